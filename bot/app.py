@@ -1,4 +1,8 @@
-"""The composition root: every part is made here and nowhere else, and handed what it needs."""
+"""The composition root: every part is made here and nowhere else, and given what it needs.
+
+`build` makes the parts of a process, and `App.running` starts and stops them in order. Commands that need
+only some of the parts make these by `make_parts`, `hooks_of` and `registry_of`.
+"""
 
 import asyncio
 import contextlib
@@ -29,7 +33,7 @@ from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel, has_account, is_shared, standing
 from bot.channels.kinds import channels_of
-from bot.core import Core, Ports, core, policies_of
+from bot.core import Core, Ports, make_core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
@@ -115,12 +119,12 @@ FEATURES: tuple[Feature, ...] = (
     PUSH,
     VOICE,
 )
-"""The parts that could be switched off without Nod being another program, in the order of lists."""
+"""The parts that Nod could do without, in the order in which lists name them."""
 SHUTDOWN_SECONDS = 20.0
-"""The time that running executions get to end at a stop."""
+"""The time that running executions get to end when Nod stops."""
 _QUESTION_GRACE_SECONDS = 15.0
-"""The time that MCP servers get in addition to that of a question, which ends by itself first."""
-_DRAIN_SECONDS = 2.0  # a reverse proxy sees in this time that this process is no longer ready
+"""The time that MCP servers wait for an answer beyond that of the question, which ends first."""
+_DRAIN_SECONDS = 2.0  # the time in which a reverse proxy notices that this process is not ready
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class App:
     cluster: Cluster
     own_tools: OwnTools
     mcp: Servers
-    begin_metrics: Callable[[], Awaitable[None]] | None  # begins to count; None without NOD_METRICS_TOKEN
+    begin_metrics: Callable[[], Awaitable[None]] | None  # starts the counting; None without NOD_METRICS_TOKEN
     metrics_web: WebServer | None  # serves /metrics on a port of its own
     models: Sequence[Model]
 
@@ -155,10 +159,10 @@ class App:
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
         """Start everything, from the database to the last channel, and stop it in the opposite order.
 
-        ``ticking`` False leaves time to the caller (`Recovery.expire_due`, `Recovery.recover`).
+        If not ``ticking``, the caller does the timed work itself (`Recovery.expire_due`, `Recovery.recover`).
         """
         async with contextlib.AsyncExitStack() as stack:
-            # traces first, so that they have the start and the stop of everything else
+            # tracing comes first, so that it covers the start and the stop of everything else
             collector = self.settings.otlp_endpoint
             if collector is not None:
                 end = tracing.begin_tracing(collector, self.settings.otlp_header_pairs, self.process.id)
@@ -177,7 +181,7 @@ class App:
             # the database is ready before any part reads it
             migrations.upgrade(self.database.engine)
             self._apply_keys()
-            self._end_outgrown_grants()
+            self._end_outdated_grants()
             if self.begin_metrics is not None:
                 await self.begin_metrics()
             await stack.enter_async_context(self.cluster.at_work())
@@ -208,7 +212,7 @@ class App:
             if ticking:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
-            watch = asyncio.create_task(self._watch(), name="cluster changes")
+            watch = asyncio.create_task(self._watch_cluster(), name="cluster changes")
             stack.push_async_callback(cancel_and_wait, watch)
             if self.settings.public_url and ticking:  # a proxy asks again before the server is gone
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
@@ -232,7 +236,7 @@ class App:
             await self.metrics_web.start()
 
     def _apply_keys(self) -> None:
-        """Seal with the newest audit key, encrypt plain values, and log the values that no key opens."""
+        """Seal with the newest audit key, encrypt plain secrets, and log the secrets that no key opens."""
         self.database.write_now(admin_changes.seal_with_key, self.clock())
         result = self.database.write_now(secrets.encrypt_plain)
         if result.encrypted:
@@ -241,8 +245,8 @@ class App:
             places = sorted({secret.place for secret in result.lost})
             log.warning("no key of NOD_SECRET_KEY opens these; sign in there again", places=places)
 
-    def _end_outgrown_grants(self) -> None:
-        """End grants of older versions that covered commands by their beginning, whatever followed."""
+    def _end_outdated_grants(self) -> None:
+        """End the grants of older versions that covered every command with the same beginning."""
         if not self.settings.shell:
             return
         from bot.tools.builtin.shell.prefix import FORM
@@ -251,7 +255,7 @@ class App:
         if ended:
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
 
-    async def _watch(self) -> None:
+    async def _watch_cluster(self) -> None:
         """Read the rows again whenever another process has changed them."""
         async for _ in self.cluster.changes():
             try:
@@ -303,7 +307,7 @@ def build(
     models = [model] if model else _make_models(named_models)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
-        models = _trace(models, named_models)
+        models = _add_tracing(models, named_models)
     begin_metrics = metrics_page = metrics_web = None
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where metrics are wanted
@@ -329,7 +333,7 @@ def build(
         other_models=models[1:],
     )
     files = FileBounds(settings.max_file_mb * MEGABYTE)
-    kernel = core(
+    kernel = make_core(
         ports,
         policies,
         bounds=Bounds(
@@ -484,8 +488,8 @@ def _make_sweeps(parts: FeatureParts, registry: Registry, kernel: Core, ports: P
     return [sweep for feature in FEATURES for sweep in feature.make_sweeps(sweep_parts)]
 
 
-def _trace(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
-    """Wrap each model in one that traces its calls; only named models are called over a network."""
+def _add_tracing(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
+    """Wrap each model in one that traces its calls. Models that no setting names run in Nod itself."""
     hosts = {each.name: each.host for each in named}
     traced: list[Model] = []
     for model in models:
@@ -504,7 +508,7 @@ def _make_cluster(
     from bot.jobs.together import DatabaseCluster
 
     return DatabaseCluster(
-        settings.database_url, database, process, clock, works=works, settings=settings.marks()
+        settings.database_url, database, process, clock, works=works, settings=settings.hash_shared()
     )
 
 
@@ -516,10 +520,10 @@ def make_parts(
     site_url: Callable[[], str] | None = None,
     channels: Mapping[str, Channel] | None = None,
 ) -> FeatureParts:
-    """Return the parts that features are made over, with the connections of the feature that keeps them.
+    """Return the parts that features are made over, also the connections, which one of the features keeps.
 
-    ``channels`` may be filled later; they tell if strangers read along in a chat. Raises SettingsError where
-    calls are to be made as people and no feature keeps their accounts.
+    ``channels`` may be filled later; they tell whether strangers can read a chat. Raises SettingsError where
+    calls are made in people's names and no feature keeps their accounts.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
     servers = [server for server in _load_servers(settings) if server.identity is not Identity.NOD]
@@ -556,7 +560,7 @@ def registry_of(
 ) -> tuple[Registry, OwnTools, Servers]:
     """Return the registry of all tools that the settings name, or ``toolsets`` instead.
 
-    MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
+    MCP servers start when their tools are first needed. Without ``questions`` they can ask people nothing.
     """
     settings, database, policies = parts.settings, parts.database, parts.policies
     builtin = [] if toolsets is not None else _make_named_tools(parts)
@@ -579,7 +583,7 @@ def registry_of(
 
 
 def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
-    """Make the tools of features: of those whose tools the settings name, or of all others."""
+    """Make the tools of the features whose tools the settings name, or of the others."""
     found: list[FixedToolset] = []
     for feature in FEATURES:
         if feature.has_named_tools is named:
@@ -620,7 +624,7 @@ def _load_servers(settings: Settings) -> tuple[ServerConfig, ...]:
 
 
 def _read_environment() -> dict[str, str]:
-    """Return the variables of the process and, for those that it has not, of the file ``.env``."""
+    """Return the variables of the process, and those that only the file ``.env`` has."""
     from_file = {key: value for key, value in dotenv_values(".env").items() if value is not None}
     return {**from_file, **os.environ}
 

@@ -1,4 +1,7 @@
-"""Assembly of the core: all parts that know no platform."""
+"""Assembly of the core: the parts that know no platform, made over the ports that the platforms fill.
+
+``bot/app.py`` makes the ports, calls `make_core`, and adds channels, web and features.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,10 +47,10 @@ from bot.tools.registry import Registry
 
 @dataclass(frozen=True)
 class Ports:
-    """The dependencies of the core: database, tools, models, delivery. Channels may be added later.
+    """The dependencies of the core. ``channels`` may be filled later.
 
     ``model`` is the default model, ``other_models`` are the models that rules may name. If
-    ``is_only_process``, no other process works on these rows.
+    ``is_only_process``, no other process works on the same database.
     """
 
     database: Database
@@ -77,7 +80,7 @@ class Core:
     reminders: Reminders
 
 
-def core(
+def make_core(
     ports: Ports,
     policies: Policies,
     *,
@@ -93,10 +96,11 @@ def core(
     hooks: Hooks | None = None,
     commands: Sequence[Callable[[CommandParts], CommandSet]] = (),
 ) -> Core:
-    """Assemble the core; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
+    """Assemble the core; nothing runs yet.
 
-    ``named``: the configured models. ``site_url``: returns the address of the console. ``hooks`` and
-    ``commands`` come from features.
+    ``named``: the configured models. ``routes``: the chats that get every card. ``retention``: how long
+    output is kept. ``notice``: a text for all people. ``site_url``: returns the address of the
+    console. ``hooks`` and ``commands`` come from features.
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry
@@ -155,14 +159,14 @@ def core(
         presses=presses,
         execution=execution,
         loop=loop,
-        shown=turns,
+        delivery=turns,
         cards=cards,
-        boards=TeamStatusDelivery(channels, database, clock, leases),
+        team_status=TeamStatusDelivery(channels, database, clock, leases),
         dispatcher=dispatcher,
         clock=clock,
         process=process,
         bounds=bounds,
-        own=own_work,
+        own_work=own_work,
         site_url=site_url,
         commands=commands,
     )
@@ -180,7 +184,7 @@ def core(
 
 
 def policies_of(settings: Settings, clock: Clock = now) -> Policies:
-    """Return the current policy: the rules over the settings' defaults."""
+    """Return the policies: the rules of people over the defaults of the settings."""
     return Policies(
         Policy(
             mode=Mode(settings.approval_policy),

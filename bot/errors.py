@@ -1,22 +1,25 @@
-"""Every error Nod raises on purpose, drawn once.
+"""Every error that Nod raises on purpose. A class's docstring is its default message, which people read.
 
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
 ├── LostRace             another transaction changed the row first; `Database.write` runs the whole one again
-├── UnknownCard          the pressed message is in no row as a card of that proposal: it may be none
-├── TakenOver            another process runs this turn by now: this one says nothing more
+├── UnknownCard          no row says that the pressed message is a card of that proposal
+├── TakenOver            another process has taken over this turn, so this process must not continue it
+├── LeasedElsewhere      another process holds the lease for this work; ``owner`` is its id
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
 │   ├── Hopeless         asking again with the same arguments cannot help
-│   ├── Disconnected         the account in whose name it was to run is not connected as it was
+│   ├── Disconnected     the account in whose name it was to run is no longer connected
 │   ├── UnknownTool      the model asked for a tool that does not exist
 │   ├── Refused          the rules let no one decide it, so it cannot be asked for
-│   ├── TooMuch          this person has asked for more than the bounds let anyone
+│   ├── TooMuch          this person has asked for more than anyone may
 │   ├── KeyTaken         the idempotency key belongs to another request
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
 │   ├── ModelTooLong     the request was longer than the model takes; a shorter one may be answered
-│   ├── ModelTooManyQuestions  it asked people once more after it was told to stop asking
+│   ├── ModelTooManySteps      a turn took more calls of the model than it may
+│   ├── ModelTooManyQuestions  the model asked people once more after it was told to stop asking
+│   ├── ModelOverBudget  a budget of tokens or money is used up; ``choices`` say what people may do
 │   ├── ModelCut         the answer was cut off in the middle; asking again may help
 │   └── ModelEmpty       the answer held no text and no call; asking again may help
 ├── SignInError          signing in at an MCP server failed; the message says what to do

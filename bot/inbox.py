@@ -1,7 +1,8 @@
-"""The entry point of the core: `Assistant.handle` takes everything people send, `Assistant.run` every job.
+"""The entry point of the core: `Assistant.handle` takes all that people send, `Assistant.run` every job.
 
-No platform is known here. A turn's text goes out by ``bot/channels/delivery/turns.py``; tools run behind
-``bot/approvals/gate.py``; rows decide, jobs only wake.
+No platform is known here. Tools run behind ``bot/approvals/gate.py``, and a turn's text goes out by
+``bot/channels/delivery/turns.py``. What there is to do is in rows: a job is only a wake-up, and may run twice
+or late.
 """
 
 import asyncio
@@ -74,15 +75,16 @@ from bot.telemetry.outages import describe_outage
 
 log = logger(__name__)
 
-MAX_MESSAGE = 32_000  # the most characters of one message
-_MAX_ATTEMPTS = 2
+_MAX_MESSAGE_LENGTH = 32_000  # characters
+_MAX_ATTEMPTS = 2  # the number of failed attempts after which a turn is given up
 _GIVEN_UP_TEXT = (
     "I kept being restarted while working on this, so I gave up. "
     "Send “continue” to try again, or phrase it differently."
 )
-_SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line; else a conversation
+_KEY_NAMES = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}
+"""What the keys of jobs are called in the log; of other jobs they are conversations."""
 _MAX_KNOWN_NAMES = 10_000
-_REFUSALS: dict[type[Exception], Answer] = {
+_REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
     Refused: Answer.REFUSED,
@@ -99,14 +101,14 @@ class Assistant:
     presses: Presses
     execution: Execution
     loop: Loop
-    shown: Turns
+    delivery: Turns
     cards: Cards
-    boards: TeamStatusDelivery
+    team_status: TeamStatusDelivery
     dispatcher: Dispatcher
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds
-    own: OwnWork  # the work that only this process does
+    own_work: OwnWork  # the work that only this process does
     site_url: Callable[[], str] = str  # where people find the console, if there is one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
@@ -130,15 +132,15 @@ class Assistant:
             connections=get_connections(self.database),
         )
         self._commands = Commands(parts, [make(parts) for make in self.commands])
-        self._stopping: set[str] = set()
+        self._stopping: set[str] = set()  # ids of conversations whose turn a person has stopped
         self._awaited: set[str] = set()  # ids of conversations whose answer may be awaited in another process
         self._known_names: dict[str, str] = {}  # the names that this process has stored, by account
-        self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
+        self._handlers: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._run_turn,
             Work.EXECUTE: partial(self.execution.start, wake=self.dispatcher.wake),
             Work.REDRAW: self._redraw_card,
             Work.TEAM: self._show_team,
-            Work.DELIVER: self.shown.deliver,
+            Work.DELIVER: self.delivery.deliver,
         }
 
     async def handle(self, incoming: Incoming) -> Reply:
@@ -156,14 +158,15 @@ class Assistant:
             case Press() | Choice():
                 return await self._take_press(incoming)
             case Command():
-                why = await self.database.read(self._find_refusal, incoming)
-                if why:
-                    return Reply(Answer.REFUSED, why)
+                refusal = await self.database.read(self._find_refusal, incoming)
+                if refusal:
+                    return Reply(Answer.REFUSED, refusal)
                 return await self._commands.handle(incoming)
             case Request():
                 return await self._take_request(incoming)
 
     async def _move_chat(self, moved: ChatMoved) -> Reply:
+        """Apply the new address of a chat to all rows."""
         policies, now = self.gate.policies, self.clock()
         await self.database.write(moved_chats.move_chat, policies, moved.old, moved.new, now)
         return Reply(Answer.ACCEPTED, "")
@@ -177,6 +180,7 @@ class Assistant:
         self._known_names |= new
 
     def _find_refusal(self, session: Session, incoming: Message | Command) -> str | None:
+        """Return why this person may not write here; None if they may."""
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
@@ -184,18 +188,18 @@ class Assistant:
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Run one job, and return the jobs that follow. Safe to run at any time, any number of times."""
-        with structlog.contextvars.bound_contextvars(**{_SUBJECTS.get(job.work, "conversation"): job.key}):
-            return await self._work[job.work](job.key)
+        with structlog.contextvars.bound_contextvars(**{_KEY_NAMES.get(job.work, "conversation"): job.key}):
+            return await self._handlers[job.work](job.key)
 
     async def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job: turns queue by person, all other jobs in one."""
         if job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters):
             return HERE
         if job.work is not Work.TURN:
-            return self.own.queue_in_batch(job.key) or Queue("", sys.maxsize)
-        own = self.own.queue(job.key)
-        if own is not None:
-            return own
+            return self.own_work.queue_in_batch(job.key) or Queue("", sys.maxsize)
+        own_queue = self.own_work.queue(job.key)
+        if own_queue is not None:
+            return own_queue
         return await self.database.read(turns.find_queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _take_message(self, message: Message, new: Names) -> Reply:
@@ -204,17 +208,17 @@ class Assistant:
             return Reply(Answer.INVALID, refusal)
         if not message.files and blank(message.text):
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
-        if len(message.text) > MAX_MESSAGE:
+        if len(message.text) > _MAX_MESSAGE_LENGTH:
             return Reply(
                 Answer.INVALID,
-                f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} in one message. "
-                "Please shorten or split it.",
+                f"That is {len(message.text):,} characters; I read at most {_MAX_MESSAGE_LENGTH:,} "
+                "in one message. Please shorten or split it.",
             )
-        owner = self.own.owner(message.actor)
+        owner = self.own_work.owner(message.actor)
         try:
-            accepted = await self.database.write(self._accept, message, new, self.clock(), owner)
+            accepted = await self.database.write(self._store_message, message, new, self.clock(), owner)
         except (TooMuch, LostRace) as error:
-            return Reply(_REFUSALS[type(error)], error.message)
+            return Reply(_REFUSAL_ANSWERS[type(error)], error.message)
         self._remember_names(new)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)
@@ -223,9 +227,9 @@ class Assistant:
         if isinstance(accepted, MessageAnswer):
             await self.dispatcher.wake(*accepted.jobs)
             return Reply(Answer.ANSWERED, accepted.text)
-        self.own.learn(message.actor, accepted.person)
+        self.own_work.learn(message.actor, accepted.person)
         if owner and accepted.wants_turn:
-            self.own.begins(accepted.conversation_id, message.actor)
+            self.own_work.begins(accepted.conversation_id, message.actor)
         await self.dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
         return Reply(
             Answer.ACCEPTED,
@@ -234,12 +238,12 @@ class Assistant:
             message_id=accepted.message_id,
         )
 
-    def _accept(
+    def _store_message(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
     ) -> arrive.Accepted | MessageAnswer | str | None:
-        """Store a message. Returns its place, or a refusal in words, or None for a duplicate.
+        """Store a message. Returns its place; None for a duplicate; a refusal in words.
 
-        A message that a feature had asked for is not stored: the answer to it is returned.
+        A message for which a feature has waited is not stored: the feature's answer is returned.
         """
         if new:
             _learn_names(session, new, message.actor)
@@ -257,7 +261,7 @@ class Assistant:
             opened = await self.gate.open(request)
         except (ToolError, LostRace) as error:
             fields = error.fields if isinstance(error, BadArguments) else {}
-            return Reply(_REFUSALS.get(type(error), Answer.INVALID), error.message, fields=fields)
+            return Reply(_REFUSAL_ANSWERS.get(type(error), Answer.INVALID), error.message, fields=fields)
         if not opened.again:
             tracing.trace_proposal(opened.proposal.id, opened.proposal.tool_name)
         await self.dispatcher.wake(*opened.jobs)
@@ -280,57 +284,58 @@ class Assistant:
             self._awaited.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process reads the stop within a second
-        self.own.keep_approved(decided.reply.proposals, decided.jobs)
+        self.own_work.keep_approved(decided.reply.proposals, decided.jobs)
         await self.dispatcher.wake(*decided.jobs)
         return decided.reply
 
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
-        """Stop the turn at an address and its team for a person, and say what was stopped.
+        """Stop the turn at an address and its team for a person. Returns what was stopped, in words.
 
-        Empty if nothing ran. ``begun_by``: stop only a turn that was wanted by then, and its team.
+        Empty if nothing ran. ``begun_by``: stop only a turn that was requested by then, and its team.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
             return ""
-        spoke, team, jobs = await self.database.write(
+        was_running, team, jobs = await self.database.write(
             _stop_turn_and_team, conversation, who, self.clock(), begun_by, first=True
         )
-        stopped = [conversation.id, *team] if spoke else team
+        stopped = [conversation.id, *team] if was_running else team
         for conversation_id in stopped:
             self._stopping.add(conversation_id)
             await self.dispatcher.stop_turn(conversation_id)
         await self.dispatcher.wake(*jobs)
         if not team:
-            return STOPPED if spoke else ""
+            return STOPPED if was_running else ""
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
         return f"Stopped, together with {count}; what they had proposed is cancelled."
 
     def stop_here(self, conversation_id: str) -> None:
-        """Interrupt the local turn of a conversation that a person has stopped by another process."""
+        """Interrupt the turn that runs here, as a person has stopped it in another process."""
         if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)
 
     async def _run_turn(self, conversation_id: str) -> tuple[Job, ...]:
+        """Run the turn that a conversation waits for, if any, and show it. Returns the next jobs."""
         self._stopping.discard(conversation_id)  # a stop of an earlier turn does not count for this turn
         turn, policy = await self.database.read(self._load_turn, conversation_id)
         if turn is None:
             return ()
         if turn.owner != self.process:
-            taken = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
+            claimed = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
             turn = replace(turn, owner=self.process)
-            if not taken:
+            if not claimed:
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
-        needs_delivery = self.shown.needs_delivery(conversation, policy.book)
+        needs_delivery = self.delivery.needs_delivery(conversation, policy.book)
         follow_ups: list[Job] = []
         teammate = turn.transcript.teammate
         traced = tracing.trace_turn(
-            conversation_id, teammate.name if teammate else "", _list_ended(turn.transcript)
+            conversation_id, teammate.name if teammate else "", _list_ended_proposals(turn.transcript)
         )
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as span:
                 events_of_turn = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
-                follow_ups += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
+                follow_ups += await self.delivery.show(turn, events_of_turn, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another process posts there
             await self.database.write(turns.release_turn, turn.id, self.process)
             raise
@@ -341,7 +346,7 @@ class Assistant:
                 await self.database.write(partial(turns.release_turn, failed=True), turn.id, self.process)
             raise
         finally:
-            self.own.turn_over(conversation_id)
+            self.own_work.turn_over(conversation_id)
         if conversation_id in self._awaited:  # another process may have taken in lines: read the rows
             self._awaited.discard(conversation_id)
             follow_ups.append(Job(Work.DELIVER, conversation_id))
@@ -353,7 +358,7 @@ class Assistant:
     async def _watch_turn(
         self, turn: Turn, follow_ups: list[Job], span: tracing.TracedSpan, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
-        """Yield the turn's events, collecting its jobs; a stop by a person is a regular end."""
+        """Yield the events of a turn, adding its jobs to ``follow_ups``. A person's stop is a regular end."""
         conversation_id = turn.transcript.conversation.id
         try:
             async for event in self.loop.run(turn, delivered=delivered):
@@ -362,7 +367,7 @@ class Assistant:
                     continue
                 match event:
                     case ProposalOpened(proposal):
-                        self.own.keep_opened(proposal)
+                        self.own_work.keep_opened(proposal)
                         tracing.trace_proposal(proposal.id, proposal.tool_name, span)
                         if proposal.state is State.APPROVED:
                             follow_ups.append(Job(Work.EXECUTE, proposal.id))
@@ -390,16 +395,16 @@ class Assistant:
         return ()
 
     async def _show_team(self, lead_id: str) -> tuple[Job, ...]:
-        await self.boards.show(lead_id)
+        await self.team_status.show(lead_id)
         return ()
 
 
-def _list_ended(transcript: Transcript) -> list[str]:
+def _list_ended_proposals(transcript: Transcript) -> list[str]:
     """Return the ids of the last answer's ended proposals, whose outcomes the agent reads now."""
-    spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
-    if not spoken or spoken[-1].role is not LineRole.ASSISTANT:
+    lines = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
+    if not lines or lines[-1].role is not LineRole.ASSISTANT:
         return []
-    return [each.id for (message_id, _), each in transcript.proposals.items() if message_id == spoken[-1].id]
+    return [each.id for (message_id, _), each in transcript.proposals.items() if message_id == lines[-1].id]
 
 
 def _stop_turn_and_team(
@@ -408,11 +413,11 @@ def _stop_turn_and_team(
     """Stop a turn and its team. Returns True if a turn was stopped, the teammates' ids, and the jobs."""
     conversation_lock.in_conversation(session, conversation.id)
     by = people.by(session, Act.STOP, who)
-    spoke = turns.stop_turn(session, conversation.id, now, begun_by)
-    if begun_by is not None and not spoke:
+    was_running = turns.stop_turn(session, conversation.id, now, begun_by)
+    if begun_by is not None and not was_running:
         return False, [], ()
     team, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
-    return spoke, team, jobs
+    return was_running, team, jobs
 
 
 def _learn_names(session: Session, new: Names, *who: Actor) -> None:
@@ -423,15 +428,15 @@ def _learn_names(session: Session, new: Names, *who: Actor) -> None:
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     """Give up a turn that repeatedly ended its process, and tell people."""
-    ident = turn.transcript.conversation.id
+    conversation_id = turn.transcript.conversation.id
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person stopped it, or another process runs it
-    log.error("a turn was given up after repeated restarts", conversation=ident)
-    jobs = plans.fail(session, ident, _GIVEN_UP_TEXT, now)
+    log.error("a turn was given up after repeated restarts", conversation=conversation_id)
+    jobs = plans.fail(session, conversation_id, _GIVEN_UP_TEXT, now)
     if jobs:
         return jobs
-    messages.add_notice(session, ident, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
-    if turns.has_joined(session, turn.id, ident):
-        turns.request_turn(session, ident, now)
-        return (Job(Work.DELIVER, ident), Job(Work.TURN, ident))
-    return (Job(Work.DELIVER, ident),)
+    messages.add_notice(session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
+    if turns.has_joined(session, turn.id, conversation_id):
+        turns.request_turn(session, conversation_id, now)
+        return (Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
+    return (Job(Work.DELIVER, conversation_id),)

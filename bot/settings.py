@@ -1,4 +1,9 @@
-"""Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
+"""Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line.
+
+Each group of settings is a class, and `Settings` joins them. A field is read from the variable ``NOD_`` and
+its name, or from another that the field names; ``.env.example`` explains each. Faults are written for the
+person who sets the variable, and say what to write instead.
+"""
 
 import base64
 import os
@@ -50,45 +55,47 @@ from bot.errors import SettingsError
 
 T = TypeVar("T")
 
-SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
-ONLY_HEARING = (
+SCRIPTED_NOTICE = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
+"""The notice to people where no model is named, outside the demo."""
+ONLY_HEARING_NOTICE = (
     "NOD_MODELS names only models that transcribe, so the scripted demo model answers. Add another."
 )
-"""The notice to people where no model is named, outside the demo."""
+"""The notice to people where every named model only transcribes recordings."""
 
-_ENTRY = re.compile(r"entry:[\w.\-]+")
+_ENTRY_POINT = re.compile(r"entry:[\w.\-]+")
 _POSTGRES = "postgresql+psycopg"
-_DATABASES = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
-_ACCOUNTS = (
+_DATABASE_HINT = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
+_ACCOUNT_HINT = (
     "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
     "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
 )
 EXAMPLE_SECRET_KEY = "an-example-that-anyone-can-read-so-never-us="  # noqa: S105 - in .env.example, so no secret
 EXAMPLE_PUSH_KEY = EXAMPLE_SECRET_KEY.removesuffix("=")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_TOKEN_LENGTH = 16
+_MIN_TOKEN_LENGTH = 16
 _PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
 _SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes in the base64url of Fernet
 _PUSH_KEY = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?")
 """32 bytes as base64url: the last of 43 letters carries four bits."""
 _MAX_PORT = 65_535
-_MARK = 4  # characters
-_SHOWN = 60  # the most characters of a wrong value in a fault
+_SHARED_HASH_LENGTH = 4  # the characters of a setting's hash, too few to reveal its value
+_MAX_SHOWN_LENGTH = 60  # the most characters of a wrong value that a fault repeats
 _BLANKS = " \t\r\n\v\f\x00\x85\xa0\u2028\u2029\ufeff"
-"""The characters around a value that was piped, pasted or mounted as a file, and that are no part of it."""
+"""Characters around a value, such as a line's end in a mounted file, that are no part of it."""
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://\S+")
-"""A cluster gives each container NAME_PORT for each Service, here for one called ``nod`` or ``nod-metrics``.
+"""The value of NAME_PORT, which Kubernetes sets for each Service, so NOD_PORT for one called ``nod``.
 
 https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
 """
-_SERVICE_NAMES = re.compile(
+_SERVICE_VARIABLE = re.compile(
     r"NOD(_[A-Z0-9_]+)?"
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-_PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
-_CERTIFICATES = {"SSL_CERT_FILE": Path.is_file, "SSL_CERT_DIR": Path.is_dir}
-_PRICES = Path(str(files("bot.domain") / "prices.txt"))
-_OWN = (
+"""The names of the other variables that Kubernetes sets for a Service with such a name."""
+_PROXY_VARIABLES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
+_CERTIFICATE_VARIABLES = {"SSL_CERT_FILE": Path.is_file, "SSL_CERT_DIR": Path.is_dir}
+_DEFAULT_PRICE_FILE = Path(str(files("bot.domain") / "prices.txt"))
+_PER_PROCESS_PREFIXES = (
     "NOD_DATABASE_URL",
     "NOD_HOST",
     "NOD_HTTP_",
@@ -105,7 +112,7 @@ _OWN = (
 _PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
-def _duration(text: object) -> object:
+def _read_duration(text: object) -> object:
     if isinstance(text, str):
         return parse_duration(text)
     return text
@@ -118,25 +125,25 @@ def split_words(value: object) -> object:
     return value
 
 
-def is_of_a_cluster(name: str, value: str) -> bool:
-    """Return whether Kubernetes set this variable for a Service, and no one for Nod."""
+def is_set_by_cluster(name: str, value: str) -> bool:
+    """Return whether Kubernetes has set this variable for a Service, so that it is no setting."""
     linked = name.startswith("NOD") and name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value)
-    return bool(linked or _SERVICE_NAMES.fullmatch(name))
+    return bool(linked or _SERVICE_VARIABLE.fullmatch(name))
 
 
 def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
     """Return the faults of the system's own variables, a line each: proxies and certificates.
 
-    A library would take each for an outage, which never ends.
+    Libraries report such a fault as an outage, though it never ends.
     """
-    proxies = [name for proxy in _PROXIES for name in (proxy, proxy.lower())]
+    proxies = [name for proxy in _PROXY_VARIABLES for name in (proxy, proxy.lower())]
     faults = [
         f"{name}: Nod can't go through a SOCKS proxy. Name an HTTP proxy in HTTPS_PROXY, and start Nod "
         f"without {name}"
         for name in proxies
         if environment.get(name, "").strip().lower().startswith("socks")
     ]
-    for name, exists in _CERTIFICATES.items():
+    for name, exists in _CERTIFICATE_VARIABLES.items():
         given = environment.get(name, "").strip()
         if given and not exists(Path(given)):
             faults.append(f"{name}: {given} does not exist. Name what is there, or start Nod without {name}")
@@ -150,7 +157,7 @@ def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
 
 
 def header_secret(secret: SecretStr | None) -> SecretStr | None:
-    """Validate a key, if there is one: a header must be able to hold it. Raises ValueError."""
+    """Validate a key, if there is one: an HTTP header must be able to hold it. Raises ValueError."""
     text = secret.get_secret_value() if secret is not None else ""
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise ValueError("it contains a space, a line break or a character that no key has. Copy it again")
@@ -165,21 +172,21 @@ def check_address(text: str) -> str:
     return text
 
 
-def require(what: str, extra: str, *libraries: str) -> None:
-    """Raise ValueError, in words, where one of the ``libraries`` of ``extra`` is not installed."""
+def require(feature: str, extra: str, *libraries: str) -> None:
+    """Raise ValueError, for people, where one of the ``libraries`` of an ``extra`` is not installed."""
     for library in libraries:
         if find_spec(library) is None:
-            raise ValueError(f"{what} needs more libraries. Run: pip install 'nod-approvals[{extra}]'")
+            raise ValueError(f"{feature} needs more libraries. Run: pip install 'nod-approvals[{extra}]'")
 
 
 def database_address(url: str) -> str:
-    """Validate the address of a database that Nod can use with the installed libraries. Raises ValueError."""
+    """Validate the address of a database, and that its libraries are installed. Raises ValueError."""
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
-        raise ValueError(_DATABASES) from None
+        raise ValueError(_DATABASE_HINT) from None
     if parts.drivername not in ("sqlite", _POSTGRES) or not parts.database:
-        raise ValueError(_DATABASES)
+        raise ValueError(_DATABASE_HINT)
     if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
         raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
     if parts.drivername == _POSTGRES:
@@ -188,13 +195,13 @@ def database_address(url: str) -> str:
 
 
 def tracing_address(url: str) -> str:
-    """Return the address for traces. Raises ValueError where the libraries for them are not installed."""
+    """Validate that the libraries for traces are installed. Raises ValueError."""
     require("tracing", "otel", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
     return url
 
 
 def network(text: object) -> object:
-    """Parse one IP address, or many in CIDR notation. Raises ValueError."""
+    """Parse an IP address, or a range of them in CIDR notation. Raises ValueError."""
     if not isinstance(text, str):
         return text
     try:
@@ -221,10 +228,10 @@ def two_prices(text: object) -> object:
     return tuple(map(float, text.split(",")))
 
 
-def _read(path: Path, read: Callable[[str], T]) -> T:
-    """Read a settings file. Raises ValueError with the wrong line."""
+def _read_file(path: Path, parse: Callable[[str], T]) -> T:
+    """Read a file that a setting names. Raises ValueError with the wrong line."""
     try:
-        return read(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -243,7 +250,7 @@ def zone(name: object) -> object:
         raise ValueError(f"'{name}' is not a time zone. Use a name such as Europe/London") from None
 
 
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Duration = Annotated[timedelta, BeforeValidator(_read_duration)]
 DatabaseAddress = Annotated[str, AfterValidator(database_address)]
 HttpAddress = Annotated[str, AfterValidator(check_address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
@@ -257,7 +264,7 @@ TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, without blank values and values that a cluster set: for these .env counts."""
+    """The environment, without blank values and those that a cluster set: .env may have others."""
 
     def __call__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
@@ -269,7 +276,7 @@ class _Environment(EnvSettingsSource):
         value: Any,
         value_is_complex: bool,  # noqa: FBT001 - as the library calls it
     ) -> Any:
-        """Return the value, or None for a variable that is not set: no setting has several variables."""
+        """Return the value; None where the variable is not set. No other variable is tried."""
         if value is None:
             return None
         return super().prepare_field_value(field_name, field, value, value_is_complex)
@@ -277,12 +284,12 @@ class _Environment(EnvSettingsSource):
 
 def _is_unset(name: str, value: object) -> bool:
     return isinstance(value, str) and (
-        not value.strip(_BLANKS) or is_of_a_cluster(name, value.strip(_BLANKS))
+        not value.strip(_BLANKS) or is_set_by_cluster(name, value.strip(_BLANKS))
     )
 
 
 def _name_variable(field: str) -> str:
-    """Return the name of a field's variable: with the prefix of Nod, or of the platform it is for."""
+    """Return the name of a field's variable, which begins with NOD or with a platform's name."""
     name = field.upper()
     if name.startswith(_PLATFORM_PREFIXES):
         return name
@@ -315,7 +322,7 @@ class ModelSettings(BaseModel):
         Raises SettingsError. ``default``: the name of the model for which NOD_MODEL_PRICE is.
         """
         try:
-            found = _read(self.price_file or _PRICES, read_prices)
+            found = _read_file(self.price_file or _DEFAULT_PRICE_FILE, read_prices)
         except ValueError as error:
             raise SettingsError(f"NOD_PRICES: {error}") from None
         for each in self.list_models():
@@ -334,37 +341,37 @@ class ModelSettings(BaseModel):
         return [each for each in self.list_models() if each.audio]
 
     def list_models(self) -> list[NamedModel]:
-        """Return every model that can be asked, the default one first; raises SettingsError.
+        """Return every named model, the default one first; raises SettingsError.
 
-        Only the models of the file where neither a key nor a server is named.
+        These are the models of the file and, where a key or a server is set, the one of NOD_MODEL.
         """
         found: dict[str, NamedModel] = {}
         if self.model_file is not None:
             try:
-                found = _read(self.model_file, partial(read_models, default=self.model))
+                found = _read_file(self.model_file, partial(read_models, default=self.model))
             except ValueError as error:
                 raise SettingsError(f"NOD_MODELS: {error}") from None
         key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
-        served = bool(key or self.openai_base_url)
-        given = {**dotenv_values(".env"), **os.environ}
+        has_server = bool(key or self.openai_base_url)
+        variables = {**dotenv_values(".env"), **os.environ}
         for name, each in found.items():
-            secret = (given.get(each.key) or "").strip(_BLANKS)
+            secret = (variables.get(each.key) or "").strip(_BLANKS)
             if each.key and not secret:
                 raise SettingsError(f"NOD_MODELS: {name}: the variable {each.key} is not set")
             try:
                 header_secret(SecretStr(secret))
             except ValueError as error:
                 raise SettingsError(f"{each.key}: {error}") from None
-            if not (each.key or each.base_url or served):
+            if not (each.key or each.base_url or has_server):
                 raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
-            shared = "" if each.key or each.base_url else key
+            shared_key = "" if each.key or each.base_url else key  # for the server of NOD_MODEL alone
             found[name] = replace(
                 each,
                 base_url=each.base_url or self.openai_base_url,
-                secret=secret or shared,
+                secret=secret or shared_key,
                 key=each.key or "OPENAI_API_KEY",
             )
-        if self.model not in found and served:
+        if self.model not in found and has_server:
             found[self.model] = NamedModel(
                 self.model,
                 self.model,
@@ -389,15 +396,15 @@ class ModelSettings(BaseModel):
 
     @property
     def scripted(self) -> bool:
-        """True if no model that answers is named, so that the offline model answers; raises SettingsError."""
+        """True if no model that answers is named, so that the demo model does; raises SettingsError."""
         return not self.models()
 
     @property
     def model_notice(self) -> str:
-        """The notice to people if the offline model answers; empty if another model does."""
+        """The notice to people if the demo model answers; empty if another model does."""
         if not self.scripted:
             return ""
-        return ONLY_HEARING if self.hearing_models() else SCRIPTED
+        return ONLY_HEARING_NOTICE if self.hearing_models() else SCRIPTED_NOTICE
 
 
 class AgentSettings(BaseModel):
@@ -423,9 +430,9 @@ class StoreSettings(BaseModel):
 
     @field_validator("audit_key", mode="wrap")
     @classmethod
-    def _long_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+    def _check_audit_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
         keys: tuple[str, ...] = read(given)
-        if (given and not keys) or any(len(key) < _TOKEN_LENGTH for key in keys):
+        if (given and not keys) or any(len(key) < _MIN_TOKEN_LENGTH for key in keys):
             raise ValueError("write at least 16 random characters; older keys may follow after a comma")
         return keys
 
@@ -463,7 +470,7 @@ class ApprovalSettings(BaseModel):
 
     @field_validator("approval_policy", mode="before")
     @classmethod
-    def _asks(cls, mode: object) -> object:
+    def _refuse_never(cls, mode: object) -> object:
         if mode == "never":
             raise ValueError(
                 "'never' would let every change run unasked. Use always, writes or destructive, and free "
@@ -473,12 +480,12 @@ class ApprovalSettings(BaseModel):
 
     @field_validator("admins", "approvers", "approver_chats")
     @classmethod
-    def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
             try:
                 Actor.parse(value)
             except ValueError:
-                raise ValueError(f"'{value}' is not an account. {_ACCOUNTS}") from None
+                raise ValueError(f"'{value}' is not an account. {_ACCOUNT_HINT}") from None
         return values
 
 
@@ -499,9 +506,11 @@ class ToolSettings(BaseModel):
 
     @field_validator("tools")
     @classmethod
-    def _modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
-            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
+            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY_POINT.fullmatch(
+                value
+            ):
                 raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
 
@@ -520,7 +529,7 @@ class WebSettings(BaseModel):
     oidc_client_id: str = ""
     oidc_client_secret: SecretStr | None = None
     oidc_allowed: Words = ()
-    webhook_secret: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    webhook_secret: SecretStr | None = Field(None, min_length=_MIN_TOKEN_LENGTH)
     webhook_hosts: Words = ()
     pager_key: SecretStr | None = None
     pager_url: HttpAddress | None = None
@@ -532,7 +541,7 @@ class WebSettings(BaseModel):
 
     @field_validator("pager_key")
     @classmethod
-    def _is_pager_key(cls, key: SecretStr | None) -> SecretStr | None:
+    def _check_pager_key(cls, key: SecretStr | None) -> SecretStr | None:
         text = key.get_secret_value() if key is not None else ""
         if text and not _PAGER_KEY.fullmatch(text):
             raise ValueError("write the integration key of PagerDuty's Events API v2, 32 letters and digits")
@@ -540,7 +549,7 @@ class WebSettings(BaseModel):
 
     @field_validator("webhook_secret")
     @classmethod
-    def _decodable(cls, secret: SecretStr | None) -> SecretStr | None:
+    def _check_webhook_secret(cls, secret: SecretStr | None) -> SecretStr | None:
         text = secret.get_secret_value() if secret is not None else ""
         if text.startswith("whsec_"):
             try:
@@ -561,11 +570,11 @@ class WebSettings(BaseModel):
 
     @field_validator("http_tokens")
     @classmethod
-    def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_tokens(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         seen: set[str] = set()
         for value in values:
             name, _, token = value.partition(":")
-            if not name.replace("-", "_").isidentifier() or len(token) < _TOKEN_LENGTH:
+            if not name.replace("-", "_").isidentifier() or len(token) < _MIN_TOKEN_LENGTH:
                 raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
             if name in seen:
                 raise ValueError(f"the name '{name}' is used twice")
@@ -605,7 +614,7 @@ class WebSettings(BaseModel):
 
     @property
     def tokens(self) -> dict[str, str]:
-        """Token name by token value."""
+        """The names of the tokens, by token."""
         return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
 
     @property
@@ -627,7 +636,7 @@ class WebSettings(BaseModel):
 class TelemetrySettings(BaseModel):
     """Logs, traces and metrics."""
 
-    metrics_token: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    metrics_token: SecretStr | None = Field(None, min_length=_MIN_TOKEN_LENGTH)
     metrics_port: int | None = Field(None, ge=1, le=65535)
     otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
         None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -637,7 +646,7 @@ class TelemetrySettings(BaseModel):
 
     @field_validator("otlp_headers")
     @classmethod
-    def _headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if not all(value.partition("=")[1] and value.partition("=")[0].strip() for value in values):
             raise ValueError("write name=value pairs, comma-separated, such as authorization=Bearer%20abc")
         return values
@@ -720,10 +729,7 @@ class Settings(
     ModelSettings,
     BaseSettings,
 ):
-    """The settings, by environment variable; ``.env.example`` explains each.
-
-    Fields of the last group come first.
-    """
+    """All settings. The fields are in the reverse order of these groups: those of models come first."""
 
     model_config = SettingsConfigDict(
         env_file=".env",
@@ -743,7 +749,7 @@ class Settings(
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources of values: given ones, then the environment, then .env."""
+        """Return the sources of values: what code gives, then the environment, then .env."""
         return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
 
     @model_validator(mode="before")
@@ -758,32 +764,38 @@ class Settings(
 
     @model_validator(mode="after")
     def _check_folders(self) -> Self:
-        """Raise ValueError where Nod's own files lie in the workspace: reads there run without asking."""
+        """Raise ValueError if Nod's own files lie in the workspace, where tools read without approval."""
         if self.workspace is None:
             if self.shell:
                 raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
             return self
-        own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
-        if any(file.is_relative_to(self.workspace.resolve()) for file in own):
+        own_files = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
+        if any(file.is_relative_to(self.workspace.resolve()) for file in own_files):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
         return self
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that make these settings, with the values as one writes them."""
+        """Return the variables that give these settings, with values as a person writes them."""
         found = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if value not in (None, "", ()):
-                found[str(field.validation_alias)] = _as_text(value)
+                found[str(field.validation_alias)] = _write_value(value)
         return found
 
-    def marks(self) -> dict[str, str]:
-        """Return a hash of each setting that all processes on one database must have alike.
+    def hash_shared(self) -> dict[str, str]:
+        """Return a hash of each setting that must be equal in all processes on one database.
 
-        The hash is too short to reveal the value.
+        The hashes are too short to reveal the values.
         """
-        alike = {name: value for name, value in self.environment().items() if not name.startswith(_OWN)}
-        return {name: sha256(value.encode()).hexdigest()[:_MARK] for name, value in alike.items()}
+        shared = {
+            name: value
+            for name, value in self.environment().items()
+            if not name.startswith(_PER_PROCESS_PREFIXES)
+        }
+        return {
+            name: sha256(value.encode()).hexdigest()[:_SHARED_HASH_LENGTH] for name, value in shared.items()
+        }
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -795,28 +807,30 @@ class Settings(
 
     @classmethod
     def inspect(cls, **overrides: Any) -> tuple[Self | None, list[str]]:
-        """Read the settings, with the default in place of each wrong value, and one line for each fault."""
+        """Read the settings. Returns them, with defaults in place of wrong values, and a line for each fault.
+
+        No settings are returned where the defaults don't help.
+        """
         faults: list[str] = []
         given = dict(overrides)
         while True:
             try:
                 return cls(**given), faults
             except ValidationError as error:
-                told = [_in_words(fault) for fault in error.errors()]
                 wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
-                faults += told
+                faults += [_describe_fault(fault) for fault in error.errors()]
                 if not wrong or wrong <= given.keys() - overrides.keys():
                     return None, faults
                 given |= {name: default for name, default in cls._defaults().items() if name in wrong}
             except (OSError, UnicodeError) as error:
-                return None, [*faults, _tell_unread(error)]
+                return None, [*faults, _describe_unreadable(error)]
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {str(field.validation_alias): field.default for field in cls.model_fields.values()}
 
 
-def _tell_unread(error: OSError | UnicodeError) -> str:
+def _describe_unreadable(error: OSError | UnicodeError) -> str:
     """Return why ``.env`` can't be read, and what to do."""
     if isinstance(error, UnicodeError):
         return ".env: it is not UTF-8 text. Save it as UTF-8"
@@ -830,7 +844,7 @@ def _tell_unread(error: OSError | UnicodeError) -> str:
     return f"{folder}: user {user} may not enter this folder. Run Nod as {allowed}, or start it elsewhere"
 
 
-def _as_text(value: Any) -> str:
+def _write_value(value: Any) -> str:
     match value:
         case SecretStr():
             return str(value.get_secret_value())
@@ -846,9 +860,9 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _in_words(fault: ErrorDetails) -> str:
-    """Return one fault, its variable first, in plain words with what to write instead."""
-    where, given = str(next(iter(fault["loc"]), "")), str(fault.get("input"))[:_SHOWN]
+def _describe_fault(fault: ErrorDetails) -> str:
+    """Return a fault as a line: the variable, what is wrong, and what to write instead."""
+    variable, given = str(next(iter(fault["loc"]), "")), str(fault.get("input"))[:_MAX_SHOWN_LENGTH]
     limits = fault.get("ctx", {})
     match fault["type"]:
         case "value_error":
@@ -857,9 +871,9 @@ def _in_words(fault: ErrorDetails) -> str:
             names = limits["expected"].replace(" or ", ", ").replace("'", "")
             what = f"'{given}' is not one of {names}"
         case "greater_than_equal" | "less_than_equal":
-            what = f"'{given}' is out of range. Use {_range(where)}"
+            what = f"'{given}' is out of range. Use {_describe_range(variable)}"
         case "int_parsing" | "int_type":
-            what = f"'{given}' is not a number. Use {_range(where)}"
+            what = f"'{given}' is not a number. Use {_describe_range(variable)}"
         case "bool_parsing" | "bool_type":
             what = f"'{given}' is neither true nor false. Use true or false"
         case "too_short":
@@ -868,10 +882,10 @@ def _in_words(fault: ErrorDetails) -> str:
             what = f"too long. Use at most {limits['max_length']} characters"
         case _:
             what = f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
-    return f"{where}: {what}" if where else what
+    return f"{variable}: {what}" if variable else what
 
 
-def _range(name: str) -> str:
+def _describe_range(name: str) -> str:
     field = next(f for f in Settings.model_fields.values() if f.validation_alias == name)
     least = next((m.ge for m in field.metadata if hasattr(m, "ge")), 0)
     most = next((m.le for m in field.metadata if hasattr(m, "le")), None)

@@ -12,7 +12,7 @@ import typer
 from bot.cli.doctor import _check_names, doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
-from bot.settings import ONLY_HEARING, Settings, find_surrounding_faults
+from bot.settings import ONLY_HEARING_NOTICE, Settings, find_surrounding_faults
 from tests.kit.modes import bound_by_modes
 
 WRONG = [
@@ -372,7 +372,10 @@ def test_a_file_of_models_that_only_transcribe_says_at_the_start_what_is_missing
     file = tmp_path / "models.toml"
     ears = '[ears]\nbase_url = "http://127.0.0.1:9/v1"\naudio = true\n'
     monkeypatch.setenv("NOD_MODELS", str(file))
-    for text, notice in ((ears, ONLY_HEARING), (f"{ears}[talker]\nbase_url = 'http://127.0.0.1:9'\n", "")):
+    for text, notice in (
+        (ears, ONLY_HEARING_NOTICE),
+        (f"{ears}[talker]\nbase_url = 'http://127.0.0.1:9'\n", ""),
+    ):
         file.write_text(text)
         settings = Settings.load()
         assert (settings.scripted, settings.model_notice) == (bool(notice), notice)

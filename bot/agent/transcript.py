@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 from bot.domain.attachments import HEARD, describe_kind, format_size, quote_heard
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, find_kept, for_model, shorten_result
+from bot.domain.outcomes import (
+    EARLIER,
+    FROM_FILE,
+    MAX_RESULT,
+    WAITING,
+    find_full_text,
+    for_model,
+    shorten_result,
+)
 from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
@@ -449,7 +457,7 @@ def _render_result(position: int, call: Call, part: _Part) -> ToolResult:
         text = _TOLD_LATER_TEXT if proposal.id in part.told_later else for_model(proposal)
     else:
         text = stored.text if stored else "ERROR: no result was kept for this call."
-    handle, length = find_kept(text) or (f"call-{line.id}-{position}", len(text))
+    handle, length = find_full_text(text) or (f"call-{line.id}-{position}", len(text))
     if part.length is _Length.BOUNDED:
         max_chars = max(_MIN_RESULT_CHARS, part.share // len(line.calls))
         text = shorten_result(text, handle, max_chars, length)

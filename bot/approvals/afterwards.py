@@ -17,7 +17,7 @@ from bot.domain.proposals import (
     Proposal,
     Reread,
     canonical,
-    hash_left_values,
+    hash_old_values,
 )
 from bot.domain.redaction import HIDDEN, secrets_in
 from bot.domain.text import one_line, shorten, storable
@@ -118,7 +118,7 @@ async def _draft_inverse(
     inverse = Inverse(
         tool_name=inverse_tool.name,
         digest=inverse_tool.digest(arguments),
-        left=hash_left_values(preview),
+        left=hash_old_values(preview),
         title=title,
         fields=tuple(fields),
     )

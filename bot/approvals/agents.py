@@ -251,7 +251,7 @@ class AgentCalls:
         if await self.database.read(agent_calls.count_open, agent.key, most) < most:
             return
         now = self.clock()
-        if await self.database.read(agent_calls.find_again, agent.key, call_digest, now) is None:
+        if await self.database.read(agent_calls.find_repeated, agent.key, call_digest, now) is None:
             raise TooMuch(_TOO_MANY.format(most=most))
 
     async def find_call(self, actor: Actor, call_id: str) -> CallStatus | None:

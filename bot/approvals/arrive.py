@@ -137,9 +137,9 @@ def _store_files(
         count += 1
         if not fault:
             size += file.bytes
-        is_beyond = count > bounds.files.files_a_day or size > bounds.files.a_day
+        is_beyond = count > bounds.files.files_a_day or size > bounds.files.bytes_a_day
         if is_beyond and not file.earlier:
-            most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.a_day)}"
+            most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.bytes_a_day)}"
             raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
         if is_beyond and not fault:
             fault = _DAY_IS_FULL_TEXT
@@ -185,12 +185,12 @@ class Opened:
 def find_opened_before(session: Session, request: Request, call_digest: str, now: datetime) -> Opened | None:
     """Return the proposal that an earlier request with the same event opened, or None.
 
-    An agent's call without an event is recognised by its digest: see `agent_calls.find_again`.
+    An agent's call without an event is recognised by its digest: see `agent_calls.find_repeated`.
     """
     if request.event_id is None:
         if request.agent is None:
             return None
-        earlier_call = agent_calls.find_again(session, request.agent, call_digest, now)
+        earlier_call = agent_calls.find_repeated(session, request.agent, call_digest, now)
         return Opened(earlier_call, again=True) if earlier_call else None
     message_id = messages.find_message_of_event(session, request.address.channel, request.event_id)
     if message_id is None:

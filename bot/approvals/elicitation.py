@@ -88,7 +88,7 @@ class Questions:
     async def give_up(self) -> None:
         """Tell every waiting call that no answer comes, so that it can end before this process does."""
         self._inbox = None
-        self._notifier.notify(far=False)
+        self._notifier.notify(others=False)
 
     async def stop(self) -> None:
         """Wait for questions that are being cancelled."""

@@ -202,7 +202,7 @@ class Execution:
         removed.
         """
         while not await self._resource_lock.enter(proposal_id, resource):
-            ahead_id = self._resource_lock.ahead(resource)
+            ahead_id = self._resource_lock.find_next(resource)
             if ahead_id is None:
                 return False
             ahead = await self.database.read(proposals.get, ahead_id)

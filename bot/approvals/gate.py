@@ -337,7 +337,7 @@ class Gate:
             text = f"ERROR: {describe_and_log(error, call.name)}"
             return _answer_call(call, summary, text, outside=not is_own)
         await self.keep_schema(tool)
-        reason = clean_reason(str(reason), answer.text, transcript.heard)
+        reason = clean_reason(str(reason), answer.text, transcript.last_message)
         proposal = draft(
             tool, arguments, preview, verdict, transcript.asker, reason, self.clock(), title=summary
         )

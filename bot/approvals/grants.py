@@ -249,8 +249,8 @@ def _is_of_agent(session: Session, grant: Grant, agent: str) -> bool:
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
     """Tell if the plan behind a grant is still approved. It never allows a destructive call."""
     plan = proposals.get(session, grant.proposal_id)
-    is_approved = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
-    return is_approved and proposal.risk.level is not Level.DESTRUCTIVE
+    is_current = plan is not None and plans.is_approved(plan) and plan.digest == grant.plan_digest
+    return is_current and proposal.risk.level is not Level.DESTRUCTIVE
 
 
 def _list_covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:

@@ -20,7 +20,7 @@ from sqlmodel import Session
 from bot.approvals import grants, ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
-from bot.domain.files import File, for_people
+from bot.domain.files import File, prepare_for_people
 from bot.domain.hooks import MAX_HOLD
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, bound_text, for_model
@@ -355,7 +355,7 @@ def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> No
     if p.connection is None:
         return
     what = as_written(one_line(p.description))
-    bounded = bound_text(as_written(for_people(answer)), _MAX_ANSWER_CHARS)
+    bounded = bound_text(as_written(prepare_for_people(answer)), _MAX_ANSWER_CHARS)
     text = _ANSWER_TEXT.format(server=p.connection.server, what=what, answer=bounded)
     notices.tell_privately(session, Actor.parse(p.connection.owner), text, now)
 

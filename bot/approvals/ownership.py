@@ -16,7 +16,7 @@ from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Deciders, Proposal, Vote
 from bot.domain.verbs import Verb
 from bot.store import people
-from bot.store.connections import find_again, is_owner
+from bot.store.connections import find_current, is_owner
 from bot.store.database import Database
 
 _YES_VERBS = (CONSENT, Verb.APPROVE)  # an owner's vote has one of these, see `votes.approve`
@@ -62,7 +62,7 @@ def find_connection_fault(session: Session, p: Proposal) -> str:
     """Return why a proposal can't run with the connection that people saw; empty if it can."""
     if p.connection is None:
         return ""
-    current = find_again(session, p.connection)
+    current = find_current(session, p.connection)
     if current is None:
         template = _GONE_TEXT
     elif current.key != p.connection.key:

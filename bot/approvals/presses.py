@@ -29,7 +29,7 @@ from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.people import Actor, find_written
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Inverse, Level, Proposal, State, hash_left_values
+from bot.domain.proposals import Inverse, Level, Proposal, State, hash_old_values
 from bot.domain.redaction import redact, redact_arguments
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
@@ -273,7 +273,7 @@ class Presses:
             if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
-            as_left = hash_left_values(preview) == inverse.left  # nothing has changed since
+            as_left = hash_old_values(preview) == inverse.left  # nothing has changed since
             verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=as_left)
             verdict = await check_undo(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)

@@ -148,7 +148,7 @@ class PressContext:
             pair = {people.person_of(session, actor).id for actor in (absence.who, absence.stand_in)}
             if self.person.id in pair:
                 sharing_ids |= pair
-        return any(sharing_ids & voter_ids for voter_ids in people.voices(session, p))
+        return any(sharing_ids & voter_ids for voter_ids in people.list_voters(session, p))
 
 
 def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:

@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
-from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
+from bot.domain.plans import MAX_ROUNDS, Plan, fields, is_approved
 from bot.domain.proposals import Level, PreviewField
 from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
@@ -129,7 +129,7 @@ def _find_plan_objection(teammate: Teammate) -> str | None:
     """Return why a teammate can't submit a plan; None if it can."""
     if not teammate.needs_plan:
         return "No plan is asked of you. Use your tools; each change asks for approval by itself."
-    if teammate.plan is not None and stands(teammate.plan):
+    if teammate.plan is not None and is_approved(teammate.plan):
         return "Your plan is approved already. Carry it out."
     if teammate.rounds >= MAX_ROUNDS:
         return f"You submitted {teammate.rounds} plans, and there is no round left. End with what you found."

@@ -153,7 +153,7 @@ class Trials:
     async def _load_token(self, proposal: Proposal) -> Any:
         """Return the token that applies a trial. Raises ToolError if it is no longer stored."""
         token_hash = proposal.trial.token if proposal.trial else ""
-        content = await self.database.read(trials.token, token_hash)
+        content = await self.database.read(trials.load_token, token_hash)
         if content is None:
             raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
         return await asyncio.to_thread(json.loads, content)

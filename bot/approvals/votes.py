@@ -62,7 +62,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     votes = (*p.votes, context.vote(Verb.APPROVE if counts_for_quorum else CONSENT))
 
     # the other people whose approval is needed, too
-    approvals = len(people.voices(session, p, Verb.APPROVE)) + int(counts_for_quorum)
+    approvals = len(people.list_voters(session, p, Verb.APPROVE)) + int(counts_for_quorum)
     missing_text = _find_missing_approval(
         session, replace(p, votes=votes), approvals, counts_for_quorum=counts_for_quorum
     )
@@ -157,7 +157,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
-    against = 1 + len(people.voices(session, p, Verb.DECLINE))
+    against = 1 + len(people.list_voters(session, p, Verb.DECLINE))
     if against < p.declines and not is_owner(p, context.person):
         p = context.move(session, p, votes=votes)
         return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")

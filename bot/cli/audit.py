@@ -172,4 +172,4 @@ def _print_verdict(database: Database, faults: list[str], *, as_json: bool) -> N
     if faults:
         raise NodError(f"the audit log does not verify: {'; '.join(faults)}")
     if not as_json:
-        print(database.read_now(verification.intact))
+        print(database.read_now(verification.describe_intact))

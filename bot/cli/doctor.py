@@ -39,7 +39,7 @@ from bot.domain.rules import Rulebook, Subject
 from bot.domain.text import name_some
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
-from bot.settings import LOOPBACK, ONLY_HEARING, Settings, find_surrounding_faults, is_of_a_cluster
+from bot.settings import LOOPBACK, ONLY_HEARING_NOTICE, Settings, find_surrounding_faults, is_set_by_cluster
 from bot.store import migrations, secrets, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
@@ -245,7 +245,7 @@ def _check_names() -> Iterator[Finding]:
     """Report misspelt variables, which would silently have no effect."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
     variables = {**dotenv_values(".env"), **os.environ}
-    own = {name for name, value in variables.items() if not is_of_a_cluster(name, value or "")}
+    own = {name for name, value in variables.items() if not is_set_by_cluster(name, value or "")}
     for name in sorted(own - known):
         similar = difflib.get_close_matches(name, known, 1, cutoff=0.85)
         if similar or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
@@ -514,7 +514,7 @@ async def check_models(settings: Settings) -> list[Finding]:
     except SettingsError as error:
         return [make_fault(error.message)]
     if not named and hearing:
-        return [warn("model", ONLY_HEARING)]
+        return [warn("model", ONLY_HEARING_NOTICE)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}

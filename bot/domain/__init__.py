@@ -1,5 +1,5 @@
 """Values and rules, without input or output.
 
-Begin with `proposals.py` and `policy.py`. The time is passed in; nothing here imports a database or a
-platform.
+Begin with `proposals.py` and `policy.py`. The time is passed in. Nothing here reads a row or calls a
+platform; ``hooks.py`` and ``connection_port.py`` only describe functions of others that do.
 """

@@ -1,4 +1,8 @@
-"""The parts of Nod that are on, as admins see them in one list."""
+"""Everything beyond the defaults that is on in this installation, as one list for admins.
+
+Each feature reports its own lines by the hook `ListActive`: a rule with its effect, a token, a connection.
+The console shows the lines under headings, such as *Second opinions*; such a heading is a *part*.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,24 +10,19 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ActiveLine:
-    """One thing that is on.
+    """One line of the list."""
 
-    ``part`` is the heading under which it is listed, such as *Second opinions*. ``set_by`` is who set it, as
-    an account, or the setting that did. ``set_at`` is None for a setting. ``rule`` is the number of the rule
-    that it is, or None.
-    """
-
-    part: str
-    words: str
-    set_by: str
-    set_at: datetime | None = None
-    rule: int | None = None
+    part: str  # the heading under which the line is listed
+    words: str  # what is on, in one sentence
+    set_by: str  # the account that switched it on, or the name of the setting that did
+    set_at: datetime | None = None  # None for a setting
+    rule: int | None = None  # the number of the rule, if the line is about a rule
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePart:
-    """A heading of that list with its lines, and how many were ``left_out``."""
+    """A heading of the list, with its first lines."""
 
     name: str
     lines: tuple[ActiveLine, ...]
-    left_out: int = 0
+    left_out: int = 0  # the number of further lines under this heading

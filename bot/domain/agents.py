@@ -1,7 +1,8 @@
-"""Agents: programs with a token that call the team's tools through Nod, each for one person.
+"""Agents: programs with a token that call the team's tools through Nod, each on behalf of one person.
 
-An agent is not its person: it decides nothing, is never linked and has no role. Its calls are made
-in a place of its own (``agents:NAME/LABEL``), and its person counts as who asked.
+An agent is not its person: it decides nothing, is never linked to other accounts and has no role. But its
+person counts as the requester of its calls. Each call has an address of its own, ``agents:NAME/LABEL/CALL``,
+so that rules can be set for the place of one agent. Tokens are stored by ``bot/store/tokens.py``.
 """
 
 from collections.abc import Collection
@@ -14,13 +15,13 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.text import one_line
 
 AGENT_BEGINNING = "noda_"
-"""The beginning of an agent's token. The hash is over all of it, so another beginning makes another token."""
+"""The beginning of an agent's token, which is hashed with the rest."""
 REPEATED_FOR = timedelta(hours=1)
-"""The time for which an agent that repeats a call is given the outcome of the earlier call."""
+"""The time in which a call that an agent repeats gets the outcome of the earlier, equal call."""
 MAX_DEPTH = 4
-"""The most calls that may lead to one another: an agent that Nod called calls Nod again."""
+"""The longest chain of calls: an agent calls a tool through Nod, and the tool may be an agent, too."""
 DEPTH_META = "nod/depth"
-"""The key of ``_meta`` over MCP with the number of calls that led to this one."""
+"""The key, in the ``_meta`` of an MCP request, of the number of calls in the chain before this one."""
 MAX_PATTERNS = 20
 _MAX_PATTERN_CHARS = 100
 
@@ -34,9 +35,9 @@ class Agent:
     person: Actor  # the person for whom it calls tools
     tools: tuple[str, ...]  # patterns of the names of tools that it may call
     servers: tuple[str, ...]  # the servers at which it may act as its person
-    known: frozenset[str]  # names of tools that its person was shown
+    known: frozenset[str]  # names of the tools that were shown to its person so far
     last_used_at: datetime | None = None
-    until: datetime | None = None
+    until: datetime | None = None  # the end of its token; None: no end
 
     @property
     def key(self) -> str:
@@ -54,11 +55,11 @@ class Agent:
         return describe_agent(self.key, self.person)
 
     def address_of(self, call_id: str) -> Address:
-        """Return the address of one call: a part of the agent's place."""
+        """Return the address of one call, which lies below the agent's place."""
         return Address(AGENTS, f"{self.key}/{call_id}")
 
     def matches(self, tool_name: str) -> bool:
-        """Return whether its patterns name a tool."""
+        """Return whether the agent may call a tool of this name."""
         return any(fnmatchcase(tool_name, pattern) for pattern in self.tools)
 
 
@@ -77,7 +78,10 @@ def describe_agent(key: str, person: Actor) -> str:
 
 
 def read_patterns(given: str | Collection[str]) -> tuple[str, ...]:
-    """Return the patterns of tools' names in a text with commas, each once. Raises ValueError."""
+    """Return patterns of tools' names, each once: of a list, or of a text such as ``issues_*, wiki_search``.
+
+    Raises ValueError for none, for too many and for too long ones.
+    """
     listed = given.split(",") if isinstance(given, str) else given
     found = tuple(dict.fromkeys(each.strip() for each in listed if each.strip()))
     if not found:

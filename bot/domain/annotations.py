@@ -1,4 +1,8 @@
-"""Annotations: lines that features add to the card of a proposal, each under the name of who says it."""
+"""Annotations: lines that features add to the card of a proposal, each under the name of its source.
+
+The annotations of a card when it is posted are frozen: a press covers them, as it covers the contents. A late
+annotation comes after the card was posted, such as a second opinion, and no press covers it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,24 +11,20 @@ from itertools import islice
 from bot.domain.text import blank, one_line, shorten, storable
 
 RECORD_NAME = "Record"
-"""The name of what the record says: facts about earlier calls."""
+"""The source of facts on how a call differs from earlier calls (``bot/domain/unusual.py``)."""
 NAME_CHARS = 40
 TEXT_CHARS = 160
 MAX_LINES = 4
-"""Lines of a card that were there when it was posted, and as many that came later."""
+"""The most frozen annotations of one card, and the most late ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A line that a feature adds to a card. It is hostile until escaped, and no link in it is one.
+    """A line that a feature adds to a card. Its text is hostile until escaped, and no link in it works."""
 
-    ``name``: who says it, such as ``Second opinion (local)``; empty where the text says so itself.
-    ``is_late``: it came after the card was posted, so a press does not name it.
-    """
-
-    name: str
+    name: str  # the source, such as ``Second opinion (local)``; empty where the text itself names it
     text: str
-    is_late: bool = False
+    is_late: bool = False  # the line came after the card was posted
 
     @property
     def words(self) -> str:
@@ -35,12 +35,12 @@ class Annotation:
 
 
 def find_record(annotations: Iterable[Annotation]) -> tuple[str, ...]:
-    """Return what the record says among these lines."""
+    """Return the texts of the frozen annotations whose source is `RECORD_NAME`."""
     return tuple(each.text for each in annotations if each.name == RECORD_NAME and not each.is_late)
 
 
 def bound_annotations(found: Iterable[Annotation], *, late: bool = False) -> tuple[Annotation, ...]:
-    """Return the first few of these, each on one line and cut where it is long. Blank ones are left out."""
+    """Return the first `MAX_LINES` of these, each as one line that is cut where it is long; no blank ones."""
     lines = (_bound(each, late=late) for each in islice(found, MAX_LINES))
     return tuple(line for line in lines if not blank(line.text))
 

@@ -1,6 +1,8 @@
-"""Files that people attach to messages: as uploads, and as they are stored with a message. Pure.
+"""Files that people attach to messages: an `Upload` as it arrives, an `Attachment` as it is stored. Pure.
 
-The type of a file is found by its bytes. Its name, and the type that a platform gives, may be made up.
+A message may also bring files from earlier messages, such as those of the thread that Nod is called into. The
+type of a file is found by its bytes (`type_of`), since its name, and the type that a platform gives, may be
+made up. ``bot/agent/attachments.py`` reads the files before a turn; here are the limits and the texts.
 """
 
 import re
@@ -31,11 +33,11 @@ PICTURES = (
 )  # fmt: skip
 UNKNOWN = "application/octet-stream"
 MEGABYTE = 1_000_000
-MAX_EARLIER_FILES = 5  # at most so many files from earlier messages are read with a message, the newest
+MAX_EARLIER_FILES = 5  # the most files of earlier messages that are read with a message
 
 _ARCHIVE = "application/gzip"  # stands for every archive except ZIP: none is opened
 
-_SIGNS = (  # the marks of file formats: an offset, the bytes there, and the media type
+_SIGNS = (  # the first match counts: an offset, the bytes there that mark a format, and its media type
     (0, b"%PDF-", PDF),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -101,19 +103,21 @@ _KIND_NAMES = {
     "application/x-executable": "a program",
     UNKNOWN: "of a kind I don't know",
 }
+# the start of a page, perhaps after an XML declaration and a comment: "<?xml …?> <!-- … --> <!doctype html"
 HTML_PAGE = re.compile(
     r"\s*+(?:<\?xml[^>]{0,200}>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)?<(?:!doctype\s+html|html)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1b") + b"\x7f"
 _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-_MIN_BYTES_PER_RUN = 12  # a text has at least so many other bytes for each run of control characters
-_MIN_BYTES_PER_CONTROL = 20  # and for each control character; of random bytes, one in eight is one
+# a text has at least so many other bytes for each control character, and for each run of them
+_MIN_BYTES_PER_CONTROL = 20  # random bytes have about 8
+_MIN_BYTES_PER_RUN = 12
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _MAX_NAME_CHARS = 100
-_MAX_TRANSCRIPT_CHARS = 600  # the most characters of a transcript that an answer quotes
+_MAX_TRANSCRIPT_CHARS = 600  # the most characters of a transcript that the agent's answer quotes
 HEARD = "Heard:"
-"""The beginning of an answer to a recording."""
+"""The beginning of the agent's answer to a recording, before the quoted transcript."""
 
 
 class Origin(StrEnum):
@@ -125,23 +129,25 @@ class Origin(StrEnum):
 
 
 class Upload(NamedTuple):
-    """A file that comes with a message: its bytes, or the reference by which they are fetched."""
+    """A file that comes with a message: with its bytes, or with the reference by which they are fetched."""
 
     name: str
-    data: bytes | None = None
+    data: bytes | None = None  # None: fetch them by ``ref``
     ref: str = ""  # the reference by which the channel fetches the file
-    size: int = 0  # bytes; 0 if the platform does not say
+    size: int = 0  # bytes, as the platform says; 0 if it does not
     earlier: bool = False  # it came with an earlier message
-    spoken: bool = False  # a recording that the writer made for this message
+    spoken: bool = False  # a recording that the writer made for the message that it came with
 
     @property
     def origin(self) -> Origin:
+        """The way in which the file came. A recording in an earlier message counts as earlier."""
         if self.earlier:
             return Origin.EARLIER
         return Origin.SPOKEN if self.spoken else Origin.ATTACHED
 
     @property
     def bytes(self) -> int:
+        """The number of bytes; 0 where it is not known before the file is fetched."""
         if self.data is None:
             return self.size
         return len(self.data)
@@ -151,14 +157,14 @@ class Upload(NamedTuple):
 class Attachment:
     """A file as it is stored with a message of a conversation."""
 
-    handle: str
+    handle: str  # the id by which the model and rows name the file
     name: str
     size: int  # bytes
-    kind: str  # its media type
+    kind: str  # its media type; empty before it was read
     text: str  # the beginning of its text
     length: int  # the characters of its complete text
     fault: str  # why it can't be read; empty if it can
-    ready: bool  # reading has ended: with a text, or with a fault
+    ready: bool  # it was read, with a text or with a fault
     origin: Origin = Origin.ATTACHED
 
     @property
@@ -177,12 +183,12 @@ class Attachment:
 
 
 class FileContent(NamedTuple):
-    """The content of a file as it was read."""
+    """The content of a file after reading: a text for the model, or a fault."""
 
     kind: str  # its media type
     text: str = ""
     fault: str = ""  # why it can't be read; empty if it can
-    data: bytes | None = None  # the bytes that are kept
+    data: bytes | None = None  # the bytes to store, as of a picture; None: only the text is stored
     note: str = ""  # sentences on what was left out of the text
 
     @property
@@ -207,7 +213,7 @@ class FileBounds:
         return 2 * self.file
 
     @property
-    def a_day(self) -> int:
+    def bytes_a_day(self) -> int:
         """The most bytes of one person's files in a day."""
         return 20 * self.file
 
@@ -226,7 +232,7 @@ class FileBounds:
         return ""
 
     def too_large(self, size: int) -> str:
-        """Return why one file is left out, in words; empty where it is not."""
+        """Return why a file of so many bytes is left out, in words; empty where it is not."""
         if not self.file:
             return "I take no files here"
         if size > self.file:
@@ -235,10 +241,10 @@ class FileBounds:
 
 
 def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> tuple[Upload, ...]:
-    """Return the newest files of earlier messages, oldest first: they are read with the new message.
+    """Return the files of earlier messages that are read with a new message, at most `MAX_EARLIER_FILES`.
 
-    ``opening``: the files of a thread's first message. They are chosen before all others, since the thread
-    is about them.
+    First come the files of a thread's first message (``opening``), since the thread is about them. The newest
+    of the other ``files``, which are given oldest first, fill what is left.
     """
     chosen = {file.ref: file for file in opening[:MAX_EARLIER_FILES]}
     others = {file.ref: file for file in files if file.ref not in chosen}
@@ -248,9 +254,9 @@ def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> t
 
 
 def describe_files(files: Iterable[Upload], unread: Collection[str] = ()) -> str:
-    """Name the files of an earlier message for the model.
+    """Name the files of an earlier message for the model: ``(attached: a.csv, b.png)``.
 
-    ``unread``: the ``ref`` of each file whose content the model is not given.
+    ``unread``: the ``ref`` of each file whose content the model is not given; these are listed apart.
     """
     names: dict[str, list[str]] = {"attached": [], "attached, not read": []}
     for file in files:
@@ -265,7 +271,7 @@ def format_name(name: str) -> str:
 
 
 def describe_kind(kind: str) -> str:
-    """Name the kind of a file in words."""
+    """Name a media type in words, for example ``a spreadsheet``."""
     major = kind.partition("/")[0]
     return _KIND_NAMES.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
 
@@ -287,7 +293,7 @@ def format_size(size: int) -> str:
 
 
 def type_of(data: bytes) -> str:
-    """Return the media type by the bytes: of a known format, `HTML`, `TEXT`, or `UNKNOWN`."""
+    """Return the media type of these bytes: by a format's mark (`type_by_sign`), of a text, or `UNKNOWN`."""
     kind = type_by_sign(data)
     if kind:
         return kind
@@ -308,6 +314,7 @@ def type_by_sign(data: bytes) -> str:
             return kind
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "video/mp4")
+    # the header of an MPEG frame: eleven bits that are set, the version, layer III, and a valid bit rate
     is_mp3_frame = len(data) > 2 and data[0] == 0xFF and data[1] in _MP3_FRAMES and data[2] != 0xFF  # noqa: PLR2004
     if is_mp3_frame:
         return "audio/mpeg"
@@ -315,6 +322,7 @@ def type_by_sign(data: bytes) -> str:
         return "image/bmp"
     if data[:2] == b"MZ" and strip_controls(data) is None:
         return "application/x-executable"
+    # a PDF whose mark is not at the start; other parts of the format must be there, too
     at = data.find(b"%PDF-", 0, _PDF_WITHIN_BYTES)
     if at > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data:
         return PDF
@@ -329,7 +337,7 @@ def _type_of_ole(data: bytes) -> str:
 
 
 def strip_controls(data: bytes) -> bytes | None:
-    """Return the bytes without control characters; None for binary data, which has too many of them."""
+    """Return a text's bytes without control characters; None for binary data, which has too many of them."""
     plain = data.translate(None, _CONTROLS)
     if len(plain) == len(data):
         return data
@@ -347,7 +355,7 @@ def text_of(data: bytes) -> str | None:
     for mark, coding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.decode(coding, errors="replace")
-    if strip_controls(data) != data:  # not a single one, since other encodings are not detected here
+    if strip_controls(data) != data:  # a text in UTF-16 without a mark, for example, has NUL characters
         return None
     try:
         return data.decode()

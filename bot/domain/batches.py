@@ -1,7 +1,8 @@
-"""A batch: several calls of one tool in one answer, which people see as one table.
+"""A batch: three or more calls of one tool in one answer of the agent, which people see as one table.
 
-Each row stays a proposal of its own. The batch has the id of its first row, and a card that is made of the
-rows' cards. `Picked` are the rows that a person picked before a press.
+Each row stays a proposal of its own, with a card of its own. The batch has the id of its first row. Its card
+(`batch_card`) is made of the rows' cards: what all rows share is said once above the table. `Picked` are the
+rows that a person has picked before a press; channels without a state of their own pack them into the button.
 """
 
 import base64
@@ -9,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
@@ -22,13 +23,13 @@ from bot.domain.verbs import Verb
 _MIN_SUBJECT_CHARS = 3  # shorter subjects do not tell a row from the others
 _MIN_CALLS = 3  # fewer calls of one tool in one answer make no table
 PAGE = 10
-"""The number of rows on one page, where a message has a button for each row to pick."""
+"""The number of rows on one page of a table, in chats that have a button for each row to pick."""
 
 
 def assign_batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the ids of the batches that calls of one answer form, by call id.
+    """Return the id of the batch for each call of one answer that is in one, by call id.
 
-    ``calls``: the id of each call and the name of its tool; an empty name is in no batch.
+    ``calls``: the id of each call and the name of its tool; a call with an empty name is in no batch.
     """
     calls_by_tool: dict[str, list[str]] = {}
     for call_id, tool_name in calls:
@@ -45,9 +46,9 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     """Return the card of a batch, made of its rows and of their own cards, in the same order."""
     first = cards[0]
     waiting = [card for card in cards if card.pending]
-    open_cards = waiting or cards
+    open_cards = waiting or cards  # the cards that are described; once none waits, all of them
     irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)
-    group = Group(len(cards), len(waiting), sum(card.round for card in cards), alone=irreversible)
+    group = Group(len(cards), len(waiting), sum(card.round for card in cards), irreversible=irreversible)
 
     title_words = _find_shared_title([card.title for card in cards])
     rows, shared_fields = _make_rows(cards, len(" ".join(title_words)))
@@ -63,8 +64,8 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
 
     tone, state = _summarize_state(cards)
     outcome = first.outcome if len(waiting) == len(cards) else _format_progress(proposals)
-    progress = [outcome] if 0 < len(waiting) < len(cards) else []
-    are_all_irreversible = irreversible == len(waiting)  # then the card itself says so
+    progress = [outcome] if 0 < len(waiting) < len(cards) else []  # a pending card shows no outcome elsewhere
+    are_all_irreversible = irreversible == len(waiting)  # then the level of the card says so
     warnings = _list_warnings(open_cards, irreversible=0 if are_all_irreversible else irreversible)
     return replace(
         first,
@@ -128,7 +129,7 @@ def _list_own_notes(
 
 def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
     verbs = []
-    if group.open > group.alone:
+    if group.open > group.irreversible:
         verbs.append(Verb.APPROVE_ALL)
     if group.open:
         verbs.append(Verb.DECLINE_ALL)
@@ -261,25 +262,25 @@ def _format_progress(proposals: Sequence[Proposal]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The picked rows of a batch. Packed for a button, 100 rows take 17 characters."""
+    """The picked rows of a batch. Packed for a button, 100 rows take about 17 characters."""
 
-    places: frozenset[int]  # positions of rows, from 0
+    positions: frozenset[int]  # from 0
 
     @classmethod
     def all_of(cls, card: Card) -> Self:
-        """Return every row that waits and can be undone."""
+        """Return every row that may be picked: it waits for a decision, and can be undone."""
         rows = enumerate(card.rows)
-        return cls(frozenset(place for place, row in rows if row.card.pending and not row.harms))
+        return cls(frozenset(position for position, row in rows if row.card.pending and not row.harms))
 
-    def toggle(self, place: int) -> "Picked":
-        return Picked(self.places ^ {place})
+    def toggle(self, position: int) -> "Picked":
+        return Picked(self.positions ^ {position})
 
     def split_rows(self, card: Card) -> tuple[list[Card], list[Card]]:
-        """Return the rows to approve, and the others that wait and can be undone."""
-        open_places = Picked.all_of(card).places
-        approve = [card.rows[place].card for place in sorted(open_places & self.places)]
-        others = [card.rows[place].card for place in sorted(open_places - self.places)]
-        return approve, others
+        """Return the cards of the picked rows, and of the other rows that may be picked."""
+        open_positions = Picked.all_of(card).positions
+        picked = [card.rows[position].card for position in sorted(open_positions & self.positions)]
+        others = [card.rows[position].card for position in sorted(open_positions - self.positions)]
+        return picked, others
 
     def choice(
         self,
@@ -302,7 +303,7 @@ class Picked:
 
     def pack(self) -> str:
         """Return URL-safe base64 of a number in which bit N stands for row N."""
-        bits = sum(1 << place for place in self.places)
+        bits = sum(1 << position for position in self.positions)
         packed = base64.urlsafe_b64encode(bits.to_bytes(bits.bit_length() // 8 + 1, "little"))
         return packed.decode().rstrip("=")
 
@@ -311,18 +312,24 @@ class Picked:
         """Parse the output of `pack`. Raises ValueError for anything else."""
         raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         bits = int.from_bytes(raw, "little")
-        return cls(frozenset(place for place in range(bits.bit_length()) if bits >> place & 1))
+        return cls(frozenset(position for position in range(bits.bit_length()) if bits >> position & 1))
 
 
-def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow]], int]:
-    """Return the card cut down to one page, the rows of it with their positions, and the number of pages.
+class BatchPage(NamedTuple):
+    """One page of the table of a batch."""
 
-    Pages count from 0; a number past the last is the last.
-    """
-    pages = max(1, math.ceil(len(card.rows) / PAGE))
-    at = PAGE * min(number, pages - 1)
-    rows = card.rows[at : at + PAGE]
-    return replace(card, batch=Batch(rows, at + 1)), list(enumerate(rows, at)), pages
+    card: Card  # the card of the batch with only the rows of this page
+    rows: Sequence[tuple[int, BatchRow]]  # these rows, each with its position in the batch
+    page_count: int  # the number of pages
+
+
+def page_of(card: Card, number: int) -> BatchPage:
+    """Return the page of this number, counted from 0; a number past the last page means the last page."""
+    page_count = max(1, math.ceil(len(card.rows) / PAGE))
+    start = PAGE * min(number, page_count - 1)
+    rows = card.rows[start : start + PAGE]
+    page_card = replace(card, batch=Batch(rows, start + 1))
+    return BatchPage(page_card, list(enumerate(rows, start)), page_count)
 
 
 def format_split_label(approve: int, decline: int) -> str:

@@ -1,4 +1,7 @@
-"""Limits on the work of one answer, one conversation and one person. Anything beyond is refused in words."""
+"""Limits on the work of one answer, one conversation and one person, against programs that run away.
+
+They are generous: a person who types never reaches them. Anything beyond a limit is refused in words.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,33 +13,25 @@ QUESTIONS_PER_HOUR = 30
 
 @dataclass(frozen=True, slots=True)
 class AnswerRoom:
-    """The number of proposals that one answer may still open, and the refusal of any beyond."""
+    """The number of proposals that one answer of the agent may still open."""
 
-    left: int
-    words: str
+    left: int  # 0 or less: none
+    words: str  # the refusal of any proposal beyond
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits on work.
+    """The limits on work."""
 
-    ``messages`` are those of one person in an hour, ``conversations`` those they start in a day; ``open_…``
-    are proposals.
-
-    ``turns_by_person``: in how many conversations the agent works for one person at the same time.
-
-    Generous: only a runaway program reaches them, never a person who types.
-    """
-
-    messages: int = 3600
-    conversations: int = 1000
-    open_by_person: int = 2000
-    open_in_conversation: int = 200
-    turns_by_person: int = 10
+    messages: int = 3600  # of one person in an hour
+    conversations: int = 1000  # that one person starts in a day
+    open_by_person: int = 2000  # open proposals that one person asked for
+    open_in_conversation: int = 200  # open proposals
+    turns_by_person: int = 10  # conversations in which the agent works for one person at the same time
     files: FileBounds = field(default_factory=FileBounds)
 
     def room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
-        """Return the room of the next answer, by what waits in its conversation and for its person."""
+        """Return the room of the next answer, by the open proposals of its conversation and of its person."""
         rooms = (
             AnswerRoom(
                 self.open_in_conversation - waiting_here,

@@ -1,4 +1,8 @@
-"""Budgets: how much models may cost in a period, or for one thing that a person asks."""
+"""Budgets: limits on the cost of models in a period, or of one thing that a person asks for.
+
+Admins set a budget by a rule, as ``20 EUR a month``. They may extend it for the current period alone.
+``bot/approvals/budgets.py`` compares budgets with what was spent.
+"""
 
 import re
 from datetime import datetime, timedelta
@@ -23,7 +27,7 @@ class Per(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
-    TURN = "turn"  # a request of a person, with all turns that it starts
+    TURN = "turn"  # one request of a person, with all turns that it starts, also of teammates
 
     def begin(self, now: datetime) -> datetime:
         """Return the beginning of the period that contains ``now``, in its time zone.
@@ -39,41 +43,41 @@ class Per(StrEnum):
         return day
 
     def next(self, now: datetime) -> datetime:
-        """Return the beginning of the next period; for a turn, of the next day."""
+        """Return the beginning of the period after the one with ``now``; for a turn, of the next day."""
         begin = self.begin(now)
         match self:
             case Per.WEEK:
                 return begin + timedelta(days=7)
             case Per.MONTH:
-                return (begin + timedelta(days=31)).replace(day=1)
+                return (begin + timedelta(days=31)).replace(day=1)  # 31 days on is in the next month
         return begin + timedelta(days=1)
 
 
 class Budget(NamedTuple):
-    """A budget."""
+    """A budget: an amount for each period, and what an admin added to a single one of the periods."""
 
     amount: float
     currency: str
     per: Per
-    more: float = 0.0  # the amount that an admin added for one period
-    since: str = ""  # the date on which that period began
+    more: float = 0.0  # the added amount
+    since: str = ""  # the first day of the extended period, such as 2026-11-01; empty if nothing was added
 
     @classmethod
     def parse(cls, words: list[str]) -> "Budget":
-        """Read ``20 EUR a month``; raises ValueError."""
+        """Read the words of ``20 EUR a month``; raises ValueError."""
         match words:
             case [amount, currency, "a" | "per", per] if per in set(Per):
                 return cls(sum_of(amount), currency.upper(), Per(per))
         raise ValueError("Write it as 20 EUR a month; also a day, a week or a turn.")
 
     def limit(self, now: datetime) -> float:
-        """Return the amount for the period of ``now``, with what was added for it."""
+        """Return the amount for the period that contains ``now``, with what was added to that period."""
         if self.since == self._format_begin(now):
             return self.amount + self.more
         return self.amount
 
     def extend(self, by: float, now: datetime) -> "Budget":
-        """Return the budget with ``by`` more in the period of ``now``."""
+        """Return the budget with ``by`` added to the period that contains ``now``."""
         more = self.limit(now) - self.amount + by
         return self._replace(more=more, since=self._format_begin(now))
 

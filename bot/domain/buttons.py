@@ -1,4 +1,9 @@
-"""The buttons of a card: what the button of a verb says and asks for on one proposal, in every channel."""
+"""The button of a verb on the card of one proposal: its label, its emphasis, and the question before it.
+
+`bot.domain.verbs.BUTTONS` has the usual button of each verb, and a kind of proposal may have its own. This
+module fits the button to one card: "Approve" becomes "Approve deletion", "Extend" becomes "Extend 24 h".
+`Card.button` calls `make_button`, so every channel has the same buttons.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,8 +13,8 @@ from bot.domain.proposals import Level, ProposalKind
 from bot.domain.times import format_span
 from bot.domain.verbs import BUTTONS, CHOICES, PERHAPS_TEXT, RETRY_CHECK, Button, Look, Needs, Sure, Verb
 
-_TOLD_FROM = timedelta(minutes=1)  # the shortest time that a button names
-_DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
+_MIN_NAMED_WAIT = timedelta(minutes=1)  # the shortest time that the label of Extend names
+_DELETING_WORDS = ("delete ", "remove ", "drop ", "erase ", "purge ")  # beginnings of titles
 
 
 def make_button(
@@ -29,6 +34,7 @@ def make_button(
 ) -> Button:
     """Return the button of a verb on a card.
 
+    - ``title``: the title of the card, which is asked as a question before what can't be undone
     - ``fillable``: the proposal is a question with fields to fill in
     - ``wait``: the time that the proposal waits when it is extended
     - ``count``: the number of open proposals in the group; ``left_out``: how many of these can't be undone
@@ -37,7 +43,7 @@ def make_button(
     - ``choices``: the answers that a question offers
     - ``unsure``: the call failed, and may have happened all the same
     """
-    found = _with_harm(kind.buttons.get(verb, BUTTONS[verb]), level)
+    found = _warn_of_real_run(kind.buttons.get(verb, BUTTONS[verb]), level)
     match verb:
         case Verb.APPROVE if kind.is_answer:
             if fillable:
@@ -46,7 +52,7 @@ def make_button(
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
             sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
             sure = replace(sure, more=undoable or sure.more)
-            if title.lower().startswith(_DELETES):
+            if title.lower().startswith(_DELETING_WORDS):
                 found = replace(found, label="Approve deletion")
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
@@ -58,7 +64,7 @@ def make_button(
             return replace(found, sure=Sure(f"{title.rstrip('.?')}?", found.label, "Not now"))
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
-        case Verb.EXTEND if wait and wait >= _TOLD_FROM:
+        case Verb.EXTEND if wait and wait >= _MIN_NAMED_WAIT:
             return replace(found, label=f"Extend {format_span(wait)}")
         case Verb.APPROVE_ALL if count is not None and left_out:
             return replace(found, label=f"Approve {count - left_out} of {count}")
@@ -67,8 +73,8 @@ def make_button(
     return found
 
 
-def _with_harm(found: Button, level: Level) -> Button:
-    """Return the button; with a warning if it runs, for real, a call that can't be undone."""
+def _warn_of_real_run(found: Button, level: Level) -> Button:
+    """Return the button; "Run it for real" warns if the call can't be undone."""
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
     sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))

@@ -1,7 +1,9 @@
-"""The card of a proposal: a pure rendering, in parts that every channel can lay out.
+"""The card of a proposal: everything that people need to decide about a call, or to see how it ended. Pure.
 
-`card_of` makes the pending or the resolved twin. Channels turn a `Card` into blocks, entities or HTML and
-must show every part; what does not fit goes behind "View all", for which `whole_text` has everything.
+`card_of` renders a proposal as it is now, pending or ended, as a `Card` of plain values. Channels turn these
+into blocks, entities or HTML, and must show every part; what does not fit goes behind *View all*, for which
+`whole_text` has everything. `place_card` fits a card to one place, since the people there may have fewer
+rights. Several proposals may share buttons (`Group`) or be the rows of one card (`Batch`).
 """
 
 import json
@@ -41,43 +43,45 @@ from bot.domain.trials import Trial
 from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
-_CAN = "Can be undone"
+_CAN_BE_UNDONE_TEXT = "Can be undone"  # the beginning of `Card.undo` if the call can be undone
 _MAX_EDIT_NOTES = 5  # a card names the newest edits
 _MAX_CHECKED_FIELDS = 3  # a card names so many of the fields that were read again after the run
 _MIN_TOGETHER = 2  # the number of proposals from which a button decides them together
-_OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
-_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
+_GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+_APPROVING_VERBS = frozenset(
+    {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
+)
 _MIN_UNIQUE_CHARS = 40  # a text of this length is hardly the value of two fields
-_WITH_LEAD: Mapping[str | None, str] = {
+_LEAD_TEXTS: Mapping[str | None, str] = {
     "lead": "A person or the lead agent approves it",
     "both": "A person and the lead agent must each approve it",
 }
-"""Who approves a plan, where the lead agent has a say."""
+"""The approvers of a plan in words, by `Deciders.lead`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Proposals that are decided together: a batch, or the single proposals of one answer.
+    """Proposals that share buttons: the rows of a batch, or the single proposals of one answer."""
 
-    A card may be too small for its change. So before all are approved together, a channel shows the full
-    content of each of ``members``.
-    """
-
-    size: int
-    open: int
-    round: int  # the sum of the rounds of all members
-    # ids of the proposals to approve together, in the order of the calls; empty for a batch
+    size: int  # the number of proposals
+    open: int  # the number of those that wait for a decision
+    round: int  # the sum of the rounds of all; it changes with the contents of any
+    # ids of the single proposals that "Approve all" approves, in the order of the calls; empty for a batch. A
+    # card may be too small for its change, so a channel shows the full content of each of these first
     members: tuple[str, ...] = ()
-    alone: int = 0  # the number of open proposals that can't be undone; each is approved by itself
+    irreversible: int = 0  # the number of open proposals that can't be undone; each is approved by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Everything a person needs to decide or to see how it ended. All text is hostile until escaped."""
+    """A card. All text in it is hostile until escaped.
+
+    Most fields are those of the `Proposal`, without secrets and in words.
+    """
 
     proposal_id: str
-    round: int
-    version: int
+    round: int  # grows with new contents; a press names the round that it saw
+    version: int  # grows with every change of the proposal; of a batch, the sum over its rows
     kind: ProposalKind
     title: str  # what will happen, in plain language
     tool_name: str
@@ -94,16 +98,16 @@ class Card:
     expires_at: datetime
     state: State
     tone: Tone
-    outcome: str  # one sentence on the state or the end, and on who decided; without times
+    outcome: str  # one sentence on the state or the end, and on the decider; without times
     decided_at: datetime | None
     result: str  # the answer of the tool, or the error in words; may be empty
     result_url: str | None
     notes: tuple[str, ...]  # sentences such as who edited it, or that values changed since it was shown
-    verbs: tuple[Verb, ...]
-    group: Group | None
+    verbs: tuple[Verb, ...]  # the buttons, in their order
+    group: Group | None  # the group whose shared buttons this card has; None: it has none
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
-    told: str = ""  # the result in one sentence; the first line of a card that is done
-    data: str = ""  # the result as the tool gave it, where ``told`` says it on the card
+    told: str = ""  # the result in one sentence, which replaces the title of a card that is done
+    data: str = ""  # the tool's own output, if the card shows ``told`` in its place
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
     wait: timedelta | None = None  # the time that it waits when it is extended
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
@@ -114,7 +118,7 @@ class Card:
     undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
     undoing: str = ""  # the effect of Undo in words, where the card offers it
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
-    again: str = ""  # a sentence that fields, read again after the run, are as approved
+    again: str = ""  # a sentence that fields, which were read again after the run, are as approved
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
     unsure: bool = False  # the call failed, and may have happened all the same
@@ -132,17 +136,17 @@ class Card:
             title=self.title,
             fillable=bool(self.schema.get("properties")),
             wait=self.wait,
-            count=self.group.open if self.group and verb in _OF_GROUPS else None,
-            left_out=self.group.alone if self.group else 0,
+            count=self.group.open if self.group and verb in _GROUP_VERBS else None,
+            left_out=self.group.irreversible if self.group else 0,
             undoing=self.undoing,
-            undoable=self.undo if self.undo.startswith(_CAN) else "",
+            undoable=self.undo if self.undo.startswith(_CAN_BE_UNDONE_TEXT) else "",
             choices=self.choices or (),
             unsure=self.unsure,
         )
 
     @property
     def led(self) -> bool:
-        """True if people can still read the agent's turn that led to the proposal, and ask about it."""
+        """True if people can read the turn of the agent that led to the proposal, and ask about it."""
         cards = (self, *(row.card for row in self.rows))
         return any(Verb.ASK in card.verbs for card in cards)
 
@@ -163,21 +167,21 @@ class Card:
 
     @property
     def warning(self) -> str:
-        """The warning to read before approving; empty for an ordinary change and for a read."""
+        """The warning to read before approving; empty where there is nothing to warn of."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.risk_reason == "it cannot be undone":  # `undo` says the same
+        if self.risk_reason == "it cannot be undone":  # the warning says the same below
             reason = ""
         else:
             reason = sentence(self.risk_reason)
         if self.level is not Level.DESTRUCTIVE:
             return reason
-        undo = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
+        undo = self.undo if self.undo.startswith(_CAN_BE_UNDONE_TEXT) else "Can't be undone."
         return f"{undo} {reason}".strip()
 
     @property
     def undo_note(self) -> str:
-        """The sentence on undoing it; empty where `warning` says so."""
+        """The sentence on whether the call can be undone; empty where `warning` has it."""
         if self.level is Level.DESTRUCTIVE:
             return ""
         return self.undo
@@ -218,7 +222,7 @@ class Card:
 
     @property
     def tally(self) -> tuple[str, ...]:
-        """The votes, where more than one is needed."""
+        """The votes so far, one line each; empty where a single vote decides."""
         if self.quorum > 1 or len(self.votes) > 1:
             return self.votes
         return ()
@@ -254,7 +258,7 @@ class Card:
 
     @property
     def end(self) -> str:
-        """The outcome, ready to be followed by the time of `ended_at`."""
+        """The outcome in words; without a full stop if the time of `ended_at` follows."""
         words = f"{self.outcome} {self.again}".strip()
         return words.removesuffix(".") if self.ended_at else words
 
@@ -272,9 +276,9 @@ class Card:
         return hash_text(repr(shown))
 
     @property
-    def alone(self) -> "Card":
+    def without_group(self) -> "Card":
         """The card without the buttons for its group."""
-        verbs = tuple(verb for verb in self.verbs if verb not in _OF_GROUPS)
+        verbs = tuple(verb for verb in self.verbs if verb not in _GROUP_VERBS)
         return replace(self, group=None, verbs=verbs)
 
     def with_mentions(self, instead: Mapping[str, Sequence[Actor]]) -> "Card":
@@ -351,23 +355,17 @@ class Batch:
 
     @property
     def stage(self) -> tuple[Any, ...]:
-        """The progress of the batch in tenths, with the rounds of its rows.
+        """The progress in tenths, with the round of each row and True if it waits.
 
-        Copies are redrawn when it changes.
+        Posted cards are redrawn when it changes.
         """
         ended = sum(not (row.runs or row.card.pending) for row in self.rows)
         rounds = [(row.card.round, row.card.pending) for row in self.rows]
         return 10 * ended // len(self.rows), *rounds
 
 
-def _show_value(value: str | None) -> str:
-    if value is None:
-        return "(nothing)"
-    return value
-
-
 def _describe_end(p: Proposal) -> tuple[Tone, str]:
-    """Return the tone and the words for the state or the end of a proposal."""
+    """Return the tone and the outcome of a proposal."""
     outcome_of_kind = p.kind.find_outcome(p)
     if outcome_of_kind:
         return outcome_of_kind
@@ -447,7 +445,7 @@ def _list_verbs(
         own = (Verb.RETRY,)
     if group is None or group.open < _MIN_TOGETHER:
         return own
-    together = (Verb.APPROVE_ALL,) if group.open - group.alone >= _MIN_TOGETHER else ()
+    together = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
     return (*own, *together, Verb.DECLINE_ALL)
 
 
@@ -456,7 +454,7 @@ def _describe_undo(p: Proposal) -> str:
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
     if p.undo_seconds:
-        return f"{_CAN} for {format_span(timedelta(seconds=p.undo_seconds))}."
+        return f"{_CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=p.undo_seconds))}."
     reason = p.inverse.reason if p.inverse else ""
     if reason:
         return sentence(f"Nod can't undo this: {reason}")
@@ -623,7 +621,7 @@ def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
         open=len(waiting),
         round=sum(proposal.round for proposal in siblings),
         members=tuple(members),
-        alone=len(waiting) - len(members),
+        irreversible=len(waiting) - len(members),
     )
 
 
@@ -643,8 +641,8 @@ def _list_notes(
         notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
     if p.unasked:
         notes.append(f"No one was asked: {with_names(p.rule, names)}.")
-    if is_open and p.deciders.lead in _WITH_LEAD:
-        notes.append(f"{_WITH_LEAD[p.deciders.lead]}: {with_names(p.rule, names)}.")
+    if is_open and p.deciders.lead in _LEAD_TEXTS:
+        notes.append(f"{_LEAD_TEXTS[p.deciders.lead]}: {with_names(p.rule, names)}.")
     if p.edited_by and not p.edits:
         notes.append(f"Edited by {p.edited_by} before approval.")
     edits = [one_line(sentence(edit.words)) for edit in p.edits[-_MAX_EDIT_NOTES:]]
@@ -715,11 +713,11 @@ def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The chat in which a call was proposed, as a copy of the card in another chat names it."""
+    """The chat in which a call was proposed, as its card in another chat names it."""
 
-    words: str  # for people
+    words: str  # the chat for people
     address: str | None  # None for a private chat
-    named: bool  # the words are the place's own name
+    named: bool  # the words are the chat's own name, such as ``#general``
 
 
 def place_card(
@@ -748,7 +746,7 @@ def place_card(
         verbs = ()
         notes = (*notes, "Decide in the chat where it was asked.")
     elif not may_approve:
-        verbs = tuple(verb for verb in verbs if verb not in _APPROVES)
+        verbs = tuple(verb for verb in verbs if verb not in _APPROVING_VERBS)
         if sent_on:
             notes = (*notes, "Sent to those who may approve it.")
     circle = card.circle
@@ -835,6 +833,12 @@ def _list_change_lines(field: PreviewField) -> list[str]:
     if new is None:
         return [f"- {field.field} ({REMOVED}): {_indent(old)}"]
     return [f"- {field.field}", f"  old: {_indent(old)}", f"  new: {_indent(new)}"]
+
+
+def _show_value(value: str | None) -> str:
+    if value is None:
+        return "(nothing)"
+    return value
 
 
 def _indent(value: str) -> str:

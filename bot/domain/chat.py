@@ -1,11 +1,11 @@
-"""The messages, presses and commands that channels hand to the core, and the replies of the core.
+"""The contract between channels and the core: what people send in, and the reply that each of them gets.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Choice`, `Command` or `Request` and hands
-it to the `Inbox`; the core answers with a `Reply` for that one person. The interface of a channel is in
-``bot/channels/base.py``.
+it to the `Inbox`, which is `Assistant.handle` in ``bot/inbox.py``. The `Reply` is for that one person. Cards
+and the agent's texts go out by another way, which ``bot/channels/base.py`` describes.
 
 A message of Nod may have choice buttons below it. Pressing a choice button sends its words, as if the person
-had written them.
+had written them: a message, or a command if the words begin with a slash.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,18 +24,20 @@ Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
 
 OFFERED = "/nod "
-"""The beginning of a choice button's words if it sends a command: such a button stays after a press."""
+"""The beginning of the words of a choice button that offers a command: such a button stays after a press."""
 _MAX_CHOICES = 5
-_MARK = "nod:say:"  # begins the data of a choice button
+_MARK_PREFIX = "nod:say:"  # a mark, the data of a choice button, is this and the words
 _MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
 _ALREADY_TEXT = "This was pressed already."
+EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
+"""The beginning of a command that a choice button may send, and the label of that button."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a conversation.
+    """The address of a conversation, or of a chat: a channel, and a key within it.
 
-    ``key`` is the channel's own: Slack ``T1/C2/17.1``, Telegram ``-100/7``.
+    Each channel has its own form of keys: in Slack ``T1/C2/17.1`` (workspace, chat, thread).
     """
 
     channel: str
@@ -53,7 +55,7 @@ class Address:
         return cls(channel, key)
 
     def is_own(self, actor: Actor) -> bool:
-        """Return whether it lies in an account's own place, as conversations over HTTP do."""
+        """Return whether the address lies below the account's own, as for conversations over HTTP."""
         return self.channel == actor.channel and self.key.startswith(f"{actor.key}/")
 
 
@@ -72,8 +74,8 @@ class Message:
     actor: Actor
     text: str
     event_id: str  # unique within the channel: a second delivery of it is dropped
-    private: bool = True
-    begin: str | None = None  # the id of the conversation that the message starts; None: a new id
+    private: bool = True  # no one else reads along
+    begin: str | None = None  # the id for the conversation, if the message starts one; None: any
     names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
     files: tuple[Upload, ...] = ()
     continues: bool = False  # the message belongs to an open conversation and starts none
@@ -96,8 +98,8 @@ class Press:
     digest: str | None = None  # `Proposal.digest`; None: any
     address: Address | None = None  # the address of the pressed card
     rung: GrantScope | None = None  # with SIMILAR: how far the grant reaches
-    lasting: GrantDuration | None = None  # with SIMILAR: how long it holds
-    reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls it lets run, and where
+    lasting: GrantDuration | None = None  # with SIMILAR: how long the grant holds
+    reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls the grant lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None  # `Proposal.seen`; None: any
     by_api: bool = False  # a program pressed; after an edit it must name the content that it decides on
@@ -173,7 +175,7 @@ class Request:
 
 
 class Answer(StrEnum):
-    """The outcome of an incoming message, press or command."""
+    """The outcome of what a person sent; the first word of the `Reply`."""
 
     ACCEPTED = "accepted"  # the input counts, and its effect is done or under way
     ALREADY = "already"  # someone has already decided; nothing happened
@@ -183,7 +185,7 @@ class Answer(StrEnum):
     INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
     LATER = "later"  # this person sent too much; the input may be sent again later
     DUPLICATE = "duplicate"  # this event was received before
-    ANSWERED = "answered"  # a part of Nod had asked for these words; no model reads them
+    ANSWERED = "answered"  # a feature had asked the person for these words; no model reads them
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class Reply:
     """The private reply to the person who wrote or pressed."""
 
     answer: Answer
-    text: str
+    text: str  # may be empty, as for an accepted message, which the agent answers
     proposals: tuple[Proposal, ...] = ()  # the proposals that the reply is about
     fields: Mapping[str, str] = field(default_factory=dict)  # faults, by the argument's name
     conversation_id: str | None = None
@@ -244,7 +246,7 @@ Incoming = Sent | ChatMoved
 
 
 def names_in(incoming: Sent) -> dict[str, str]:
-    """Return the platform's names for the person and the places in an input."""
+    """Return the platform's names for the people and places in an input, by account or address."""
     names = {str(incoming.actor): incoming.actor.name}
     if not isinstance(incoming, Request):
         names.update(incoming.names)
@@ -252,10 +254,11 @@ def names_in(incoming: Sent) -> dict[str, str]:
 
 
 Inbox = Callable[[Incoming], Awaitable[Reply]]
+"""The function of the core that takes in what a channel received."""
 
 
 class Parts(StrEnum):
-    """The dimension by which usage is grouped."""
+    """The dimension by which the usage of models is grouped, in a report for people."""
 
     DAY = "day"  # in UTC
     CONVERSATION = "conversation"
@@ -267,10 +270,10 @@ class Parts(StrEnum):
 
 
 class Used(NamedTuple):
-    """The usage of one group, or the total."""
+    """The usage of models in one group of a report, or in total."""
 
-    key: str
-    name: str
+    key: str  # the group: a day, an account, a model …; empty for the total
+    name: str  # the group for people; may be empty
     turns: int
     model_calls: int
     prompt_tokens: int  # tokens are counted by the model's server; 0 where the server does not say
@@ -293,22 +296,19 @@ class Used(NamedTuple):
         )
 
 
-EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
-
-
 def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the label and the data of each button; choices that are too long for a button are left out."""
+    """Return the label and the mark of each button; choices that are too long for a button are left out."""
     buttons = []
     for words in dict.fromkeys(choices):  # each once
-        mark = f"{_MARK}{words}"
+        mark = f"{_MARK_PREFIX}{words}"
         if read_choice(mark):
             buttons.append((_label(words), mark))
     return buttons[:_MAX_CHOICES]
 
 
 def make_offer_mark(words: str) -> str:
-    """Return the data of a button that sends a command. Raises ValueError if it is too long for a button."""
-    mark = f"{_MARK}{OFFERED}{words}"
+    """Return the mark of a button that sends ``/nod WORDS``. Raises ValueError if it is too long."""
+    mark = f"{_MARK_PREFIX}{OFFERED}{words}"
     if read_choice(mark) is None:
         raise ValueError(f"{words!r} does not fit a button")
     return mark
@@ -321,14 +321,14 @@ def _label(words: str) -> str:
 
 
 def read_choice(mark: str) -> str | None:
-    """Return the words of a choice button by its data; None for any other button."""
-    if not mark.startswith(_MARK) or len(mark.encode(errors="replace")) > _MAX_MARK_BYTES:
+    """Return the words of a choice button by its mark; None for the data of any other button."""
+    if not mark.startswith(_MARK_PREFIX) or len(mark.encode(errors="replace")) > _MAX_MARK_BYTES:
         return None
-    words = mark.removeprefix(_MARK)
+    words = mark.removeprefix(_MARK_PREFIX)
     return words if words.strip() else None
 
 
-def make_said(
+def act_on_choice(
     words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
 ) -> Message | Command:
     """Return the message or command of a choice button, in the name of the person who pressed it.
@@ -338,11 +338,11 @@ def make_said(
     if words.startswith("/"):
         name, _, text = words[1:].partition(" ")
         return Command(actor, name, text, at, private, names=names)
-    return Message(at, actor, words, f"{ref} {_MARK}{words}", private, continues=True, names=names)
+    return Message(at, actor, words, f"{ref} {_MARK_PREFIX}{words}", private, continues=True, names=names)
 
 
 def refusal(reply: Reply) -> str:
-    """Return the reply to the person who pressed; empty where a message was accepted."""
+    """Return the text to show to a person who pressed a choice button; empty where nothing has to be said."""
     if reply.answer is Answer.DUPLICATE:
         return _ALREADY_TEXT
     return reply.text

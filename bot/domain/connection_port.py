@@ -1,4 +1,9 @@
-"""The port to the connections that people and admins made. A feature implements it."""
+"""The port to connections: accounts at other servers that calls are made under.
+
+People connect an account for themselves, admins one for a chat.
+The kernel looks connections up through this protocol, which the feature in ``bot/features/connections``
+implements. Without that feature every call is made under Nod's own accounts.
+"""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,13 +14,16 @@ from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 
 
 class Connections(Protocol):
-    """The port to the connections that people and admins made."""
+    """Finds the stored connections, and gives access to their tokens."""
 
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
-        """Return the connection of a person or a place at a server, also an expired one."""
+        """Return the connection at a server, of the person or of the place as ``identity`` says.
+
+        It may be expired.
+        """
 
     def access(self, connection: Connection) -> ConnectionAccess:
-        """Return the access to its token, at the time of a call."""
+        """Return the access to a connection's token, for a call that is made now."""
 
     def providers(self) -> Mapping[str, Identity]:
-        """Return the providers that a team's own tools may name, each with whose account it is."""
+        """Return the servers that a team's own tools may name, each with whose accounts it takes."""

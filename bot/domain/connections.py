@@ -1,7 +1,8 @@
-"""Connections: the account at a server in whose name a call is made, and access to its token.
+"""A connection: the account at another server, such as GitHub, in whose name a call is made.
 
-A call that is made as Nod has no `Connection`. A `Connection` holds no secret: tokens are behind the port of
-``bot/domain/connection_port.py``.
+A person connects an account of theirs, or an admin one for a chat. A call that is made as Nod has no
+`Connection`. A `Connection` is stored with a proposal and holds no secret: its token is behind the port of
+``bot/domain/connection_port.py``, as a `ConnectionAccess`.
 """
 
 import base64
@@ -17,7 +18,7 @@ from urllib.parse import quote, quote_plus
 from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
 
 CONSENT = "consent"
-"""The verb of an owner's vote that lets a call run in their name where they don't decide it otherwise."""
+"""The verb of an owner's vote that only lets a call run in their name, where others decide about the call."""
 _MAX_NAME_CHARS = 60
 _MIN_SECRET_CHARS = 8  # shorter values are words, which hiding would only garble
 
@@ -46,8 +47,9 @@ class Connection:
     issuer: str
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
-    is_expired: bool = False  # nothing runs until it is connected again
-    is_resting: bool = False  # nothing runs under the account of a chat now; not stored
+    is_expired: bool = False  # nothing runs under the account until it is connected again
+    # a chat's account that is not used now: strangers read along there, or its admin is no admin; not stored
+    is_resting: bool = False
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -97,31 +99,28 @@ class Connection:
 
     @property
     def words(self) -> str:
-        """For example ``As Ana at github (octocat)``."""
+        """The line of a card, for example ``As Ana at github (octocat)``."""
         return f"As {self.owner_label} at {self.server} ({self.account})"
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """For whom a call is made: a person's linked accounts, and the address of the conversation.
+    """The requester and the place of a call, by which its connection is found."""
 
-    A thread's or topic's address begins with its chat's.
-    """
-
-    accounts: frozenset[str]
-    place: str
+    accounts: frozenset[str]  # the linked accounts of the person who asks
+    place: str  # the address of the conversation; a thread's begins with its chat's
 
 
 class TokenSource(Protocol):
-    """The token that is sent to one server."""
+    """The source of the token that is sent to one server: Nod's own sign-in there, or a connection."""
 
     @property
     def why(self) -> str:
-        """The reason why there is no token, or why it is refused, and what to do."""
+        """The reason why there is no token, or why the server refused it, and what to do; for people."""
 
     @property
     def again(self) -> str:
-        """A sentence on how to sign in again."""
+        """A sentence for people on how to sign in again."""
 
     async def token(self, refused: str | None = None) -> str | None:
         """Return a token to send, other than the token ``refused``; None where no token can be had."""
@@ -134,10 +133,11 @@ class TokenSource(Protocol):
 
 
 class ConnectionAccess(TokenSource, Protocol):
-    """The token of one connection. ``secrets``: every value given out or held so far, to be hidden."""
+    """The source of the token of one connection."""
 
     @property
-    def secrets(self) -> frozenset[str]: ...
+    def secrets(self) -> frozenset[str]:
+        """Every token that was given out or held so far, to be hidden in texts."""
 
     async def find_lacking_scope(self) -> str:
         """Return the scopes that changes need and the account did not grant; empty where none is missing."""
@@ -160,10 +160,10 @@ def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _in_base64(secret: bytes) -> set[str]:
-    """Return the parts that base64 of any longer text has of a secret in it, in both alphabets.
+    """Return the letters by which a secret shows inside the base64 of any longer text, in both alphabets.
 
-    Base64 writes three bytes as four letters of 6 bits, so the secret may begin at three offsets. Letters
-    that depend on the bytes before or after it are left out.
+    Base64 writes three bytes as four letters of 6 bits, so the secret may begin at three offsets, and each
+    gives other letters. Letters that depend on the bytes before or after the secret are left out.
     """
     parts: set[str] = set()
     for offset in range(3):

@@ -1,6 +1,8 @@
 """A conversation and its lines: what people, the agent and Nod said, in the order the model reads it. Pure.
 
-Also turns, and people's questions about proposals.
+A *line* is one entry of a conversation. The agent answers the lines that it *heard*: people's messages, and
+the notes by which Nod tells the model something. A *turn* is one piece of the agent's work: from a heard
+line, or the end of its calls, until it says nothing more or waits for people. A `Transcript` is its input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +23,7 @@ from bot.domain.text import storable
 
 class LineRole(StrEnum):
     USER = "user"  # a person
-    NOTE = "note"  # Nod tells the model, e.g. how a proposal ended in the meantime
+    NOTE = "note"  # Nod tells the model, e.g. how a proposal ended since its last answer
     ASSISTANT = "assistant"  # the agent
     NOTICE = "notice"  # Nod tells people, not the model, e.g. that a turn failed
     SUMMARY = "summary"  # a model's summary of the oldest lines, up to the line with the id ``after``
@@ -30,22 +32,22 @@ class LineRole(StrEnum):
 HEARD = frozenset({LineRole.USER, LineRole.NOTE})
 """The roles of lines that the agent answers."""
 SPOKEN = HEARD | {LineRole.ASSISTANT}
-"""The roles of lines between people, the agent and Nod, which the model reads."""
+"""The roles of the lines that the agent answers, and of its answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation."""
+    """A conversation at an address, without its lines."""
 
     id: str
     address: Address
-    origin: Address  # the place where people see its cards, whose rules apply
-    private: bool
-    requester: Actor  # who began it
+    origin: Address  # the address where people see its cards, and whose rules apply
+    private: bool  # it is in a private chat of one person
+    requester: Actor  # the account that began it
     title: str
     created_at: datetime
-    ended_at: datetime | None = None
-    shown_at: Address | None = None  # a teammate's: the lead conversation's address
+    ended_at: datetime | None = None  # the next message at the address begins another conversation
+    shown_at: Address | None = None  # for a teammate's conversation: the address of the lead agent's
     deleted: bool = False  # its lines were deleted
 
 
@@ -56,7 +58,7 @@ class Call:
     id: str
     tool_name: str
     arguments: str  # raw JSON
-    summary: str
+    summary: str  # the call in words, for people
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields that the model's server wants back
 
     def __post_init__(self) -> None:
@@ -86,10 +88,10 @@ class Line:
     id: int
     role: LineRole
     text: str
-    after: int  # the id of the last line in `HEARD` that it answers; for a line in `HEARD` its own id
-    actor: Actor | None
-    calls: Sequence[Call]
-    results: Mapping[str, CallResult]
+    after: int  # for an answer, the id of the last heard line that it answers; for a heard line its own id
+    actor: Actor | None  # the account that wrote the line or caused it
+    calls: Sequence[Call]  # the calls in an answer
+    results: Mapping[str, CallResult]  # by call id, of those calls that never became a proposal
     created_at: datetime
     # the id that the channel gave it; for an answer its key; for the run of a schedule SCHEDULE.NUMBER
     event_id: str | None = None
@@ -114,10 +116,10 @@ class Transcript:
     files: Mapping[str, Attachment] = field(default_factory=dict)  # by handle, without forgotten ones
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # pictures for the model, by handle
     summary: Line | None = None  # replaces the oldest lines
-    seen: int = field(init=False)  # the id of the last heard line, 0 in an empty conversation
-    asker: Actor = field(init=False)  # the person who wrote last, the requester of the agent's next proposals
-    schedule: str | None = field(init=False)  # the schedule whose run this is, if no person wrote since
-    heard: str = field(init=False)  # the last words of a person
+    seen: int = field(init=False)  # the id of the last heard line; 0 without any
+    asker: Actor = field(init=False)  # the account of the newest line that has one, for which the agent works
+    schedule: str | None = field(init=False)  # the id of the schedule whose run that line began, if it did
+    last_message: str = field(init=False)  # the text of the last message of a person; empty without any
 
     def __post_init__(self) -> None:
         """Find the facts that every step of a turn needs, once."""
@@ -131,7 +133,7 @@ class Transcript:
             "seen": max((line.id for line in newest_first if line.role in HEARD), default=0),
             "asker": asker,
             "schedule": schedule,
-            "heard": next((line.text for line in newest_first if line.role is LineRole.USER), ""),
+            "last_message": next((line.text for line in newest_first if line.role is LineRole.USER), ""),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -167,9 +169,9 @@ class Transcript:
 
 
 def keep_to_one_person(transcript: Transcript) -> Transcript:
-    """Return the transcript up to the first unanswered line of a second account.
+    """Return the transcript up to the first unanswered heard line that is of a second account.
 
-    So a turn answers the lines of one account, and the lines of others since then begin the next turn.
+    So a turn works for one account alone, and the lines that are left out are answered by the next turn.
     """
     lines = transcript.lines
     answered_id = max((line.after for line in lines if line.role is LineRole.ASSISTANT), default=0)
@@ -194,7 +196,7 @@ def keep_to_one_person(transcript: Transcript) -> Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The cost of a turn."""
+    """The model calls of a turn so far, and their cost."""
 
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -233,18 +235,18 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A person's question about a proposal."""
+    """A person's question to the agent about an open proposal (*Ask* on its card)."""
 
     proposal_id: str
     home: str  # the id of the conversation in which the agent answers
-    note: int  # the id of the line that asks the agent
+    note: int  # the id of the line in it that passes the question to the agent
     asker: str  # an account, as text
     name: str  # the asker's name
     text: str
     asked_at: str  # ISO 8601
     place: str = ""  # the address where the answer is posted; empty: only in the conversation
     ref: str = ""  # the card at ``place`` below which the answer is posted; empty: in the asker's own chat
-    answer: str = ""
+    answer: str = ""  # the agent's answer, once it has given one
 
     @property
     def address(self) -> Address | None:

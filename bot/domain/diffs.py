@@ -57,7 +57,7 @@ def _mark_line(mark: str, line: str) -> str:
 
 
 def _fold(equal: Sequence[str], above: int, below: int) -> list[str]:
-    """Return the first and the last of these lines, and between them the number of the others."""
+    """Return the first ``above`` and last ``below`` of these lines, and the number left out between them."""
     left_out = len(equal) - above - below
     if left_out <= 0:
         return [f"  {line}" for line in equal]

@@ -1,19 +1,23 @@
-"""The direction of text: texts of people and tools keep their own direction inside other text. Pure.
+"""The direction of text: names and words of other people keep their own direction inside Nod's text. Pure.
 
 A line that begins in English shows Hebrew or Arabic in it in the order of English, so that “from A to B”
-may read as its opposite. Unicode's isolates (UAX #9) give such a text a direction of its own. Isolates are
-added where a text is shown, never to a text that is stored, signed or put into code. Isolates that a text
-already has are spelled out before (``bot/domain/text.py``), so that a text can't end the isolate around it.
+may read as its opposite. Unicode's isolates (UAX #9) are a pair of unseen characters that give the text
+between them a direction of its own. They are added where a text is shown, never to a text that is stored,
+signed or put into code. Isolates that a text already has are spelled out before (``bot/domain/text.py``), so
+that a text can't end the isolate around it.
 """
 
 import regex
 
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+# letters of Hebrew and of Arabic, and Arabic numbers
 _RIGHT_TO_LEFT = r"[\p{Bidi_Class=R}\p{Bidi_Class=AL}\p{Bidi_Class=AN}]"
 _HAS_RIGHT_TO_LEFT = regex.compile(_RIGHT_TO_LEFT)
+# the mark of a list, a diff or an indented line: "- ", "• ", "12. "
 _LEAD = regex.compile(r"(?:[-+•…] |  |\d{1,6}[.)] )")
-_LABEL = regex.compile(r"[^:\n“]{1,80}: ")
+_LABEL = regex.compile(r"[^:\n“]{1,80}: ")  # "Due date: "
 _FIRST_STRONG = regex.compile(rf"{_RIGHT_TO_LEFT}|\p{{Bidi_Class=L}}")
+# a quotation, or a stretch of right-to-left letters with spaces, signs and digits between them
 _PART = regex.compile(
     r"“[^“”\n]{1,4000}”"
     rf"|{_RIGHT_TO_LEFT}\p{{M}}*(?:[^\p{{Bidi_Class=L}}“”\n]{{0,40}}{_RIGHT_TO_LEFT}\p{{M}}*)*"
@@ -26,7 +30,7 @@ def runs_right_to_left(text: str) -> bool:
 
 
 def isolate(text: str) -> str:
-    """Return the text with a direction of its own for each line; without right-to-left letters, unchanged."""
+    """Return a text with a direction of its own for each line; without right-to-left letters, unchanged."""
     if not runs_right_to_left(text):
         return text
     return "\n".join(_isolate(line) for line in text.split("\n"))

@@ -1,4 +1,8 @@
-"""Events of a running turn. Values only; delivery decides who sees which of them and when."""
+"""Events of a running turn, from the agent's loop to delivery. Values only.
+
+A turn is one piece of the agent's work, with one or several answers of the model. The loop yields these
+events while it works; ``bot/channels/delivery/turns.py`` decides who sees which of them and when.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +17,9 @@ STOPPED = "Stopped."
 
 @dataclass(frozen=True, slots=True)
 class AnswerBegun:
-    """The model is asked for its next answer, which has this ``key`` in its rows, too."""
+    """The model is asked for its next answer."""
 
-    key: str
+    key: str  # `Turn.key`, by which the row of the answer is found later
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,83 +31,84 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """More of what the model thinks, complete lines or sentences, without secrets; no part of the answer."""
+    """More of the model's thoughts, as complete lines or sentences without secrets; no part of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextRestarted:
-    """The model's stream was cut after some text was shown; what follows starts the answer again."""
+    """The model's stream was cut off after some text was shown: the next text begins the answer again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The model's server is asked again, or a call is tried first; ``words`` say so to people."""
+    """The turn takes longer: files are read, the model's server is asked again, or a call is tried."""
 
-    words: str
+    words: str  # the reason, for people
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A read call runs. ``summary`` is plain language for people."""
+    """A call that only reads begins to run."""
 
     call_id: str
     tool_name: str
-    summary: str
+    summary: str  # in plain language, for people
     arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A read call tells how far it is; ``words`` are its tool's own."""
+    """A call that only reads reports its progress."""
 
     call_id: str
     tool_name: str
-    words: str
+    words: str  # the tool's own
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A read call ended; ``result`` is what the model will see."""
+    """A call that only reads ended."""
 
     call_id: str
     tool_name: str
     ok: bool
-    result: str
+    result: str  # the text that the model is given
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalOpened:
+    """A call became a proposal: it waits for people, or a grant or a rule let it run."""
+
     proposal: Proposal
 
 
 class Ending(StrEnum):
-    DONE = "done"  # the agent is silent
-    WAITING = "waiting"  # open proposals; the turn is rows now
+    """The reason why a turn ended, other than a failure."""
+
+    DONE = "done"  # the agent's last answer had no calls
+    WAITING = "waiting"  # calls wait for people; a further turn continues once they have ended
     STOPPED = "stopped"  # a person stopped it
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn ended. ``seen`` is the id of the last person's message it took in.
-
-    ``text``: its full answer. ``message_id``: of the last line that it stored; None where it stored none.
-    """
+    """The turn ended without a failure."""
 
     ending: Ending
-    seen: int
-    text: str
-    message_id: int | None = None
+    seen: int  # the id of the last heard line, a message or a note, that the turn answers
+    text: str  # the texts of all its answers, as one
+    message_id: int | None = None  # the id of the last line that it stored; None where it stored none
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn failed; ``explanation`` is for people, ``choices`` what they may say next."""
+    """The turn failed."""
 
-    explanation: str
-    seen: int
-    choices: tuple[str, ...] = ()
+    explanation: str  # for people
+    seen: int  # as in `TurnEnded`
+    choices: tuple[str, ...] = ()  # the words of the buttons that people are offered, such as "Try again"
 
 
 TurnEvent = (

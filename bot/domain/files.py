@@ -1,4 +1,9 @@
-"""A text that people get as a file: output too long for a card, and what tools make."""
+"""Files that Nod makes for people and programs: output too long for a card, and what tools make.
+
+People get such a file in their chat, an agent's program with the answer of its call. `read_fields` and
+`unfold` also serve cards: they show a JSON object as labels and values. Files that people attach to messages
+are in ``bot/domain/attachments.py``.
+"""
 
 import json
 import re
@@ -26,14 +31,14 @@ _MAX_FIELDS = 60
 class File:
     """A file for people."""
 
-    name: str  # may be anything; see `safe_name`
-    text: str
-    data: bytes | None = None  # the bytes, if the file is more than its text
+    name: str  # as its tool gave it; `safe_name` makes a name that platforms and disks take
+    text: str  # the content, or beside ``data`` the text in it
+    data: bytes | None = None  # the content, if it is not a text
     kind: str = ""  # the media type of ``data``
 
 
 def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:
-    """Return the files that a program is given, and a line that names those left out, or ''."""
+    """Return the files that fit a program's answer, and a line that names the others; '' if all fit."""
     kept: list[File] = []
     left_out: list[str] = []
     room = MAX_CALL_BYTES
@@ -52,7 +57,10 @@ def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:
 
 
 def safe_name(name: str) -> str:
-    """Return a name that every platform and every disk takes: no folders, no odd characters, never empty."""
+    """Return a name that every platform and every disk takes: ``reports/a?.csv`` becomes ``reports_a_.csv``.
+
+    It has no folders and no odd characters, always an ending, and is never empty.
+    """
     clean = re.sub(r"[^\w.\- ]+", "_", name, flags=re.ASCII).strip("._ ")
     stem, dot, ending = clean.rpartition(".")
     if not dot or len(ending) > _MAX_ENDING_CHARS:
@@ -63,7 +71,7 @@ def safe_name(name: str) -> str:
 def read_fields(text: str) -> tuple[tuple[str, str], ...]:
     """Return the labels and values of a JSON object as people read them; empty for any other text.
 
-    Empty fields are left out, unless all are empty.
+    Fields with the value "" are left out, unless all have it.
     """
     try:
         data = json.loads(text)
@@ -87,10 +95,10 @@ def unfold(text: str) -> str:
     return "\n".join(lines)
 
 
-def for_people(text: str) -> str:
-    """Return the text without secrets, one field below the other where a value has several lines.
+def prepare_for_people(text: str) -> str:
+    """Return the text of a file for people, without secrets and at most `MOST_BYTES` long.
 
-    It is cut with a note where it is longer than `MOST_BYTES`.
+    A JSON object with a value of several lines is unfolded. What is cut off is named in a last line.
     """
     plain = redact_text(text)
     has_long_values = any("\n" in value for _, value in read_fields(plain))

@@ -1,10 +1,12 @@
-"""Findings of ``nod doctor``."""
+"""Findings of ``nod doctor``: each of its checks of this installation returns one, good or bad."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Health(StrEnum):
+    """The state of what was checked."""
+
     OK = "ok"  # nothing to do
     WARN = "warn"  # it works, but probably not as wanted
     FAIL = "FAIL"  # it can't work
@@ -12,11 +14,11 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. ``fix`` says what to do, or where all is well what is worth knowing."""
+    """The result of one check."""
 
-    name: str
+    name: str  # what was checked
     health: Health
-    fix: str = ""
+    fix: str = ""  # what to do; with `Health.OK` a note
 
     @property
     def failed(self) -> bool:

@@ -1,8 +1,9 @@
-"""The only reader of tools' JSON schemas: the fields of a call, how to ask for them, how to display them.
+"""Forms: the fields of a call by its tool's JSON schema, how to ask people for them, how to display them.
 
-Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`. `Field.fault` checks
-what a schema says about one value; the tool checks everything when the form is sent. A schema is untrusted:
-it is followed `_MAX_DEPTH` levels down, and none of its patterns is run.
+Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`, and cards list
+values by `list_values`. A channel reads what people typed with `Field.read`, and `fill_in` makes the
+arguments. `Field.fault` checks what a schema says about one value; the tool checks everything when the form
+is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is run.
 """
 
 import json
@@ -42,7 +43,7 @@ For a text or a list, the length is compared.
 
 
 class BadAnswer(ValueError):
-    """An answer that does not fit its field; the message is for the person."""
+    """What a person entered does not fit its field; the message is for that person."""
 
 
 class Shape(StrEnum):
@@ -62,19 +63,19 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument of a call."""
+    """The field of a form for one argument of a call."""
 
-    name: str
-    label: str
+    name: str  # the argument's
+    label: str  # for people
     shape: Shape
     description: str
     required: bool
     nullable: bool
     present: bool  # the arguments have a value for the field
     value: Any  # the value in the arguments, or else the default, or None
-    options: tuple[Any, ...] = ()
-    multiline: bool = False
-    secret: bool = False
+    options: tuple[Any, ...] = ()  # the values to choose from, for the shapes CHOICE and CHOICES
+    multiline: bool = False  # the input has several lines
+    secret: bool = False  # the value is hidden
     schema: Mapping[str, Any] = field(default_factory=dict)  # the field's own schema, references resolved
 
     @property
@@ -86,7 +87,7 @@ class Field:
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The values to choose exactly one from; empty for another shape."""
+        """The values of which exactly one is chosen; empty for a field of another shape."""
         if self.shape is Shape.FLAG:
             return (True, False)
         if self.shape is Shape.CHOICE:
@@ -95,7 +96,7 @@ class Field:
 
     @property
     def may_be_empty(self) -> bool:
-        """True if "" or no entries is a value."""
+        """True if an empty text, or an empty list, is a right value."""
         has_minimum = self.schema.get("minLength") or self.schema.get("minItems")
         return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not has_minimum
 
@@ -133,7 +134,11 @@ class Field:
         return self.check_value(self._parse(text))
 
     def _parse(self, text: str) -> Any:
-        """Return the value that a text means: lists and choices may be typed in words, all else as JSON."""
+        """Return the value that a text means.
+
+        Texts, dates, lists and choices are typed as they are, ``red, blue`` for two choices. A list may also
+        be JSON, and all else must be.
+        """
         is_json_list = text.lstrip().startswith("[")
         match self.shape:
             case Shape.TEXT | Shape.DATE | Shape.USER:
@@ -152,7 +157,7 @@ class Field:
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
     def option(self, text: str) -> Any:
-        """Return the option with this label, or None."""
+        """Return the option that people know by this text, in any case; or None."""
         label = text.strip().casefold()
         for option in self.options:
             if label in (str(option).casefold(), speak_value(option).casefold()):
@@ -185,9 +190,10 @@ def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[
 def fill_in(
     fields: Iterable[Field], arguments: Mapping[str, Any], read: Callable[[Field], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments with a form's values for these fields, and the faults by field.
+    """Return the arguments with the values of a form for these fields, and the faults by field.
 
-    ``read`` returns the value that was entered for a field, None for no value; it raises BadAnswer.
+    ``read`` returns the value that was entered for a field, None for no value; it raises BadAnswer. A field
+    that was not touched changes no argument, and adds none.
     """
     values, faults = dict(arguments), {}
     for field_ in fields:
@@ -234,7 +240,7 @@ def option_labels(options: Sequence[Any], most: int) -> list[str]:
 
 
 def _cut_middle(prefix: str, text: str, most: int) -> str:
-    """Return the prefix, the beginning and the end of the text, in at most ``most`` characters."""
+    """Return the prefix, the beginning of the text, ``…`` and its end, in at most ``most`` characters."""
     half = (most - len(prefix)) // 2
     end_start = whole_until(text, max(0, len(text) - half))
     return f"{prefix}{shorten(text, half)}{text[end_start:]}"
@@ -274,10 +280,10 @@ def _make_field(name: str, part: Any, root: Mapping[str, Any], arguments: Mappin
 
 
 def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
-    """Return a part of a schema in its simplest form, and whether its value may be null.
+    """Return a part of a schema in its simplest form, and True if its value may be null.
 
-    Local references are followed, ``allOf`` is joined, and "or null" is taken out of unions. A union of
-    several types stays as it is.
+    Local references are followed, ``allOf`` is joined, and null is taken out of unions. What is left of a
+    union stays if it has several types, and replaces the union if it has one.
     """
     flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
     nullable = False
@@ -317,7 +323,7 @@ def _is_null_type(part: Any) -> bool:
 
 
 def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, Any], bool]:
-    """Remove null from a list of types and from choices; return the rest, and whether null was allowed."""
+    """Remove null from a list of types and from choices; return the rest, and True if null was allowed."""
     types, choices = flat.get("type"), flat.get("enum")
     if isinstance(types, list):
         nullable = nullable or "null" in types

@@ -1,8 +1,9 @@
-"""The questions that the kernel asks features, and the events that it reports to features.
+"""Hooks: the questions that the kernel asks features, and the events that it reports to them.
 
-No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. The
-kernel asks each hook that it was given and knows no feature by name. A hook's writes in a transaction are a
-part of that transaction: where the hook raises, the transaction is rolled back.
+Each protocol here is one hook: a hook that is *asked* returns an answer, one that is *told* takes note. A
+feature hands a `Hooks` value to ``bot/app.py``; the kernel calls what is in it, and knows no feature by name.
+No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. A
+hook's writes in a transaction are a part of it: if the hook raises, the transaction is rolled back.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -173,9 +174,9 @@ class QuietAudience(Protocol):
     """Asked before people are told or reminded of an open proposal, in a transaction that may be a read.
 
     ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns the members
-    of ``notified`` that need not be told now. Shared chats get their card all the same. Everyone is told
-    where too few deciders would be left, and where the hook raises. When a card is delivered, the hook is
-    asked only if some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
+    of ``notified`` that need not be told now, as they have muted such cards. Shared chats get their card all
+    the same. Everyone is told if too few deciders would be left, or if the hook raises. When a card is
+    delivered, the hook is asked only if some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
     """
 
     def __call__(
@@ -184,7 +185,7 @@ class QuietAudience(Protocol):
 
 
 class MayBeQuiet(Protocol):
-    """Asked when a card is delivered: may anyone not be told? It reads no row."""
+    """Asked when a card is delivered, in no transaction. Returns False if everyone is to be told."""
 
     def __call__(self) -> bool: ...
 
@@ -265,7 +266,7 @@ class NoteCopy(Protocol):
 
 
 class NoteOpened(Protocol):
-    """Told in a transaction that a person opened a part of a proposal's card, such as ``all`` of it."""
+    """Told in a transaction that a person opened a part of a card, such as ``all`` (*View all*)."""
 
     def __call__(
         self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime

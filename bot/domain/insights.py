@@ -1,4 +1,8 @@
-"""Statistics on approvals: proposals that people were asked about, by tool, place and person. Pure."""
+"""Statistics on approvals: proposals that people were asked about, by tool, place and person. Pure.
+
+``bot/store/record.py`` counts rows into these values, and the feature *Insights* shows them. A *request* here
+is a proposal that people were asked about.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +32,7 @@ class Facet(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """The number of requests by outcome, and the seconds that each decision took."""
+    """The number of requests by outcome, and the seconds that each of them waited for its decision."""
 
     asked: int = 0
     approved: int = 0
@@ -85,7 +89,7 @@ def _format_span(seconds: float) -> str:
 class InsightPart(NamedTuple):
     """The statistics of one tool, place or person, with the name that people know."""
 
-    key: str
+    key: str  # the tool, the address, the Person's id or the connection's key
     name: str
     tally: Tally
 
@@ -93,7 +97,7 @@ class InsightPart(NamedTuple):
 class Decider(NamedTuple):
     """The number of a person's approvals and declines."""
 
-    key: str
+    key: str  # the id of the Person
     name: str
     approved: int
     declined: int

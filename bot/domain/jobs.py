@@ -1,7 +1,9 @@
 """Jobs, their queues, and the processes that work on one database.
 
-A job is a wake-up: its worker reads the rows and does the work that they ask for. So a lost job is found
-again, and a superfluous job does no harm.
+A job is a wake-up for one kind of work at one key: its worker reads the rows and does the work that they ask
+for. So a lost job is found again, and a superfluous job does no harm. Dispatchers run jobs
+(``bot/jobs/dispatcher.py``, ``bot/jobs/distributed.py``); `Watch` finds dead processes; `OwnWork` saves reads
+of rows that this process itself has just written.
 """
 
 import os
@@ -17,40 +19,44 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 
 BEAT_SECONDS = 2.0
-"""The time between two beats of a process; at each beat it also reads the beats of the others."""
-_MAX_SILENT_LOOKS = 4  # readings in a row that found no new beat, after which a process counts as gone
+"""The time between two beats of a process, each of which raises the number in its row by one."""
+_MAX_SILENT_LOOKS = 4  # looks in a row that found no new beat, after which a process counts as gone
 _MAX_OWN_TURNS = 50  # beyond these, turns wait in their queue, and any process may begin them
 _MAX_CACHED = 10_000  # entries of a cache with small values
-_MAX_OPENED = 200  # cached proposals, each with all its contents
+_MAX_OPENED = 200  # cached proposals that wait for people, each with all its contents
 _MAX_ROWS_AT_ONCE = 4  # rows of one batch that run at a time; the rows after them can still be stopped
 
 
 class Work(StrEnum):
-    TURN = "turn"  # key: conversation id
-    EXECUTE = "execute"  # key: proposal id
-    REDRAW = "redraw"  # key: id of the answer (message) whose cards changed; none in `CHANGED`
-    TEAM = "team"  # key: id of the lead conversation whose team changed
-    DELIVER = "deliver"  # key: conversation id; posts the texts that people were not shown yet
+    """The kinds of work, each with the key of its jobs."""
+
+    TURN = "turn"  # the agent works in a conversation; key: its id
+    EXECUTE = "execute"  # an approved call runs; key: the proposal's id
+    REDRAW = "redraw"  # cards show their new state; key: id of the line with the calls; empty in `CHANGED`
+    TEAM = "team"  # the message that shows a team is redrawn; key: id of the lead agent's conversation
+    DELIVER = "deliver"  # texts that people were not shown yet are posted; key: id of the conversation
 
 
 class Job(NamedTuple):
+    """A wake-up for one kind of work at one key."""
+
     work: Work
     key: str
 
 
 CHANGED = Job(Work.REDRAW, "")
-"""The job that wakes only readers of rows, after a change that no card shows."""
+"""The job after a change that no card shows: it only wakes those who wait for changed rows."""
 
 Wake = Callable[..., Awaitable[None]]
-"""Starts jobs, as `Dispatcher.wake` does; a process that runs none leaves them to the rows."""
+"""A function that starts jobs, as `Dispatcher.wake` does."""
 
 
 class Queue(NamedTuple):
-    """A queue of jobs."""
+    """A queue in which jobs of one kind wait for a slot, such as the turns of one person."""
 
     name: str
-    most: int  # the most jobs that run at a time
-    later: bool = False  # no one waits for these jobs, so they come after all others
+    most: int  # the most jobs of the queue that run at a time
+    later: bool = False  # no one waits for these jobs, so the jobs of all other queues come first
 
 
 HERE = Queue("here", sys.maxsize)
@@ -64,10 +70,11 @@ class Dispatcher(Protocol):
     def takes_work(self) -> bool:
         """True if this process runs jobs now; False before the start, while paused, and at the end."""
 
-    async def wake(self, *jobs: Job) -> None: ...
+    async def wake(self, *jobs: Job) -> None:
+        """Run these jobs soon: there is new work for them. A job that runs now is run again after."""
 
     async def find(self, *jobs: Job) -> None:
-        """Wake jobs that a sweep found. Jobs that wait or run already are left alone; else like `wake`."""
+        """Run these jobs, which a sweep found in the rows, soon. Jobs that wait or run now are left alone."""
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Interrupt the turn of a conversation, wherever it runs."""
@@ -78,14 +85,15 @@ class Dispatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that works on the database. ``id`` is new with each start."""
+    """A process that works on the database."""
 
-    id: str
+    id: str  # new with each start
     host: str
     pid: int
 
     @classmethod
     def this(cls) -> "Process":
+        """Describe the running process, with a new id."""
         return cls(secrets.token_hex(8), socket.gethostname(), os.getpid())
 
 
@@ -126,10 +134,10 @@ class Peers(Protocol):
     """The other processes on this database."""
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
-        """Call the handler with each message of a kind from another process."""
+        """Call the handler with the body of each message of this kind from another process."""
 
     def broadcast(self, kind: str, body: Any) -> None:
-        """Send a message of a kind to all others. ``body`` is JSON. It may be lost."""
+        """Send a message to all other processes; it may be lost. ``body``: a value that JSON can hold."""
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
         """Call the handler when a process begins to listen: it may have missed all messages before."""
@@ -144,12 +152,13 @@ class Peers(Protocol):
 class OwnWork:
     """A cache of the work that this process makes and does itself, to save reads and claims.
 
-    It has turns that this process begins immediately, proposals that were just opened, and proposals that
-    were just approved. It is in memory only: whatever is not in it is looked up in the rows.
+    It has the turns that this process begins immediately, the proposals that were just opened, and those that
+    were just approved. It is in memory only: whatever is not in it is looked up in the rows. Where several
+    processes share the work, it keeps almost nothing.
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
-        """``process``: the id of this process if it alone does its work, else empty."""
+        """``process``: the id of this process if it is the only one on the database, else empty."""
         self._process = process
         self._by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
@@ -165,7 +174,7 @@ class OwnWork:
         self._people[str(actor)] = person
 
     def owner(self, actor: Actor) -> str:
-        """Return the owner of a turn that is wanted now: this process if it can begin it immediately."""
+        """Return the owner of a new turn: this process, by its id, if it can begin it now; else empty."""
         person = self._people.get(str(actor))
         if not person:
             return ""
@@ -180,13 +189,14 @@ class OwnWork:
         self._turns[conversation_id] = self._people[str(actor)]
 
     def queue(self, conversation_id: str) -> Queue | None:
-        """Return the queue of a turn of this process; None: look it up in the rows."""
+        """Return the queue of a turn that `begins` noted; None for another turn: look in the rows."""
         person = self._turns.get(conversation_id)
         if person:
             return Queue(person, self._by_person)
         return None
 
     def turn_over(self, conversation_id: str) -> None:
+        """Note that a conversation's turn has ended."""
         self._turns.pop(conversation_id, None)
 
     def keep_opened(self, proposal: Proposal) -> None:
@@ -202,7 +212,10 @@ class OwnWork:
         return self._opened.pop(proposal_id, None)
 
     def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
-        """Keep proposals that were just approved for their runs; the version guards each change of a row."""
+        """Keep proposals that were just approved, for their runs by these jobs.
+
+        They may be outdated by then; the version in each change of a row guards against that.
+        """
         if len(self._batches) >= _MAX_CACHED:
             self._batches.clear()
         self._batches |= {proposal.id: proposal.batch for proposal in found if proposal.batch}
@@ -214,11 +227,15 @@ class OwnWork:
         self._approved |= {proposal.id: proposal for proposal in found if proposal.id in running_ids}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
-        """Return the queue for a row of a batch: a long batch must not delay the work of other people."""
+        """Return the queue for an approved row of a batch, so that a long batch delays no one else's work.
+
+        None for a proposal in no batch.
+        """
         batch = self._batches.pop(proposal_id, None)
         if batch:
             return Queue(batch, _MAX_ROWS_AT_ONCE)
         return None
 
     def take_approved(self, proposal_id: str) -> Proposal | None:
+        """Return the proposal as it was approved, once; it may have changed since."""
         return self._approved.pop(proposal_id, None)

@@ -1,7 +1,9 @@
-"""The language model as the loop sees it: a transcript in, a stream of parts out.
+"""The language model as the agent's loop sees it: a transcript goes in, a stream of parts comes out.
 
-``openai/model.py`` speaks to any OpenAI-compatible server; ``demo/model.py`` answers for the demo;
-``text_calls.py`` is for models that have no calls of their own.
+A `Model` takes entries (what people, the agent, tools and Nod said) and the tools on offer. It yields the
+answer in parts: text and thoughts as they come, and last `Finished` with the calls that the model asks for.
+``bot/agent/openai/model.py`` speaks to any OpenAI-compatible server, ``bot/agent/demo/model.py`` plays the
+demo, and ``bot/agent/text_calls.py`` serves models that can only write calls into their text.
 """
 
 import json
@@ -13,6 +15,8 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
+    """The instructions of Nod to the model."""
+
     text: str
 
 
@@ -34,16 +38,16 @@ class UserText:
     """A message of a person, or a note of Nod's own."""
 
     text: str
-    name: str = ""  # the speaker's, as people know them
-    when: str = ""  # the day and hour of a message that follows a long gap
+    name: str = ""  # the speaker's name, as people know them; empty for Nod
+    when: str = ""  # the day and hour, if the message follows a long pause
     pictures: tuple[Picture, ...] = ()
 
     @property
     def spoken(self) -> str:
-        """The text for the model, with its speaker and time.
+        """The text for the model after its speaker, ``Ana: hello``, below a line with ``when`` if known.
 
-        The name is on one line, so that it can't pass for what someone else said; servers' own fields for
-        names take only some letters.
+        The name is on one line, so that it can't pass for what someone else said. The servers' own fields for
+        names are not used, since they take only some letters.
         """
         speaker = " ".join(self.name.split())
         words = f"{speaker}: {self.text}" if speaker else self.text
@@ -59,27 +63,30 @@ class ToolCall:
     id: str
     name: str
     arguments: str  # raw JSON, unchecked
-    # fields of the server's answer and call that the server wants back, if the same ``model`` is asked
+    # fields of the answer and the call that the model's server wants back in later requests
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     refused: str = ""  # the reason why the call can't be read; empty if it can
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantText:
+    """An answer of the model, with the calls that it asked for."""
+
     text: str
     calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call."""
+    """The result of a call, as the model reads it."""
 
     call_id: str
     text: str
-    outside: bool = False  # True: the tool wrote the text; False: Nod wrote it, on how the call ended
+    outside: bool = False  # True: a tool wrote the text; False: Nod wrote it, on how the call ended
 
 
 Entry = SystemText | UserText | AssistantText | ToolResult
+"""An entry of the transcript that a model is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +125,14 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Retracted:
-    """All text so far was a thought: the answer begins here."""
+    """All text of the answer so far was a thought after all: the answer begins with the next part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The server is not ready, and Nod asks it again in a while; ``words`` say so to people."""
+    """The server is not ready, and Nod asks it again in a while."""
 
-    words: str
+    words: str  # for people
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ class Stop(StrEnum):
 class Finished:
     """The last part of an answer. Tokens are 0 if the server does not say."""
 
-    stop: Stop
+    stop: Stop  # the reason why the answer ended
     calls: tuple[ToolCall, ...] = ()  # complete, in the order asked for
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -158,6 +165,7 @@ class Finished:
 
 
 Part = Text | Thought | Retracted | Busy | LeftOut | Finished
+"""A part of a streamed answer."""
 
 
 class Model(Protocol):
@@ -166,10 +174,12 @@ class Model(Protocol):
     name: str
 
     def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        """Yield `Text`, `Thought`, `Busy` and `LeftOut` as they come and exactly one `Finished` last.
+        """Yield the parts of an answer as they come, and exactly one `Finished` last.
 
-        Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
-        was cut off in the middle, so that the loop may ask again; `ModelTooLong` when it must be shorter.
+        Raises ModelError with words for people when the server can't answer; its subclass ModelCut when the
+        stream was cut off in the middle, so that the loop may ask again; ModelTooLong when the transcript
+        must be shorter.
         """
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections to the server."""

@@ -1,7 +1,8 @@
-"""Models by name: a TOML file that people can edit, with one table for each model. Pure.
+"""Models by name: a TOML file that people edit (``NOD_MODELS``), with one table for each model. Pure.
 
-``["claude"]`` begins a table, whose keys are the fields of `NamedModel`. An error names the line of the wrong
-value.
+``["claude"]`` begins a table, whose keys are the fields of `NamedModel`, such as ``base_url = "https://…"``.
+`read_models` reads the file for the settings; each key has a reader in `_READERS`, which checks and converts
+its value. An error names the line of the wrong value.
 """
 
 import json
@@ -18,52 +19,51 @@ from bot.domain.times import parse_duration
 _MOST_BYTES, _MOST_MODELS = 200_000, 100
 _NAME = re.compile(r"[\w.:/@+-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+# the start of a table: ["my model"], ['my model'], [my-model], or of a table in it: [my-model.options]
 _HEADER = re.compile(r"\s*\[\s*(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))\s*([.\]])")
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000_000
-_OURS = frozenset(
+_NODS_FIELDS = frozenset(
     {"model", "messages", "input", "instructions", "stream", "stream_options", "tools", "parallel_tool_calls"}
 )
-"""Fields of a request that Nod fills in itself."""
+"""The fields of a request to a model's server that Nod fills in, so that ``options`` may not."""
 
 
 class Api(StrEnum):
+    """The interface of a model's server that is used."""
+
     CHAT = "chat"  # Chat Completions
     RESPONSES = "responses"  # the Responses API
 
 
 class ToolCalls(StrEnum):
+    """The way in which a model asks for calls."""
+
     NATIVE = "native"  # through the server's own field for them
     TEXT = "text"  # written by the model into its answer
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """One model. ``name`` is what people here call it, ``model`` what its server does.
+    """One model, as the file or the settings describe it."""
 
-    Without ``base_url`` it is at the server of the settings, with their key; else ``key`` names the variable
-    that holds the key, and ``secret`` is that key. ``price`` is of a million tokens, as in the price
-    file, ``minute_price`` of a minute of recordings. ``audio``: it transcribes recordings, and answers
-    no one. ``options`` go into each request as they are.
-    """
-
-    name: str
-    model: str = ""
-    base_url: str | None = None
-    key: str = ""
+    name: str  # the name here, in rules and for people
+    model: str = ""  # the name at its server
+    base_url: str | None = None  # the address of its server; None: that of the settings
+    key: str = ""  # the name of the variable that holds the key; empty: the key of the settings
     api: Api = Api.CHAT
     tools: ToolCalls = ToolCalls.NATIVE
-    images: bool = False
-    audio: bool = False
-    window: int | None = None  # tokens
-    price: tuple[float, ...] = ()
-    minute_price: float = 0.0
+    images: bool = False  # it takes pictures
+    audio: bool = False  # it transcribes recordings, and answers no one
+    window: int | None = None  # the number of tokens that it takes; None: not known
+    price: tuple[float, ...] = ()  # of a million tokens: two or three numbers as in the price file
+    minute_price: float = 0.0  # of a minute of recordings
     fallback: str = ""  # the name of the model that answers when this one can't
     timeout: float = 60.0  # seconds
-    strict: bool = True
-    stream_options: bool = True
-    parallel_tool_calls: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    secret: str = field(default="", repr=False)
+    strict: bool = True  # tools are offered in OpenAI's strict mode
+    stream_options: bool = True  # the request asks for the number of tokens
+    parallel_tool_calls: bool = True  # an answer may have several calls
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further fields of each request
+    secret: str = field(default="", repr=False)  # the key itself, which the settings fill in
     setting: str = "NOD_MODELS"  # the setting that names the model
 
     @property
@@ -87,16 +87,16 @@ def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
         raise ValueError(f"{where}. Write it as in docs/models.md") from None
     if len(tables) > _MOST_MODELS:
         raise ValueError(f"it has {len(tables)} models; {_MOST_MODELS} is the most")
-    models = {name: _model(text, name, table) for name, table in tables.items()}
+    models = {name: _read_model(text, name, table) for name, table in tables.items()}
     for each in models.values():
         if each.fallback and (each.fallback not in {*models, default} or each.fallback == each.name):
-            line = _line(text, each.name, "fallback")
+            line = _find_line(text, each.name, "fallback")
             raise ValueError(f"line {line}: fallback: name another model of this file")
     return models
 
 
-def _model(text: str, name: str, table: Any) -> NamedModel:
-    at = f"line {_line(text, name)}: {name[:100]}"
+def _read_model(text: str, name: str, table: Any) -> NamedModel:
+    at = f"line {_find_line(text, name)}: {name[:100]}"
     if not isinstance(table, dict) or not _NAME.fullmatch(name):
         raise ValueError(f'{at}: begin each model with its name in brackets, such as ["gpt-4.1"]; no spaces')
     values: dict[str, Any] = {}
@@ -106,28 +106,39 @@ def _model(text: str, name: str, table: Any) -> NamedModel:
                 raise ValueError(f"there is no such value; use {', '.join(_READERS)}. Quote a name with dots")
             values[key] = _READERS[key](value)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"line {_line(text, name, key)}: {key[:100]}: {error}") from None
+            raise ValueError(f"line {_find_line(text, name, key)}: {key[:100]}: {error}") from None
     return NamedModel(name, **{"model": name, **values})
 
 
-def _line(text: str, table: str, key: str = "") -> int:
-    """Return the line on which a table, or a value in it, begins."""
-    at, inside = 0, False
+def _find_line(text: str, table: str, key: str = "") -> int:
+    """Return the number of the line on which a table begins or, with ``key``, a value in it.
+
+    The parser of TOML does not tell lines, so they are searched for. A value that is not found counts as on
+    the line of its table, and a table that is not found as on the first line.
+    """
+    table_line, is_inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
-            inside = table in header.groups()[:3]
-            at = at or (number if inside else 0)
-            if inside and key and header[4] == "." and re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line):
+            is_inside = table in header.groups()[:3]
+            if is_inside and not table_line:
+                table_line = number
+            is_of_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)  # as in [claude.options]
+            if is_inside and key and header[4] == "." and is_of_key:
                 return number
-        elif key and inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", line):
+        elif key and is_inside and _assigns(line, key):
             return number
-        elif not key and re.match(rf"\s*[\"']?{re.escape(table)}[\"']?\s*[.=]", line):
-            at = at or number
-    return at or 1
+        elif not key and not table_line and _assigns(line, table):  # a table without a header: claude = {…}
+            table_line = number
+    return table_line or 1
 
 
-def _text(value: Any) -> str:
+def _assigns(line: str, key: str) -> bool:
+    """Return whether a line sets the key, as ``key = …`` or ``key.more = …`` does."""
+    return re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", line) is not None
+
+
+def _read_text(value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value.strip()) <= 300:  # noqa: PLR2004 - a name or an address
         raise ValueError('write it in quotes, such as "gpt-5-mini"')
     return value.strip()
@@ -150,13 +161,13 @@ def model_address(text: str) -> str:
     return text
 
 
-def _variable(value: Any) -> str:
+def _read_variable(value: Any) -> str:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):
         raise ValueError("write the name of the variable that holds the key, never the key itself")
     return value
 
 
-def _one_of(kind: type[Api] | type[ToolCalls]) -> Callable[[Any], StrEnum]:
+def _make_choice_reader(kind: type[Api] | type[ToolCalls]) -> Callable[[Any], StrEnum]:
     def read(value: Any) -> StrEnum:
         if value not in set(kind):
             raise ValueError(f"use one of {', '.join(kind)}")
@@ -165,19 +176,19 @@ def _one_of(kind: type[Api] | type[ToolCalls]) -> Callable[[Any], StrEnum]:
     return read
 
 
-def _switch(value: Any) -> bool:
+def _read_switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError("write true or false, without quotes")
     return value
 
 
-def _window(value: Any) -> int:
+def _read_window(value: Any) -> int:
     if type(value) is not int or not _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
         raise ValueError(f"write a number of tokens from {_SMALLEST_WINDOW:,} on, such as 128000")
     return value
 
 
-def _price(value: Any) -> tuple[float, ...]:
+def _read_price(value: Any) -> tuple[float, ...]:
     numbers = value if isinstance(value, list) else []
     good = all(type(each) in (int, float) and 0 <= each < 1e9 for each in numbers)  # noqa: PLR2004
     if len(numbers) not in (2, 3) or not good:
@@ -185,15 +196,15 @@ def _price(value: Any) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
 
-def _minute_price(value: Any) -> float:
+def _read_minute_price(value: Any) -> float:
     if type(value) not in (int, float) or not 0 <= value < 1e6:  # noqa: PLR2004
         raise ValueError("write the price of a minute of recordings, such as 0.006")
     return float(value)
 
 
-def _seconds(value: Any) -> float:
+def _read_seconds(value: Any) -> float:
     try:
-        seconds = parse_duration(_text(value)).total_seconds()
+        seconds = parse_duration(_read_text(value)).total_seconds()
     except ValueError:
         raise ValueError('write a time such as "60s" or "5m"') from None
     if not 1 <= seconds <= 3600:  # noqa: PLR2004 - an hour
@@ -201,12 +212,12 @@ def _seconds(value: Any) -> float:
     return seconds
 
 
-def _options(value: Any) -> Mapping[str, Any]:
+def _read_options(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("write a table, such as options = { temperature = 0.2 }")
-    ours = sorted(_OURS & value.keys())
-    if ours:
-        raise ValueError(f"{', '.join(ours)} is set by Nod; leave it out")
+    taken = sorted(_NODS_FIELDS & value.keys())
+    if taken:
+        raise ValueError(f"{', '.join(taken)} is set by Nod; leave it out")
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -215,20 +226,20 @@ def _options(value: Any) -> Mapping[str, Any]:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "model": _text,
-    "base_url": lambda value: model_address(_text(value)),
-    "key": _variable,
-    "api": _one_of(Api),
-    "tools": _one_of(ToolCalls),
-    "images": _switch,
-    "audio": _switch,
-    "window": _window,
-    "price": _price,
-    "minute_price": _minute_price,
-    "fallback": _text,
-    "timeout": _seconds,
-    "strict": _switch,
-    "stream_options": _switch,
-    "parallel_tool_calls": _switch,
-    "options": _options,
+    "model": _read_text,
+    "base_url": lambda value: model_address(_read_text(value)),
+    "key": _read_variable,
+    "api": _make_choice_reader(Api),
+    "tools": _make_choice_reader(ToolCalls),
+    "images": _read_switch,
+    "audio": _read_switch,
+    "window": _read_window,
+    "price": _read_price,
+    "minute_price": _read_minute_price,
+    "fallback": _read_text,
+    "timeout": _read_seconds,
+    "strict": _read_switch,
+    "stream_options": _read_switch,
+    "parallel_tool_calls": _read_switch,
+    "options": _read_options,
 }

@@ -1,8 +1,9 @@
-"""Addresses that a reading call would send to other servers, and the addresses that are safe to send.
+"""Addresses that a call would send to servers outside, and those that may be sent without asking people.
 
-Whatever is in an address reaches its server. So an address is sent unasked only if it can't carry what the
-agent has read: the requester wrote the address letter for letter in this conversation, or it is a link in a
-page that the same tool read from the same host.
+The server of an address gets everything in it, so an address can carry away what the agent has read. People
+are therefore asked about a reading call as about a write (`judge_addresses`), unless each of its addresses is
+*known* (`find_known`): the requester wrote it letter for letter in this conversation, or it is a link in a
+page that the same tool read from the same host. Rules may allow further hosts.
 """
 
 import json
@@ -15,10 +16,12 @@ from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import Level, Risk, State
 from bot.domain.text import host_of
 
+# the name of a field that holds an address: "url", "image_urls", "callback_host"
 _ADDRESS_FIELD = re.compile(
     r"(^|_)(url|uri|link|href|host|hostname|domain|site|website|webpage|endpoint)s?(_|$)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
+# what may be an address in a text: a run of characters other than white space, quotes and brackets like <
 _WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
 _MARKS_BEFORE = "([{*_"  # the marks of a sentence in front of an address
@@ -27,9 +30,12 @@ _MAX_MARKS = 8  # more marks after an address belong to no sentence
 
 
 def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
-    """Yield every address in a call's arguments, found by the field's name or by its look."""
+    """Yield every address in a call's arguments, found by the name of its field or by its beginning.
+
+    ``key``: the name of the field that has the ``arguments``, which may be a part of all.
+    """
     if isinstance(arguments, str):
-        # an address in a scheme of the server's own only names a thing there
+        # an address such as "drive://a/b" has a scheme of the tool's own: it only names a thing there
         has_other_scheme = "://" in arguments and not _ADDRESS.match(arguments)
         is_in_field = bool(arguments) and _ADDRESS_FIELD.search(key) is not None
         if _ADDRESS.match(arguments) or (is_in_field and not has_other_scheme):
@@ -64,42 +70,45 @@ def judge_addresses(
 def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
-    """Return the addresses that a call of this tool may send unasked, for the Person of these accounts."""
+    """Return those of ``addresses``, shortened, that a call of this tool may send without asking people.
+
+    ``accounts``: the linked accounts of the requester.
+    """
     host_by_address = {_shorten_address(address): host_of(address) for address in addresses}
     known: set[str] = set()
     for line in transcript.lines:
         if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
             known.update(_find_words(line.text))
-        for host, text in _list_answers(transcript, line, tool_name):
+        for host, text in _list_results(transcript, line, tool_name):
             known.update(word for word in _find_words(text) if host_by_address.get(word) == host)
     return known & host_by_address.keys()
 
 
-def _list_answers(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
-    """Yield the answers of earlier calls of the tool that went to one host, with that host."""
+def _list_results(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts in the results of the tool's calls in a line, each with the only host of its call."""
     for call in line.calls:
         if call.tool_name != tool_name:
             continue
         proposal = transcript.proposals.get((line.id, call.id))
         if proposal is not None and proposal.state is State.SUCCEEDED:
-            arguments, answer = proposal.arguments, proposal.result or ""
+            arguments, result = proposal.arguments, proposal.result or ""
         elif call.id in line.results and line.results[call.id].ok:
-            arguments, answer = json.loads(call.arguments), line.results[call.id].text
+            arguments, result = json.loads(call.arguments), line.results[call.id].text
         else:
             continue
         hosts = {host_of(address) for address in find_addresses(arguments)}
         if len(hosts) == 1:
             host = hosts.pop()
-            for text in _split_answer(answer):
+            for text in _split_result(result):
                 yield host, text
 
 
-def _split_answer(answer: str) -> Iterator[str]:
-    """Return the texts in an answer that is JSON; any other answer as one text."""
+def _split_result(result: str) -> Iterator[str]:
+    """Return the texts in a result that is JSON; any other result as one text."""
     try:
-        return _list_texts(json.loads(answer))
+        return _list_texts(json.loads(result))
     except (ValueError, RecursionError):
-        return iter([answer.replace("\\n", "\n")])  # a cut part of JSON, which has line breaks as escapes
+        return iter([result.replace("\\n", "\n")])  # JSON that was cut has its line breaks as escapes
 
 
 def _list_texts(value: Any) -> Iterator[str]:
@@ -114,7 +123,10 @@ def _list_texts(value: Any) -> Iterator[str]:
 
 
 def _find_words(text: str) -> Iterator[str]:
-    """Yield each word that may be an address, without the marks around it. Quoted lines are skipped."""
+    """Yield each word that may be an address, shortened, with and without each mark behind it.
+
+    The lines that a person quotes (``> …``) are skipped.
+    """
     for line in text.splitlines():
         if line.lstrip().startswith(">"):
             continue
@@ -129,7 +141,7 @@ def _find_words(text: str) -> Iterator[str]:
 
 
 def _shorten_address(address: str) -> str:
-    """Return an address without its fragment, its scheme, and the slash of an empty path."""
+    """Return an address in the form in which two are compared: ``https://a.example/#x`` -> ``a.example``."""
     bare = address.partition("#")[0]
     scheme, mark, rest = bare.partition("://")
     rest = rest if mark and scheme.lower() in ("http", "https") else bare

@@ -1,6 +1,7 @@
-"""People and accounts: an `Actor` as a channel knows them, the `Person` behind it, and their names.
+"""People and accounts: an `Actor` is an account in a channel, a `Person` the human behind linked accounts.
 
-Rows and rules keep accounts and addresses; people read names.
+Rows and rules have accounts (``slack:T1/U7``) and the addresses of chats (``slack:T1/C2``); people read
+names. `Names` maps one to the other, and the functions at the end put names into texts.
 """
 
 import re
@@ -20,25 +21,21 @@ NOD = "nod"
 AGENTS = "agents"
 """The channel of agents' calls. No person has an account there, and nothing is posted there."""
 
-# the words of Nod that could stand in place of a person's name, without spaces and signs
+# what Nod itself writes in place of a name, as "you", "policy (…)" or "grant G-7", without spaces and signs
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
 _GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")  # Slack's ids of user groups begin with S
+# a text in backticks, or an account or address as in "by slack:T1/U7, in telegram:-100"
 _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
-_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line", AGENTS: "a program"}
-"""The names of Nod's own channels. To people these are places, not the addresses below them."""
+_CHANNEL_NAMES: Mapping[str, str] = {"http": "the console", "cli": "the command line", AGENTS: "a program"}
+"""The names of Nod's own channels, for people. Each stands for all addresses below it."""
 
 
 Names = Mapping[str, str]
 """Names by account (``slack:T1/U7``) or address of a chat (``slack:T1/C2``, ``telegram:-100``)."""
 
 NO_NAMES: Names = {}
-
-
-def _like_nods_own(name: str) -> bool:
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    return _NODS_OWN.fullmatch("".join(filter(str.isalnum, folded))) is not None
 
 
 class Membership(StrEnum):
@@ -57,7 +54,7 @@ class Actor:
     channel: str
     key: str
     name: str = field(default="", compare=False)
-    # None: the channel does not say now. Then its last word counts; without one, the account is a member
+    # None: the channel does not say now. Then what it said last counts; without that, the account is a member
     standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -88,6 +85,11 @@ class Actor:
         if not (colon and channel and key):
             raise ValueError(f"{text!r} is not of the form channel:account")
         return cls(channel, key, name)
+
+
+def _like_nods_own(name: str) -> bool:
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return _NODS_OWN.fullmatch("".join(filter(str.isalnum, folded))) is not None
 
 
 def is_group(text: str) -> bool:
@@ -177,25 +179,25 @@ def with_names(text: str, names: Names) -> str:
 
 
 def find_name(what: str, names: Names) -> str:
-    """Return the name of an account, of a place or of the chat that a thread is in.
+    """Return the name of an account or a place, or else the name of the nearest place around it.
 
-    Empty where none is known.
+    So a thread has the name of its chat. Empty where no name is known.
     """
     return next((names[each] for each in within(what) if each in names), "")
 
 
 def within(what: str) -> list[str]:
-    """Return an address and the places around it, the nearest first: a thread, its chat, the workspace."""
+    """Return an address and the places around it, nearest first: ``s:T/C/1`` -> ``s:T/C/1, s:T/C, s:T``."""
     steps = what.split("/")
     return ["/".join(steps[:count]) for count in range(len(steps), 0, -1)]
 
 
 def place_called(place: str, names: Names) -> str:
-    """Return the name of a place, or its address."""
+    """Return the name of a place; its address where no name is known."""
     channel = place.partition(":")[0]
-    return _OWN.get(channel) or find_name(place, names) or place
+    return _CHANNEL_NAMES.get(channel) or find_name(place, names) or place
 
 
 def channel_called(channel: str) -> str:
-    """Return the name of a channel; a platform's is that of its folder."""
-    return _OWN.get(channel) or channel.capitalize()
+    """Return the name of a channel for people: ``slack`` -> ``Slack``."""
+    return _CHANNEL_NAMES.get(channel) or channel.capitalize()

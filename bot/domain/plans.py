@@ -1,8 +1,9 @@
-"""A plan, its text on a card, and its approvers.
+"""Plans: what the agent or a teammate wants to do step by step, a plan's text on a card, and its approvers.
 
-A plan is a proposal of kind ``plan``, so it waits, expires and is decided like any other. An approved plan
-unlocks its teammate (`bot.domain.teams.Teammate.locked`). Its steps may list calls with all their arguments:
-each of these runs once without another question, unless it can't be undone.
+A plan is a proposal of kind ``plan``, so it waits, expires and is decided like any other. Before its plan is
+approved, a teammate that needs one may only read (`bot.domain.teams.Teammate.locked`). The steps of a plan
+may list calls with all their arguments: each of these runs once without another question, unless it can't be
+undone.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ MAX_ROUNDS = 5
 """The number of plans that one teammate may submit before it is stopped."""
 
 APPROVERS = ("lead", "human", "both")
-"""The approvers, from the loosest to the strictest."""
+"""The values of `Approver`, from the loosest to the strictest."""
 
 
 class Approver(StrEnum):
@@ -33,7 +34,7 @@ class PlannedCall:
     """One call of a step, exactly as it will be made."""
 
     tool: str
-    version: str
+    version: str  # the version of the tool
     arguments: Mapping[str, Any]
     asks: bool = False  # people are asked about the call all the same, since it can't be undone
 
@@ -50,9 +51,11 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One step of a plan."""
+
     description: str
-    tools: tuple[str, ...] = ()
-    tokens: int | None = None  # estimated
+    tools: tuple[str, ...] = ()  # the names of the tools that it uses, those of its calls included
+    tokens: int | None = None  # an estimate of the tokens that it costs
     calls: tuple[PlannedCall, ...] = ()
 
     @property
@@ -69,6 +72,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """A plan as the agent or a teammate submits it."""
+
     summary: str
     steps: tuple[Step, ...]
     risks: str = ""
@@ -106,7 +111,7 @@ def _join_lines(given: str | list[str] | None) -> str:
 
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
-    """Return the plan as a card shows it, each part with what it was in the version ``before``."""
+    """Return the plan as preview fields, each part with its text in the version ``before``, if given."""
     old = {} if before is None else _label_parts(before)
     new = _label_parts(plan)
     step_count = max(len(plan.steps), len(before.steps) if before else 0)
@@ -130,19 +135,20 @@ def _label_parts(plan: Plan) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """One line of a plan on a card."""
+    """One line of a plan on a card: the summary, a step, a removed part, the risks or the alternatives."""
 
     text: str
-    number: int = 0  # the number of the step; 0 for another line
-    label: str = ""  # the label of a line that is no step
-    tools: tuple[str, ...] = ()
-    mark: str = ""  # how the line differs from the version before
+    number: int = 0  # the number of the step; 0 for any other line
+    label: str = ""  # the label of any other line; the summary has none
+    tools: tuple[str, ...] = ()  # the step's tools that its text does not name
+    mark: str = ""  # the change since the version before: ``new``, ``removed`` or ``was: …``; empty for none
 
 
 def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
-    """Return the plan as numbered steps with their tools.
+    """Return the lines of a plan on a card, the summary first.
 
-    ``shown``: its `fields`, with the values of the version before. ``ticked``: the numbers of finished steps.
+    ``shown``: the plan's `fields`, with the values of the version before. ``ticked``: the numbers of finished
+    steps.
     """
     has_version_before = any(field.old_value for field in shown)
     marks = {field.field: _describe_difference(field) for field in shown} if has_version_before else {}
@@ -170,8 +176,8 @@ def _describe_difference(field: PreviewField) -> str:
     return f"was: {field.old_value}"
 
 
-def stands(plan: Proposal) -> bool:
-    """Return whether the plan was approved and has not changed since."""
+def is_approved(plan: Proposal) -> bool:
+    """Return whether a plan was approved and has not changed since."""
     current_digest = digest(plan.tool_name, plan.tool_version, plan.arguments)
     return plan.state is State.SUCCEEDED and plan.digest == current_digest
 
@@ -180,13 +186,16 @@ def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
     """Return the newest plan among a conversation's proposals if it is approved, else None."""
     plans = [proposal for proposal in found if proposal.kind.has_steps]
     newest = max(plans, key=lambda plan: plan.message_id, default=None)
-    if newest is not None and stands(newest):
+    if newest is not None and is_approved(newest):
         return newest
     return None
 
 
 def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
-    """Return the numbers of finished steps: ticked ones, and those all of whose calls have run since."""
+    """Return the numbers of a plan's finished steps: ticked ones, and those whose calls have all run since.
+
+    ``found``: the proposals of the plan's conversation.
+    """
     ran_digests: Counter[str] = Counter()
     for proposal in found:
         if proposal.message_id > plan.message_id and proposal.state is State.SUCCEEDED:

@@ -1,12 +1,13 @@
-"""Policy: what needs approval, who may decide, how many must, how long it waits. Pure rules, no clock.
+"""Policy: which calls need approval, who may decide, how many must, and how long a proposal waits. Pure.
 
-`Policy` joins the settings' defaults with the rulebook that admins keep at run time. `Policy.judge` is asked
-before a call becomes a proposal.
+`Policy` joins the defaults of the settings with the rulebook that admins keep at run time
+(``bot/domain/rules.py``). `Policy.judge` is asked before a call becomes a proposal; its `Verdict` is frozen
+into the proposal.
 
-Four methods look for an objection. Each returns it in words, or None:
-`Policy.find_call_objection` (a rule forbids the call), `Policy.find_message_objection` (this person may not
-talk to Nod here), `Policy.find_quorum_objection` (too few people could decide) and
-`Policy.find_decision_objection` (this person may not decide this proposal).
+Four methods look for an objection. Each returns it in words, or None: `Policy.find_call_objection` (a rule
+forbids the call), `Policy.find_message_objection` (this person may not talk to Nod here),
+`Policy.find_quorum_objection` (too few people could decide) and `Policy.find_decision_objection` (this person
+may not decide this proposal).
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,12 +42,15 @@ _FEW_AGENT_DECIDERS_ADVICE = (
     "(/approvals route CHAT in agents/NAME)"
 )
 UNASKED = " (warning: nothing here asks before it changes things)"
+"""The end of the words of a rule that lets changes run without asking."""
 
 
 class Judgement(StrEnum):
-    RUN = "run"
-    ASK = "ask"
-    REFUSE = "refuse"
+    """The policy's decision on a call."""
+
+    RUN = "run"  # it runs immediately
+    ASK = "ask"  # it becomes a proposal that people decide
+    REFUSE = "refuse"  # it can't even be proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +58,16 @@ class Verdict:
     """The policy's judgement on a call, and the rule behind it."""
 
     judgement: Judgement
-    risk: Risk
-    rule: str
+    risk: Risk  # under the rules, which may change what the tool says
+    rule: str  # the rule in words; for a refusal the reason
     deciders: Deciders
-    quorum: int = 1
-    declines: int = 1
-    ttl: timedelta = timedelta(hours=24)
+    quorum: int = 1  # the number of approvals that are needed
+    declines: int = 1  # the number of declines that end it
+    ttl: timedelta = timedelta(hours=24)  # the time that it waits
     remind_every: timedelta | None = None
-    escalate_after: timedelta | None = None
-    escalate_to: str | None = None
-    steps: tuple[TimedStep, ...] = ()
+    escalate_after: timedelta | None = None  # the time after which further people are asked
+    escalate_to: str | None = None  # the address or the group of those people
+    steps: tuple[TimedStep, ...] = ()  # the targets that are notified while it waits
     undo: timedelta | None = None  # the time in which the call can be undone; None: its kind has no Undo
     no_undo: str = ""  # the reason why the call can't be undone
 
@@ -160,9 +164,11 @@ class Policy:
     def judge(self, call: CallFacts) -> Verdict:
         """Return the verdict on a call: it runs, needs approval, or can't be proposed.
 
-        A plan always needs approval, and so does a fact to remember. So does a script's request, which that
-        script can never decide, and a server's question, which only the requester can answer. For an undo of
-        an approved call, one approval is enough.
+        1. The rules may change the risk of the call (`_override_risk`).
+        2. The mode of a rule, or of the settings, may forbid the call.
+        3. The mode and the kind of the proposal say if people are asked (`_decide_to_ask`).
+        4. The rules set who decides, the quorum and the times (`_find_deciders`, `_set_terms`).
+        5. A call that too few people could approve is refused.
         """
         risk, is_spared = self._override_risk(call)
         found = self.book.mode(call, self._find_usual_mode(call))
@@ -189,7 +195,7 @@ class Policy:
 
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
-        # a requester who decides alone needs no second approval, and no one else sees the proposal
+        # one approval is enough where the requester decides alone, and to undo a call that was approved
         needed, of = Quorum() if call.own or call.undoes else self.book.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
@@ -240,7 +246,7 @@ class Policy:
         return _Asking(asks, _name_mode_rule(found))
 
     def _find_usual_mode(self, call: CallFacts) -> Mode:
-        """Return the mode that counts without a rule. For agents it asks at least about each change."""
+        """Return the mode that counts without a rule. Calls of agents ask at least about each write."""
         if call.place.is_of_agent:
             return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
         return self.mode
@@ -274,8 +280,8 @@ class Policy:
     def _override_risk(self, call: CallFacts) -> _JudgedRisk:
         """Return a call's risk under the rules.
 
-        ``risk read`` for a tool that writes spares people the question and no more: the call stays a write,
-        with a proposal and a claim of its own. It has no effect on what can't be undone.
+        The rule ``risk read`` for a tool that writes spares people the question and no more: the call stays a
+        write, with a proposal and a claim of its own. The rule has no effect on calls that can't be undone.
         """
         found = self.book.level(call)
         if found.rule is None:
@@ -479,7 +485,7 @@ def same_chat(origin: str, pressed: str) -> bool:
 
 
 def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """Return the columns that a verdict sets on a proposal whose clock starts now."""
+    """Return the fields that a verdict sets on a proposal that begins to wait now, by their names."""
     steps = verdict.steps
     if steps and verdict.escalate_to and verdict.escalate_after:
         steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))

@@ -13,11 +13,11 @@ _MILLION = 1_000_000
 _MOST_BYTES, _MOST_LINES = 1_000_000, 10_000
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
-_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # the date at the end of the name of a model's version
+_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # the date at the end of a version's name: "gpt-5-2025-08-07"
 
 
 class Price(NamedTuple):
-    """The price of a million tokens: of prompts, of answers, and of cached prompts."""
+    """The prices of a million tokens."""
 
     prompt: float
     answer: float
@@ -75,11 +75,11 @@ def read_prices(text: str) -> Prices:
             continue
         try:
             if words[0] == "currency":
-                currency = _currency(words[1:], currency)
+                currency = _read_currency(words[1:], currency)
             elif words[0] in models:
                 raise ValueError(f"{words[0]} has a price already")
             else:
-                models[words[0]] = _price(words[1:])
+                models[words[0]] = _read_price(words[1:])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     if models and not currency:
@@ -87,7 +87,7 @@ def read_prices(text: str) -> Prices:
     return Prices(currency or "USD", models)
 
 
-def _currency(words: list[str], before: str) -> str:
+def _read_currency(words: list[str], before: str) -> str:
     if before:
         raise ValueError(f"the currency is {before} already")
     if len(words) != 1 or not _CURRENCY.fullmatch(words[0]):
@@ -95,7 +95,7 @@ def _currency(words: list[str], before: str) -> str:
     return words[0]
 
 
-def _price(words: list[str]) -> Price:
+def _read_price(words: list[str]) -> Price:
     for word in words:
         if not _NUMBER.fullmatch(word):
             raise ValueError(f"{word[:50]!r} is not a price; write a number such as 0.25")

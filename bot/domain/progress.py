@@ -1,4 +1,8 @@
-"""Progress of long work, reported while it runs."""
+"""Progress of long work, such as an export or a check of the audit log, reported while it runs.
+
+The work is given a `Progress`, a function of who waits for it. A `Counter` calls that function after every so
+many items that pass through it.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -6,10 +10,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, and of how much. It may raise `Abandoned`, which ends the work."""
+"""Called with the number of done items and of all items. It may raise `Abandoned`, which ends the work."""
 
 STEP_ROWS = 1000
-"""After so many rows it is told."""
+"""The number of items between two calls of a `Progress`."""
 
 
 class Abandoned(Exception):
@@ -17,18 +21,19 @@ class Abandoned(Exception):
 
 
 def ignore(done: int, total: int) -> None:
-    """Tell no one."""
+    """Do nothing: no one waits for reports."""
 
 
 class Counter:
-    """Counts what passes, over several lists that are one piece of work."""
+    """Counts the items of several lists that are one piece of work."""
 
     def __init__(self, total: int, progress: Progress) -> None:
+        """``total``: an estimate of the number of items; more are reported as so many."""
         self._done, self._total, self._progress = 0, total, progress
         progress(0, total)
 
     def follow(self, items: Iterable[T]) -> Iterator[T]:
-        """Hand on each item, and tell how far it is."""
+        """Yield each item, and report the progress after every `STEP_ROWS` items of all lists."""
         for item in items:
             yield item
             self._done += 1

@@ -1,4 +1,10 @@
-"""A proposal: one write call, frozen until people decide. States, the legal moves, the digest.
+"""A proposal: a call that people decide before it takes effect, and that is frozen until they do.
+
+Usually it is one write call of a tool; its `ProposalKind` says how plans, questions and others differ. It
+goes through the states of `TRANSITIONS`. Its *digest* is a hash over the tool and every argument, so that
+only what people saw can run. Its *round* grows each time its contents change, so that an outdated button
+decides nothing. A `Sibling` is another proposal of the same answer of the agent; a *batch* is several of them
+as one table.
 
 The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
 """
@@ -22,15 +28,19 @@ from bot.domain.verbs import Button, Verb
 _MAX_VALUE_CHARS = 120  # the length of a value in a sentence about that value alone
 _MAX_INLINE_CHARS = 60  # the length of a value in a sentence about several values
 REMOVED = "removed"
-"""The word for the new value of a field that has none any longer."""
+"""The word in place of a field's new value, if the field has no value afterwards."""
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_CANONICAL_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 class Level(StrEnum):
-    READ = "read"  # changes nothing; runs immediately
-    WRITE = "write"  # a change that can be undone
+    """The level of a call's risk."""
+
+    READ = "read"  # changes nothing; usually runs immediately
+    WRITE = "write"  # an ordinary change, which people can repair
     DESTRUCTIVE = "destructive"  # loses something, or reaches people who cannot un-see it
 
 
@@ -40,8 +50,8 @@ class Risk:
 
     level: Level
     reason: str  # in words that fit on a card
-    # True: someone whom Nod trusts says that the level is no higher; False: people are asked also where
-    # only destructive calls ask
+    # someone whom Nod trusts says that the level is no higher. A write without that asks even where only
+    # destructive calls ask
     vouched: bool = True
 
     @property
@@ -50,6 +60,8 @@ class Risk:
 
 
 class State(StrEnum):
+    """The state of a proposal."""
+
     PROPOSED = "proposed"  # waits for people; votes gather
     APPROVED = "approved"  # enough votes; nothing has run yet
     EXECUTING = "executing"  # claimed by exactly one process; the tool may be running
@@ -73,7 +85,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
     State.CANCELLED: frozenset(),
 }
-"""Every legal move. The database guards each with ``WHERE id = ? AND state = ? AND version = ?``."""
+"""Every legal change of state. `bot.store.transitions.move` guards each by the row's state and version."""
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
@@ -111,13 +123,13 @@ class Tone(StrEnum):
 class PreviewField:
     """One thing that will change, with its values as text for people."""
 
-    field: str
+    field: str  # the name of what changes
     old_value: str | None  # None: the field has no value yet
     new_value: str | None  # None: the field will have no value
     titled: bool = False  # the tool's own summary quotes the new value in the title
 
 
-def hash_left_values(preview: Sequence[PreviewField]) -> str:
+def hash_old_values(preview: Sequence[PreviewField]) -> str:
     """Return the SHA-256, in hex, of the old values in a preview."""
     return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
 
@@ -129,7 +141,7 @@ def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """One field as it was read again after the run, in brief."""
+    """One field of a preview as it was read again after the run, in brief."""
 
     field: str
     now: str | None
@@ -157,7 +169,7 @@ class Inverse:
     reason: str = ""  # the reason why no call undoes it; empty if a call does
     tool_name: str = ""
     digest: str = ""  # the digest of the call that undoes
-    left: str = ""  # `hash_left_values` of its preview right after the run
+    left: str = ""  # `hash_old_values` of its preview right after the run
     title: str = ""  # the effect of the undo, in brief and without secrets, like the fields
     fields: tuple[PreviewField, ...] = ()
 
@@ -201,15 +213,15 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The fields that one edit changed, without secrets, and the round that began with it."""
+    """One edit of a proposal's arguments: the fields that it changed, without secrets."""
 
-    round: int
-    by: str
+    round: int  # the round that began with the edit
+    by: str  # the name of the person
     fields: tuple[PreviewField, ...]
 
     @property
     def words(self) -> str:
-        """For example ``Ben changed color: red → blue``; of nested values only the field."""
+        """The edit on a card: ``Ben changed color: red → blue``; of nested values only the field's name."""
         changes = []
         for change in self.fields:
             if _is_nested(change):
@@ -220,7 +232,7 @@ class Edited:
 
     @property
     def told(self) -> str:
-        """For example ``Ben changed color from red to blue``, for the model."""
+        """The edit for the model: ``Ben changed color from red to blue``."""
         changes = []
         for change in self.fields:
             old, new = _shorten_value(change.old_value), _shorten_value(change.new_value)
@@ -249,7 +261,7 @@ def _shorten_value(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """The people who may decide."""
+    """The people who may decide, as a card names them; `Deciders` is the rule behind it."""
 
     members: tuple[Actor | str, ...]  # accounts; roles and groups in words
     but: str = ""  # the name of the person who may not decide, although the members include them
@@ -281,12 +293,12 @@ class Circle:
 class Deciders:
     """The rule on who may decide, frozen with the proposal so that its card stays true."""
 
-    requester: bool
-    roles: tuple[str, ...] = ()
-    people: tuple[str, ...] = ()
+    requester: bool  # the requester may decide
+    roles: tuple[str, ...] = ()  # whoever has one of these roles may
+    people: tuple[str, ...] = ()  # these accounts and user groups may
     members: str | None = None  # the address of a chat, as text, in which anyone may decide
     four_eyes: bool = False  # the requester may not approve it
-    lead: str | None = None  # for a plan: `Approver`'s lead or both, if the lead agent has a say
+    lead: str | None = None  # for a plan: ``lead`` or ``both`` (`Approver`), if the lead agent has a say
     escalated: str | None = None  # the address of a chat in which anyone may decide, since no one did in time
     place: str | None = None  # the place of the request, since some roles count only in some places
     also_escalated: tuple[str, ...] = ()  # further chats like ``escalated``, if several steps name a chat
@@ -317,7 +329,7 @@ class Deciders:
         return tuple(dict.fromkeys((*asker, *people)))
 
     def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
-        """Return the people who may decide. ``chat``: the name of the originating chat for this reader."""
+        """Return the deciders as people read them. ``chat``: what the reader calls the request's chat."""
         members: list[Actor | str] = []
         if self.requester and not self.four_eyes:
             members.append(requester)
@@ -369,9 +381,9 @@ class AskerFacts:
 
 
 def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[Verb, ...]:
-    """Return the buttons of an open proposal of a change.
+    """Return the verbs of the buttons of an open proposal, for kinds that have no others.
 
-    ``grantable``: the rules let calls like it be allowed in advance.
+    ``grantable``: the rules let a grant allow calls like it in advance.
     """
     may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
     has_trial = p.trial is not None and p.trial.tried
@@ -397,7 +409,7 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[V
 
 
 def may_mute(p: "Proposal") -> bool:
-    """Return whether people may mute cards like it: others decide it, and it is not urgent."""
+    """Return whether people may mute cards like this one: not only its requester decides, without hurry."""
     asks_others = p.deciders.four_eyes or not p.deciders.requester
     is_urgent = p.risk.level is Level.DESTRUCTIVE or bool(p.deciders.escalated)
     return asks_others and p.kind.runs and not p.undoes and not is_urgent
@@ -414,7 +426,7 @@ def find_no_words(_: "Proposal") -> str:
 
 
 def introduce_asker(asker: AskerFacts) -> str:
-    """Return the line on the requester, on a copy elsewhere with the place."""
+    """Return the line on who asked, on a card in another chat with the place of the request."""
     if asker.place:
         return f"Asked by {asker.name} in {asker.place}"
     return f"Asked by {asker.name}"
@@ -432,6 +444,7 @@ class ProposalKind:
     The kinds are in ``bot/domain/kinds/``. Each is compared by identity.
     """
 
+    # a field that is not given is as for most kinds
     name: str  # in rows, rules and the API
     waiting: str  # the sentence on its card while no one has decided
 
@@ -494,8 +507,8 @@ class Proposal:
     id: str
     kind: ProposalKind
     conversation_id: str
-    message_id: int
-    call_id: str  # empty if no model made the call: its message is then a notice, which only people see
+    message_id: int  # the id of the line with the call: an answer of the agent, or a notice
+    call_id: str  # the id that the model gave the call; empty if no model made it, but a person or a program
     position: int  # the position among the calls of its answer
     tool_name: str
     tool_version: str
@@ -516,28 +529,28 @@ class Proposal:
     expires_at: datetime
     cause: Cause | None = None
     votes: tuple[Vote, ...] = ()
-    decided_by: str | None = None
-    decided_from: str | None = None
+    decided_by: str | None = None  # who decided, in words: people, a grant or the policy
+    decided_from: str | None = None  # the channel of the decision
     decided_at: datetime | None = None
     decline_reason: str | None = None
-    edited_by: str | None = None
+    edited_by: str | None = None  # the name of the person who edited it last
     edits: tuple[Edited, ...] = ()  # oldest first
-    changed: bool = False
+    changed: bool = False  # current values changed after an approval, so it waits again
     progress: str | None = None  # the progress that its tool reported, while it runs
     result: str | None = None
     ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
     told: str | None = None  # the result in one sentence for people; None where the tool gave none
     result_url: str | None = None
     error: str | None = None
-    rule: str = ""
+    rule: str = ""  # the rule behind the verdict on the call, in words
     declines: int = 1  # the number of votes against that ends it
-    grant_id: int | None = None
-    ttl: timedelta = timedelta(hours=24)
+    grant_id: int | None = None  # the grant that let it run
+    ttl: timedelta = timedelta(hours=24)  # the time that it waits, again after each extension
     warn_at: datetime | None = None  # the time to warn deciders that it expires; None once they were
     remind_at: datetime | None = None
     remind_every: timedelta | None = None
-    escalate_at: datetime | None = None  # the time to show it to a second circle; None once it was
-    escalate_to: str | None = None  # that circle's address
+    escalate_at: datetime | None = None  # the time to let further people decide; None once they may
+    escalate_to: str | None = None  # the address of those people
     notify_at: datetime | None = None  # the time of the next step that adds no deciders; None: no more steps
     steps: tuple[DueStep, ...] = ()  # the steps of a notify rule; empty: `escalate_at` is the only step
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
@@ -545,7 +558,7 @@ class Proposal:
     for_real: bool | None = None  # True: people chose to run the call although it was tried; None: no choice
     read_again: tuple[Reread, ...] = ()  # its fields as read after the run; empty: none could be read
     undo_seconds: float | None = None  # the time for Undo after the run; 0: no Undo; None: not known
-    inverse: Inverse | None = None
+    inverse: Inverse | None = None  # the call that undoes it, or why none does; None: not known yet
     undoes: str | None = None  # the id of the proposal that this one undoes
     undone_by: str | None = None  # the id of the proposal that undoes this one, whether that ran or not
     undone: str | None = None  # the person who had it undone, once the undo has run
@@ -581,7 +594,7 @@ class Proposal:
     def seen(self) -> str:
         """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words.
 
-        Of the annotations it covers only the frozen ones.
+        A press that has it approves exactly what its person saw. Late annotations are not covered.
         """
         fields = [(change.field, change.old_value, change.new_value) for change in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
@@ -604,7 +617,7 @@ class Proposal:
 
     @property
     def shown_again(self) -> bool:
-        """True if the same arguments, with the same digest, were offered again with other old values."""
+        """True if the same arguments wait once more, with other old values than in an earlier round."""
         first_round = self.edits[-1].round if self.edits else 1  # the round in which these arguments were new
         return self.state is State.PROPOSED and self.round > first_round
 
@@ -663,7 +676,7 @@ class Proposal:
 
 
 def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
-    """Return the due times of a proposal that begins to wait now, by field name."""
+    """Return the due times of a proposal that begins to wait now, by the names of its fields."""
     return {
         "expires_at": now + ttl,
         "warn_at": now + ttl * (1 - WARN_SHARE),
@@ -672,7 +685,7 @@ def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict
 
 
 def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
-    """Return the due times of these steps with the steps, by field name."""
+    """Return these steps and the times of the next ones, by the names of a proposal's fields."""
     return {
         "steps": steps,
         "notify_at": find_next(steps, escalating=False),
@@ -682,7 +695,7 @@ def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
 
 def canonical(value: Any) -> str:
     """Return JSON with sorted keys and no spaces: equal values give equal text."""
-    return _CANONICAL.encode(value)
+    return _CANONICAL_ENCODER.encode(value)
 
 
 def digest(
@@ -703,7 +716,7 @@ class Order(StrEnum):
 
 
 class Mark(NamedTuple):
-    """A position in a list that is ordered by time: the time and the id of the row there."""
+    """The end of a page of a list that is ordered by time: the time and the id of its last row."""
 
     at: datetime
     id: str
@@ -726,7 +739,7 @@ class Mark(NamedTuple):
 
 
 class ProposalFilter(NamedTuple):
-    """A filter of proposals; an empty field matches all."""
+    """A filter of proposals, and their order; a field that is None matches all."""
 
     tool: str | None = None
     kind: str | None = None
@@ -739,7 +752,7 @@ class ProposalFilter(NamedTuple):
 
 
 def together(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Group proposals as people see them: the rows of a batch in their order, or one alone."""
+    """Group proposals by their cards: the rows of a batch in their order, or a single proposal."""
     groups: dict[str, list[Proposal]] = {}
     for proposal in proposals:
         groups.setdefault(proposal.card_id, []).append(proposal)
@@ -747,7 +760,7 @@ def together(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
 
 
 def others(more: int) -> str:
-    """Return the remark on a batch's other rows, for a line about one row."""
+    """Return the remark on the ``more`` other rows of a batch, after words on one row; empty for 0."""
     if more:
         return f", and {more} more of its batch"
     return ""

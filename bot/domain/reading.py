@@ -1,6 +1,8 @@
-"""Signs from how people decide: whether there was time to read, runs without a no, hours. Pure.
+"""Signs of how carefully people decide: was there time to read, how many approvals came in a row, when. Pure.
 
-A sign is no proof of haste: a call that someone knows by heart needs no reading.
+``bot/features/insights`` stores each decision with the facts on its card (`ReadDecision`) and shows the signs
+of each person (`PersonSigns`). A sign is no proof of haste: a call that someone knows by heart needs no
+reading.
 """
 
 from collections import Counter, defaultdict
@@ -22,11 +24,11 @@ _MAX_PRESS_GAP = timedelta(seconds=5)  # the longest time between two rows that 
 class ReadDecision:
     """A yes or a no of a person on one proposal, with the facts on how it was read."""
 
-    person: str
+    person: str  # the id of the Person
     at: datetime
     card_id: str  # the first proposal of its batch, else its own
     approves: bool
-    words: int | None = None  # the number of words that were shown; None if they were not counted
+    word_count: int | None = None  # the number of words that were shown; None if they were not counted
     shown_at: datetime | None = None  # the time at which the pressed card began to show this round
     viewed_at: datetime | None = None  # the time at which the person opened *View all*
     has_trial: bool = False  # the card had the diff of a trial
@@ -44,11 +46,11 @@ class PersonSigns:
     longest_run: int = 0  # the most approvals in a row
     days: int = 0  # the days with any decision
     busiest_hour: int = 0  # the most decisions within one hour of the clock
-    outside_hours: int = 0
+    outside_hours: int = 0  # decisions outside working hours
     viewed: int = 0  # approvals before which *View all* was opened
     with_trial: int = 0  # approvals of calls with a trial
     diffs_open: int = 0  # approvals before which the trial's diff was opened
-    _run: int = field(default=0, repr=False)  # approvals since the last no
+    _run: int = field(default=0, repr=False)  # approvals since the last decline
 
     def add_press(self, rows: Sequence[ReadDecision]) -> None:
         """Count a press on one row or on several. Presses are added in the order of time."""
@@ -73,7 +75,7 @@ class PersonSigns:
 
     @property
     def a_day(self) -> float:
-        """Decisions a day, over the days with any."""
+        """The number of decisions a day, on the average of the days with any."""
         return self.decided / self.days if self.days else 0.0
 
     @property
@@ -137,24 +139,27 @@ def is_faster_than_reading(rows: Sequence[ReadDecision]) -> bool | None:
 
     None if the number of words or the time is not known, or the clock was set back in between.
     """
-    words = 0
+    word_count = 0
     for row in rows:
-        if row.words is None:
+        if row.word_count is None:
             return None
-        words += row.words
-    readable_since = [_find_readable_since(row, words) for row in rows]
+        word_count += row.word_count
+    readable_since = [_find_readable_since(row, word_count) for row in rows]
     known = [moment for moment in readable_since if moment is not None]
     if not known:
         return None
     time_to_read = min(row.at for row in rows) - max(known)
     if time_to_read < timedelta():
         return None
-    return time_to_read.total_seconds() < words / WORDS_PER_SECOND
+    return time_to_read.total_seconds() < word_count / WORDS_PER_SECOND
 
 
-def _find_readable_since(row: ReadDecision, words: int) -> datetime | None:
-    """Return when all of a row could be read first: on its card, or in *View all* if the card is small."""
-    is_card_enough = row.shown_at is not None and words <= MAX_CARD_WORDS
+def _find_readable_since(row: ReadDecision, word_count: int) -> datetime | None:
+    """Return when all that a press decided could be read first; None if that is not known.
+
+    That is when the card appeared or, for a text too long for a card, when the person opened *View all*.
+    """
+    is_card_enough = row.shown_at is not None and word_count <= MAX_CARD_WORDS
     if row.viewed_at is not None and not is_card_enough:
         return row.viewed_at
     return row.shown_at

@@ -1,4 +1,8 @@
-"""The vocabulary of the audit log: the acts in its rows, and the filter to find them by."""
+"""The vocabulary of the audit log: what its rows say was done, and the filter by which rows are found.
+
+A row says who did what to which thing. What was done is a `Verb` that someone pressed, an `Act`, or the
+`State` in which a call ended. The log itself is in ``bot/store/audit``.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,28 +13,28 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """The acts in the audit log that are not presses."""
+    """What was done, if it was not a press and not the end of a call. The comments name the thing."""
 
     # to a proposal
-    PROPOSE = "propose"
+    PROPOSE = "propose"  # a call becomes a proposal
     SUPERSEDED = "superseded"  # a plan, by its next version
     REVIEWED = "reviewed"  # a plan, by the lead agent, which approves it
     REJECT = "reject"  # a plan, by the lead agent
-    WARN = "warn"
+    WARN = "warn"  # deciders are told that it expires soon
     REMIND = "remind"
-    ESCALATE = "escalate"
+    ESCALATE = "escalate"  # further people may decide, as no one did in time
     NOTIFY = "notify"  # by a notifier, or a reminder that is a step
-    RAISE = "raise"  # one more approval, after a second opinion
-    UNDELIVERABLE = "undeliverable"
+    RAISE = "raise"  # one more approval is needed, after a second opinion
+    UNDELIVERABLE = "undeliverable"  # its card could not be posted anywhere
     UNASKED = "unasked"  # the call that asked this question has ended
     CHANGED = "changed"  # current values changed after its approval
     ANNOTATE = "annotate"  # a feature adds a line to its card
     HOLD = "hold"  # people are notified of it later, since too many cards reached them
     RELEASE = "release"  # people whose notification was held are notified now
-    EXECUTE = "execute"
-    RERUN = "rerun"
+    EXECUTE = "execute"  # a process claims its run
+    RERUN = "rerun"  # it runs again, as its process ended during the run
     ASK_AGAIN = "ask again"  # people are asked again about an expired proposal
-    ABANDONED = "abandoned"
+    ABANDONED = "abandoned"  # its process ended during the run, so no one knows the outcome
     STOP = "stop"  # its conversation or its teammate was stopped
     FAIL = "fail"  # its teammate failed
     UNDONE = "undone"  # by another proposal
@@ -66,16 +70,16 @@ class Act(StrEnum):
     CONNECT = "connect"  # an account at a server
     DISCONNECT = "disconnect"
     # to a call, before it is proposed
-    TRY = "try"
-    TRIED = "tried"
-    # to what led to a proposal
-    READ = "read"
+    TRY = "try"  # a trial of it begins
+    TRIED = "tried"  # the trial has ended
+    # to the conversation that led to a proposal
+    READ = "read"  # by someone who may decide
     # to a schedule, besides what is done to rules
     RUN = "run"  # before its time
 
 
 Done = Verb | Act | State
-"""What a row says was done: a press, an act, or the state in which a call ended."""
+"""The deed in a row: a press, an act, or the state in which a call ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Wanted:
     proposal: str = ""
     since: datetime | None = None
     grant: int | None = None  # the number of a grant; calls under it match, and changes of the grant
-    known: bool = True  # False: there is no such tool now, so rules for many tools do not match
+    known: bool = True  # the ``tool`` exists now; else rules about several tools (``issue_*``) do not match
     before: int | None = None  # only rows with a smaller number
     after: int | None = None  # only rows with a larger number
 

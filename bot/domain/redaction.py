@@ -1,7 +1,9 @@
-"""Redaction: secrets never reach a card, a log or an export. The digest still covers the true value.
+"""Redaction: texts and JSON for cards, logs and exports, with dots in place of secrets. Pure.
 
-A value is hidden by its name, by its schema, by its shape, or because it repeats one that is hidden by its
-name or schema (`secrets_in`). Texts are hostile, so shapes are found by a linear engine (RE2).
+A value is a secret by its name (``api_key``), by its schema (``writeOnly``), by its shape (``ghp_…``), or
+because it repeats a value that is secret by name or schema (`secrets_in`). `redact` does that for JSON,
+`redact_text` for a text. The digest of a call still covers the true values. Texts are hostile, so shapes are
+found by an engine that takes linear time (RE2).
 """
 
 import json
@@ -56,35 +58,36 @@ _AFTER_NAMES = (
     rf"(?P<quote>(?i:{_NAME_WORDS})[\"']?\s{{0,3}}[:=]\s{{0,3}})(?:\"[^\"\n]+\"|'[^'\n]+')",  # "token": "x"
     r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@\"']*:)(?:[^\s/@\"']+)@",  # postgres://u:p@h
 )
-# `_replace_secret` decides which of these matches is a secret
+# a match of these is not always a secret: `_replace_secret` decides
 _AMBIGUOUS = (
     r"(?P<scheme>\b(?i:bearer|basic)\s{1,3})(?:[\w.~+/-]{8,}=*)",
     r"(?P<random>\b[A-Za-z0-9/+]{40}\b)",  # the secret half of an AWS key
 )
 _DOTS = HIDDEN.encode()
 _MAX_SECRETS = 2000  # the most secrets that are looked for in one text
-_MAX_CACHED_NAME_CHARS = 64
+_MAX_CACHED_NAME_CHARS = 64  # longer names are not cached, since they may be anything
 _MAX_SHORT_CHARS = 3  # a value of this length is a part of too many words to be hidden in them
 _MAX_STEPS = 100_000  # the most parts of a schema that are read
-_MIN_RANDOM_BITS = 4.4  # entropy of a letter; paths of words have about 4
+_MIN_RANDOM_BITS = 4.4  # the entropy of each letter of a random text; of a path of words it is about 4
 # the keywords of JSON Schema whose schemas are about the same value: several schemas, or one
 _LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
 _SINGLE_PARTS = ("if", "then", "else", "not")
 
 
-def _linear(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes, which need not be UTF-8
     options.log_errors = False
     return re2.compile(pattern.encode(), options=options)
 
 
-_SECRET = _linear("|".join((*_SHAPES, *_AFTER_NAMES, *_AMBIGUOUS)))
+_SECRET = _compile("|".join((*_SHAPES, *_AFTER_NAMES, *_AMBIGUOUS)))
+# the number of each named group: it has what stays in front of the secret
 _GROUPS = {name: _SECRET.groupindex[name.encode()] for name in ("set", "quote", "url", "scheme", "random")}
 
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
-    """Replace what looks like a secret, wherever it stands in the text, and every one of ``secrets``."""
+    """Return a text with dots in place of what has the shape of a secret, and of each of ``secrets``."""
     text = veil(text, secrets)
     raw = text.encode(errors="surrogatepass")
     parts: list[bytes] = []
@@ -100,7 +103,7 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
 
 
 def veil(text: str, secrets: Sequence[str]) -> str:
-    """Replace every one of ``secrets``, and nothing else."""
+    """Return a text with dots in place of each of ``secrets``, and of nothing else."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
@@ -187,10 +190,11 @@ def _list_texts(value: Any) -> Iterator[str]:
 
 
 class _Redactor:
-    """Copies one value without its secrets, by one schema.
+    """Copies one JSON value without its secrets, by one schema.
 
-    A value is secret if any part of the schema that could apply to the value says so; whether the part does
-    apply is not checked. A schema that takes too many steps hides all that is left.
+    The copy walks down the value, together with the *parts* of the schema, its subschemas, that could apply
+    to what it has reached. A value is secret if any such part says so; that the part does apply is not
+    checked. A schema that takes too many steps hides all that is left.
     """
 
     def __init__(
@@ -235,7 +239,7 @@ class _Redactor:
         return self._copy(item, self._expand(_list_item_parts(parts, number)))
 
     def _expand(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return the parts, and all parts to which they refer or which they combine."""
+        """Return these parts, and all parts about the same value that they refer to or combine."""
         expanded: dict[int, Mapping[str, Any]] = {}  # by identity: references may lead in a circle
         waiting = list(parts)
         while waiting and self._steps <= _MAX_STEPS:
@@ -347,7 +351,7 @@ def _list_values(value: Any) -> list[Any]:
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Any] | None = None
 ) -> tuple[PreviewField, ...]:
-    """Return the changed properties as text for people; secrets are hidden, also where they changed."""
+    """Return the properties in which two JSON objects differ, as texts for people without secrets."""
     secrets = (*secrets_in(before, schema), *secrets_in(after, schema))
     old, new = redact(before, schema, secrets), redact(after, schema, secrets)
     names = dict.fromkeys((*before, *after))

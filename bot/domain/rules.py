@@ -1,8 +1,11 @@
 """The rules that admins set at run time, as one value: the rulebook.
 
-A rule has a subject, a scope (where), a pattern (which tools) and a value. Where several rules of one subject
-match, the strictest wins; `Found.rule` says which one that was. Judging calls with it is in
-``bot/domain/policy.py``; the rows are in ``bot/store/rules.py``.
+A `Rule` has a subject (what it sets, as the quorum or the deciders), a scope (where it counts), a pattern
+(for which tools), limits (an end, hours, a condition on the call) and a value. `Rulebook` has a method for
+each subject, which looks at the rules that match a call. Where several match, the strictest wins;
+`Found.rule` says which one that was.
+
+Judging calls with the rulebook is in ``bot/domain/policy.py``; the rows are in ``bot/store/rules.py``.
 """
 
 import fnmatch
@@ -37,10 +40,11 @@ _MAX_QUOTED_CHARS = 60  # the most characters of instructions in a list of rules
 _WILDCARD = re.compile(r"[*?\[]")  # the wildcards of `fnmatch`
 _MAX_CACHED_TOOLS = 4096  # pairs of a subject and a tool
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
+"""Levels of risk from the lowest to the highest."""
 
 
 class Subject(StrEnum):
-    """The subject of a rule, which also sets the type of its value."""
+    """The subject of a rule; each comment begins with the type of its value."""
 
     POLICY = "policy"  # Mode
     RISK = "risk"  # Level: the risk of the tool's calls, whatever the tool says
@@ -63,17 +67,17 @@ class Subject(StrEnum):
     UNDO = "undo"  # timedelta: the time in which a call can be undone; 0: it can't
     INSTRUCTIONS = "instructions"  # str: instructions to the agent there, in addition to the settings'
     OPINION = "opinion"  # Opinion: the model whose opinion is on the card, and the effect of its no
-    ATTENTION = "attention"  # Attention: the number of cards an hour that reach a person
+    ATTENTION = "attention"  # Attention: the most cards an hour that notify a person
     BATCH = "batch"  # "stop": a row that fails stops the rows of its batch that have not begun
 
     @property
     def typed(self) -> str:
-        """The word of `/approvals` that sets it."""
+        """The words after ``/approvals`` that set a rule of this subject."""
         return {"deciders": "approvers", "role": "roles add", "grants": "grants allow"}.get(self, self)
 
 
 class Mode(StrEnum):
-    """The calls that need approval."""
+    """The calls that need approval, as the value of a policy rule."""
 
     ALWAYS = "always"  # every tool, reads too
     WRITES = "writes"  # every tool that isn't read-only
@@ -107,9 +111,10 @@ class Mode(StrEnum):
 STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
 
-# A rule for all places was made with people in mind, so it must not loosen anything for agents' calls:
+# A rule for all places was made with people in mind, so it must not loosen anything for agents: because of it
+# none of their calls may run with fewer questions.
 _MAY_LOOSEN = frozenset({Subject.POLICY, Subject.RISK})
-"""Subjects whose rules may loosen. For an agent only rules that name agents' places may."""
+"""Subjects whose rules may loosen or tighten. For an agent only rules that name agents' places may loosen."""
 _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
 """Subjects whose rules only loosen. For an agent they count only if they name its place."""
 
@@ -121,14 +126,14 @@ FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 
 
 class Quorum(NamedTuple):
-    """The approvals that are needed."""
+    """The approvals that a proposal needs, as in ``2`` or ``2 of 3``."""
 
     needed: int = 1
-    of: int = 0  # the number of deciders; declines end it once too few are left. 0: one decline ends it
+    of: int = 0  # the number of deciders: it is declined once too few of them are left. 0: by one decline
 
 
 class Escalation(NamedTuple):
-    """The place where a card is posted, too, when no one has decided in time."""
+    """The further place where a card is posted, and may be decided, when no one has decided in time."""
 
     after: timedelta
     to: str  # an address as text
@@ -150,18 +155,19 @@ class Opinion(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The number of cards that reach a person in an hour. Further cards wait, unless they are urgent."""
+    """A limit on how many cards notify a person in an hour. People are told later of cards beyond it."""
 
     cards: int
 
 
 class Hours(NamedTuple):
-    """A span of hours on a clock; it may go past midnight."""
+    """A span of hours on a clock; it may go past midnight, as from 22:00 to 6:00."""
 
     begin: time
     end: time
 
     def cover(self, clock: time) -> bool:
+        """Return whether a time of day lies in the span, whose end is excluded."""
         if self.begin <= self.end:
             return self.begin <= clock < self.end
         return clock >= self.begin or clock < self.end
@@ -207,7 +213,7 @@ class Place:
 
     address: str  # the address of the conversation, as text
     private: bool
-    home: str = ""  # the place where roles count, if it is another: for an agent its person's place, as text
+    home: str = ""  # the place where roles count, if it is another one: for an agent, its person's place
 
     @property
     def is_of_agent(self) -> bool:
@@ -219,7 +225,7 @@ class CallFacts:
     """The facts on one call that rules use."""
 
     tool_name: str
-    risk: Risk  # the tool's own; after the call was judged, the risk by the rules
+    risk: Risk  # as the tool says; once the policy has judged the risk, as the rules say
     place: Place
     requester: Person
     at: datetime
@@ -227,7 +233,7 @@ class CallFacts:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)  # the tool's JSON schema, with its defaults
     undoes: bool = False  # the call undoes an approved one
-    followed: Mapping[str, Any] = field(default_factory=dict)  # arguments that are links, with their targets
+    followed: Mapping[str, Any] = field(default_factory=dict)  # the targets of arguments that are links
     identity: Identity = Identity.NOD  # the account under which the call is made
 
     @property
@@ -247,7 +253,7 @@ class Limits:
     days: str = ""  # days of the week; hours past midnight belong to the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
-        """Return whether a call is within the limits; None if its condition can be neither true nor false.
+        """Return whether a call is within the limits; None if the condition is unknown for the call.
 
         ``of_several``: the rule is about several tools, so a tool that lacks a field of the condition is
         outside the rule. The condition is judged twice, with links in arguments as written and with their
@@ -277,7 +283,7 @@ class Limits:
         return not self.days or self._find_beginning(local).weekday() in parse_weekdays(self.days)
 
     def _find_beginning(self, local: datetime) -> datetime:
-        """Return a moment of the day on which the current hours began, which may be yesterday."""
+        """Return a moment of the day on which the hours around ``local`` began, perhaps the day before."""
         is_after_midnight = self.hours and self.hours.begin > self.hours.end > local.time()
         return local - timedelta(days=1) if is_after_midnight else local
 
@@ -300,7 +306,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule."""
+    """One rule of the rulebook."""
 
     id: int
     subject: Subject
@@ -311,10 +317,10 @@ class Rule:
 
     @property
     def slot(self) -> tuple[object, ...]:
-        """The key by which a rule replaces an earlier one.
+        """The key of the rule: a new rule replaces the earlier rule with the same key.
 
-        Rules that expire replace only expiring rules; forbid rules replace only forbid rules. Roles and
-        routes with different values stand side by side, and so do budgets for different periods.
+        Rules that expire replace only expiring rules; forbid rules replace only forbid rules. There may be
+        several roles or routes with different values, and several budgets for different periods.
         """
         limits = self.limits or Limits()
         expires = limits.until is not None
@@ -331,7 +337,7 @@ class Rule:
         return bool(_WILDCARD.search(self.pattern))
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
-        """Tell if the limits hold for a call, or None where that can't be known. True without limits."""
+        """Return whether a call is within the limits; None if that is unknown (`Limits.hold`)."""
         return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
 
     def lacks(self, schema: Mapping[str, Any]) -> str | None:
@@ -379,7 +385,7 @@ class Rule:
 
     @property
     def said(self) -> str:
-        """The rule as an admin types it after ``/approvals``."""
+        """The rule as an admin types it after ``/approvals``: ``policy always for delete_*``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         word = "for" if self.subject in FOR_WHOM else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
@@ -398,8 +404,8 @@ class Found(NamedTuple, Generic[T]):
 class Rulebook:
     """The current rules.
 
-    If the condition of a rule can be neither true nor false of a call (`Limits.hold` returns None), the rule
-    counts where it is stricter than all others, and not where it would loosen anything.
+    If the condition of a rule is unknown for a call (`Limits.hold` returns None), the rule counts where it is
+    stricter than all others, and not where it would loosen anything.
     """
 
     version: int = 0
@@ -407,10 +413,11 @@ class Rulebook:
     paused: bool = False  # nothing executes, timers stop
     zone: tzinfo = UTC  # the team's time zone, for hours and ends
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
+    # a cache of the rules by subject and tool, whatever their places and limits
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
-    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)
+    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)  # of rules that have limits
     forbids: bool = field(init=False, compare=False, repr=False)  # whether any rule forbids anything
     conditional: bool = field(init=False, compare=False, repr=False)  # whether any rule has a condition
 
@@ -459,7 +466,7 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
 
-        # a rule whose condition can be neither true nor false counts if it is stricter
+        # a rule whose condition is unknown counts if it is stricter
         if subject in self._limited and found.value is not None:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)
@@ -580,7 +587,7 @@ class Rulebook:
         return bool(self._list_at(Subject.OUTSIDERS, place, EVERYWHERE))
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
-        """Return the rules that win over this one where both apply to one of these tools."""
+        """Return the stricter rules of the same subject, which win over this one for one of these tools."""
         strictness = _STRICTNESS.get(rule.subject)
         if strictness is None:
             return []
@@ -603,10 +610,10 @@ class Rulebook:
         return ended
 
     def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
-        """Return why the conditions of rules do not fit their tools, by the rules' numbers.
+        """Return why the conditions of rules do not fit the tools that they are about, by the rules' numbers.
 
-        ``schemas``: by tool. ``every``: these are all tools there are, so a rule about several tools is
-        reported if it fits none.
+        ``schemas``: the tools' JSON schemas, by name. ``every``: these are all tools there are, so a rule
+        about several tools is reported if it fits none.
         """
         reasons: dict[int, str] = {}
         for rule in self.rules:
@@ -628,7 +635,7 @@ class Rulebook:
         return reasons
 
     def lift_limits(self, which: AbstractSet[Rule]) -> "Rulebook":
-        """Return the rulebook with these rules as if they had no limits, and without other limited rules."""
+        """Return the rulebook as if the limits of these rules always held, and of all other rules never."""
         rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
         return replace(self, rules=tuple(rules))
 
@@ -643,15 +650,15 @@ class Rulebook:
 
 
 class Pause(NamedTuple):
-    """The pause of everything: its start, and the account and name of the person, both perhaps empty."""
+    """The pause of all of Nod."""
 
     since: datetime
-    by: str
-    name: str
+    by: str  # the account of the admin; empty if it is not known
+    name: str  # the admin's name; empty if it is not known
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the sort key of a circle of deciders: a smaller circle has a larger key.
+    """Return the sort key of the deciders in a rule: the fewer people, the larger the key.
 
     Members of the chat make it widest, then the requester, then the number of roles, then all words.
     """
@@ -675,12 +682,13 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.UNDO: lambda length: -length,
 }
 """The strictness of a value, by subject; of several matching rules the strictest counts."""
-_ENUMS: Mapping[Subject, Callable[[str], RuleValue]] = {
+_ENUM_SUBJECTS: Mapping[Subject, Callable[[str], RuleValue]] = {
     Subject.POLICY: Mode,
     Subject.RISK: Level,
     Subject.PLANS: Approver,
 }
-_COUNTS: Mapping[Subject, Callable[..., RuleValue]] = {
+"""The types of values that are stored as one word."""
+_COUNT_SUBJECTS: Mapping[Subject, Callable[..., RuleValue]] = {
     Subject.QUORUM: Quorum,
     Subject.ATTENTION: Attention,
 }
@@ -773,13 +781,13 @@ def value_of(subject: Subject, stored: Any) -> RuleValue:
     """Read what `store_value` returned. Raises ValueError, TypeError or IndexError for anything else."""
     match subject:
         case Subject.POLICY | Subject.RISK | Subject.PLANS:
-            return _ENUMS[subject](stored)
+            return _ENUM_SUBJECTS[subject](stored)
         case Subject.TTL:
             return timedelta(seconds=stored)
         case Subject.REMIND | Subject.UNDO:
             return timedelta(seconds=stored[0])
         case Subject.QUORUM | Subject.ATTENTION:
-            return _COUNTS[subject](*stored)
+            return _COUNT_SUBJECTS[subject](*stored)
         case Subject.DECIDERS | Subject.NOTIFY:
             return tuple(_read_part(part) for part in stored)
         case Subject.ESCALATE:

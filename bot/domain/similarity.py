@@ -1,8 +1,13 @@
-"""Approve similar: the scopes that a grant may have, and the check that a call is within one.
+"""Approve similar: a grant lets further calls run that are like one that people approved.
 
-A grant is matched against full canonical arguments, never against what a card displayed. A scope by key uses
-the tool's own key, for files the resolved folder. It is computed again for each call, so another spelling of
-a path, ``..``, a symlink or a letter's case can't widen the grant.
+A grant has a *scope*: which calls are alike. The scopes that one call offers are its `ladder`, and each step
+of it is a *rung*: exactly these arguments, the same key, the same beginning, or any call of the tool. A grant
+also has a duration, and an audience: whose calls, and where.
+
+A grant is matched against full canonical arguments, never against what a card displayed. A tool may give its
+calls a `Likeness`: a key (for a file the resolved folder) and a beginning (the first words of a command).
+Both are computed again for each call, so another spelling of a path, ``..``, a symlink or a letter's case
+can't widen the grant.
 """
 
 import json
@@ -14,6 +19,8 @@ from typing import Any, NamedTuple
 
 from bot.domain.proposals import canonical
 from bot.domain.rules import covers
+
+_HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
 
 
 class GrantScope(StrEnum):
@@ -35,6 +42,7 @@ class GrantDuration(StrEnum):
 
     @property
     def span(self) -> timedelta | None:
+        """The length of time; None for `CONVERSATION`."""
         return {"1h": timedelta(hours=1), "8h": timedelta(hours=8), "24h": timedelta(hours=24)}.get(self)
 
     @property
@@ -44,13 +52,10 @@ class GrantDuration(StrEnum):
         return named.get(self, "As long as this conversation")
 
 
-_HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
-
-
 class GrantAudience(StrEnum):
-    """The people and places a grant covers, narrowest first; the first is the default."""
+    """The people and places that a grant covers."""
 
-    HERE = "here"  # calls of the requester, in the conversation of the card
+    HERE = "here"  # calls of the requester, in the conversation of the card; the default
     REQUESTER = "requester"  # calls of the requester, everywhere
     CHAT = "chat"  # calls of everyone in that chat; only an admin may give it
     EVERYONE = "everyone"  # calls of everyone, everywhere; only an admin may give it
@@ -76,13 +81,13 @@ class GrantAudience(StrEnum):
 
 
 class Beginning(NamedTuple):
-    """The words with which a call begins: words of a command, or the folders of a path without links.
+    """The beginning of a call in words: of a command, or the folders of a path without links.
 
-    A call without such words is like no other call by its beginning.
+    ``git push origin main``: a grant may fix the first two words, so it allows any call of ``git push``.
     """
 
-    words: tuple[str, ...] = ()
-    fixed: int = 0  # the number of first words that a grant fixes
+    words: tuple[str, ...] = ()  # empty: by its beginning, the call is like no other call
+    fixed: int = 0  # the number of first words that calls under a grant must share
     said: str = ""  # the calls that such a grant allows, in words
 
 
@@ -90,9 +95,9 @@ NO_BEGINNING = Beginning()
 
 
 class Likeness(NamedTuple):
-    """The keys by which a call is like others."""
+    """The properties by which a tool says which calls are alike."""
 
-    key: Mapping[str, Any] | None = None  # the key of the tool itself
+    key: Mapping[str, Any] | None = None  # the arguments that calls must share; None: the tool names none
     begins: Beginning = NO_BEGINNING
 
 
@@ -124,12 +129,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A permission born from one decision. ``id`` is shown as ``G-7``."""
+    """A permission for similar calls, given with one decision. People know it as ``G-7``."""
 
     id: int
     scope: Scope
-    words: str
-    person_id: str
+    words: str  # the allowed calls, for people
+    person_id: str  # the person who gave it
     person_name: str
     conversation_id: str | None  # the conversation in which alone it holds, and with which it ends
     requester: str | None  # an account of the one Person whose calls it lets run; None: everyone's
@@ -162,7 +167,8 @@ def ladder(
 ) -> list[tuple[Scope, str]]:
     """Return the scopes that a grant for a call may have, narrowest first, each with its calls in words.
 
-    ``shown``: the key without its secrets, for people; the match is over the true one.
+    ``like``: the likeness of the call. ``shown``: its key without secrets, for the words; the scope has the
+    true one.
     """
     scopes = [(GrantScope.EXACT, canonical(arguments), "with exactly these arguments")]
     if like.key:

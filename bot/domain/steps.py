@@ -1,7 +1,10 @@
 """Steps: the targets that are notified of a waiting card, one after another. Pure.
 
-A target is an address or a user group as text, or the name of a notifier that a feature brings. The rules
-``remind`` and ``escalate`` are short forms: a step that repeats where the card is, and a single step.
+A target is the address of a chat or account, a user group, the name of a notifier that a feature brings (such
+as ``push``), or `REMINDER`. A rule has `TimedStep` values, so long after the card; a proposal has `DueStep`
+values, each with its time and whether it is over. The people at an address or in a group may decide from then
+on: the step *escalates*. The rules ``remind`` and ``escalate`` are short forms: a reminder that repeats, and
+a single step that escalates.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,17 +15,18 @@ from typing import Any, NamedTuple
 from bot.domain.times import format_length
 
 REMINDER = "reminder"
-"""The target that stands for all places of the card: a reminder there, once."""
+"""The target for a reminder, once, in all places where the card is."""
 MAX_STEPS = 8
 """The most steps of one rule."""
 MAX_NAME_CHARS = 30
+"""The most characters of a notifier's name."""
 
 
 class TimedStep(NamedTuple):
-    """A step of a rule: its target, and how long after the card it comes."""
+    """A step of a rule."""
 
-    to: str
-    after: timedelta
+    to: str  # the target
+    after: timedelta  # the time from the card to the step
 
     @property
     def words(self) -> str:
@@ -33,9 +37,9 @@ class TimedStep(NamedTuple):
 class DueStep:
     """A step of a proposal, with its time."""
 
-    to: str
+    to: str  # the target
     at: datetime
-    is_over: bool = False  # its targets were notified
+    is_over: bool = False  # the target was notified
 
     @property
     def escalates(self) -> bool:
@@ -69,13 +73,15 @@ def delay_steps(steps: Iterable[DueStep], by: timedelta) -> tuple[DueStep, ...]:
     return tuple(step if step.is_over else replace(step, at=step.at + by) for step in steps)
 
 
-def take_steps(
-    steps: Sequence[DueStep], now: datetime, *, escalating: bool
-) -> tuple[tuple[str, ...], tuple[DueStep, ...]]:
-    """Return the targets whose steps are due, and all steps, with the due steps marked as over.
+class TakenSteps(NamedTuple):
+    """The outcome of taking the steps that are due."""
 
-    ``escalating``: take the steps whose people may decide from then on; otherwise the notifiers.
-    """
+    targets: tuple[str, ...]  # the targets of the due steps, each once
+    steps: tuple[DueStep, ...]  # all steps, of which the due ones are over now
+
+
+def take_steps(steps: Sequence[DueStep], now: datetime, *, escalating: bool) -> TakenSteps:
+    """Take the steps that are due: of those that escalate if ``escalating``, else of the others."""
     due_targets: list[str] = []
     steps_after: list[DueStep] = []
     for step in steps:
@@ -83,11 +89,11 @@ def take_steps(
         if is_due:
             due_targets.append(step.to)
         steps_after.append(replace(step, is_over=True) if is_due else step)
-    return tuple(dict.fromkeys(due_targets)), tuple(steps_after)
+    return TakenSteps(tuple(dict.fromkeys(due_targets)), tuple(steps_after))
 
 
 def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
-    """Return when the next open step is due: of the escalating steps, or of the others."""
+    """Return the time of the next step: of those that escalate if ``escalating``, else of the others."""
     times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
     return min(times, default=None)
 

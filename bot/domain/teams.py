@@ -1,4 +1,9 @@
-"""Teammates: sub-agents that the lead agent of a conversation starts, each with a conversation of its own."""
+"""Teammates: sub-agents that the lead agent of a conversation starts, each with a conversation of its own.
+
+The lead agent is the agent that people write to; it and its teammates are the team of its conversation. A
+teammate may have to plan first: it is *locked*, so that it can only read, until people have approved its
+plan.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from bot.domain.plans import stands
+from bot.domain.plans import is_approved
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import one_line
 
@@ -15,6 +20,8 @@ CHANNEL = "team"
 
 
 class Standing(StrEnum):
+    """The stored state of a teammate."""
+
     WORKING = "working"  # its turn runs, or it waits for a decision
     DONE = "done"  # it gave its result; it continues if one of its proposals ends later
     FAILED = "failed"  # it could not continue
@@ -45,14 +52,14 @@ class Teammate:
     task: str
     tools: tuple[str, ...] | None  # None: all that the lead agent has
     needs_plan: bool
-    rounds: int  # the number of plans that it submitted
+    rounds: int  # the number of plans that it submitted so far
     standing: Standing
     words: str  # its result, or why it ended
     created_at: datetime
     ended_at: datetime | None
     plan: Proposal | None = None  # its newest plan
     waits_for: tuple[Proposal, ...] = ()  # open proposals of its own
-    doing: str = ""  # its last words or calls
+    doing: str = ""  # its last words or calls, while it works
     model_calls: int = 0
     tokens: int = 0
     asked: int = 0  # the id of the person's line that made the lead agent start it
@@ -60,10 +67,11 @@ class Teammate:
     @property
     def locked(self) -> bool:
         """True if it may only call tools that read: it must plan first, and its plan isn't approved."""
-        return self.needs_plan and not (self.plan is not None and stands(self.plan))
+        return self.needs_plan and not (self.plan is not None and is_approved(self.plan))
 
     @property
     def over(self) -> bool:
+        """True if it can never work again."""
         return self.standing in OVER
 
     @property
@@ -75,7 +83,7 @@ class Teammate:
 
     @property
     def state(self) -> str:
-        """Its status, in a few words for people."""
+        """Its state for people: its standing or, while it works, what it waits for."""
         if self.standing is not Standing.WORKING:
             return str(self.standing)
         waiting_ids = [proposal.id for proposal in self.waits_for]
@@ -89,12 +97,12 @@ class Teammate:
 
     @property
     def plan_state(self) -> str:
-        """The state of its plan in a few words; empty where it needs no plan, or waits for the decision."""
+        """The state of its plan in a few words; empty if it needs none, or if `state` says that it waits."""
         if not self.needs_plan or (self.plan is not None and self.plan.state is State.PROPOSED):
             return ""
         if self.plan is None:
             return "no plan yet"
-        if stands(self.plan):
+        if is_approved(self.plan):
             return f"plan {self.rounds} approved by {self.plan.decided_by}"
         if self.plan.state is State.DECLINED:
             state = "sent back"

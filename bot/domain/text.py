@@ -1,7 +1,9 @@
-"""Text: what can be stored and shown, characters that people do not see, and quotes.
+"""Text: removing what can't be stored, spelling out what people can't see, cutting, and quoting. Pure.
 
-No one may approve what unseen characters hide, so they are spelled out. The console has `HIDDEN` and
-`WRITTEN` in ``static/dom.js``, letter for letter. A test holds them to Unicode's data.
+No one may approve what unseen characters hide, so such characters are spelled out (`make_visible`), except
+where scripts and emoji need them. The console has `HIDDEN` and `WRITTEN` in ``static/dom.js``, letter for
+letter. A test holds both to Unicode's data. The functions at the end put the messages of others, as quotes
+that are marked as data, above the words of a person.
 """
 
 import json
@@ -19,7 +21,7 @@ _NUL = "\x00"
 _HALVES = re.compile("[\ud800-\udfff]")  # surrogates
 _UNSTORABLE = re.compile(f"{_NUL}|{_HALVES.pattern}")
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
-_CLUSTER = regex.compile(r"\X")
+_CLUSTER = regex.compile(r"\X")  # a visible character: a letter with its accents, a family of emoji
 _MAX_CLUSTER_POINTS = 64  # code points of one visible character; a longer run of them may be split
 HIDDEN = (
     "0-8 b-1f 7f-9f ad 34f 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 2028-202e 2060-206f 2800 "
@@ -46,7 +48,7 @@ _MAX_QUOTE_CHARS = 2_000  # the most characters of one quoted message
 _MAX_THREAD_CHARS = 8_000  # of a forwarded message, or of a thread apart from its first message
 _NOTE_CHARS = 100  # the room for the line on messages that are left out
 _MAX_REASON_CHARS = 300
-_ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)
+_ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)  # as `format_request` writes it
 
 
 def storable(value: T) -> T:
@@ -68,7 +70,7 @@ def storable(value: T) -> T:
 
 
 def unstorable(text: str) -> str | None:
-    """Return why no database or program could keep a text, in words; None where both can."""
+    """Return why a database could not keep a text, in words; None where it can."""
     if _NUL in text:
         return "must not have the character NUL"
     if is_halved(text):
@@ -87,7 +89,7 @@ def is_halved(text: str) -> bool:
 
 
 def as_written(text: str) -> str:
-    """Escape a line so that CommonMark shows it as it is."""
+    """Return a line with escapes, so that CommonMark shows it as it is, without emphasis or links."""
     return _MARKUP.sub(r"\\\1", text)
 
 
@@ -107,7 +109,10 @@ def whole_until(text: str, at: int) -> int:
 
 
 def sentence(words: str) -> str:
-    """Return a sentence with a capital and a full stop. An account at its beginning keeps its case."""
+    """Return words as a sentence, with a capital and a full stop; empty for none.
+
+    An account at its beginning, such as ``slack:T1/U7``, keeps its case.
+    """
     if not words:
         return ""
     begins_with_account = re.match(r"\w+:\S", words)
@@ -116,7 +121,7 @@ def sentence(words: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text, or its beginning and ``…``: at most so many characters."""
+    """Return the text or, if it is longer than ``most`` characters, its beginning and ``…``."""
     if len(text) <= most:
         return text
     return f"{text[: whole_until(text, most - 1)]}…"
@@ -158,7 +163,7 @@ def make_visible(text: str, shown: Callable[[int], str]) -> str:
 
 
 def blank(text: str) -> bool:
-    """Return whether people see nothing of the text."""
+    """Return whether a text has nothing but white space and characters that people do not see."""
     return not make_visible(text, lambda _: "").strip()
 
 
@@ -168,54 +173,58 @@ def escape_point(point: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, so that it cannot look like further lines of what stands around it."""
+    """Return the text on one line, so that it can't look like further lines of the text around it."""
     return " ".join(text.split())
 
 
 def in_reply_to(author: str, quoted: str, words: str) -> str:
-    """Put the quoted message above the person's ``words``, each of its lines marked as quoted.
+    """Format the words of a person who replies to a message: the message, as a quote, and the words below.
 
-    The author of the quote did not write to Nod, so a note says that it is data. Empty ``quoted`` adds none.
+    Its author did not write to Nod, so a note says that the quote is data. Without a quote, only the words.
     """
-    return _above(f"In reply to {one_line(author)}", quoted, words)
+    return _put_above(f"In reply to {one_line(author)}", quoted, words)
 
 
 def format_forwarded(author: str, quoted: str, words: str) -> str:
-    """Format a forwarded message of someone else above the words of the person, which may be empty."""
-    return _above(f"Forwarded, written by {one_line(author)}", quoted, words, _MAX_THREAD_CHARS)
+    """Format a forwarded message of someone else, as a quote, above the words of the person, perhaps none."""
+    return _put_above(f"Forwarded, written by {one_line(author)}", quoted, words, _MAX_THREAD_CHARS)
 
 
 def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
-    """Format a thread that Nod is called into above the person's words: messages with authors, oldest first.
+    """Format a thread that Nod is called into, as a quote, above the person's words.
 
-    Of a long thread, the first message and the newest ones stay.
+    ``said``: the messages so far, each as its author and its text, oldest first. Of a long thread, the first
+    message and the newest ones stay.
     """
     if not said:
         return words
     if len(said) == 1:
         [(author, text)] = said
         return in_reply_to(author, text, words)
-    began, *later = _lines(said)
-    return _above(
+    began, *later = _format_lines(said)
+    return _put_above(
         "The thread so far",
-        "\n".join([began, *_newest(later)]),
+        "\n".join([began, *_keep_newest(later)]),
         words,
         _MAX_QUOTE_CHARS + _MAX_THREAD_CHARS + _NOTE_CHARS,
     )
 
 
 def in_group(said: Sequence[tuple[str, str]], words: str) -> str:
-    """Format what a group said since Nod's last turn above the person's words; the newest messages stay."""
-    lines = "\n".join(_newest(_lines(said)))
-    return _above("Said here since your last turn", lines, words, _MAX_THREAD_CHARS + _NOTE_CHARS)
+    """Format what a group said since Nod's last turn, as a quote, above the person's words.
+
+    ``said`` as in `in_thread`; the newest messages stay.
+    """
+    lines = "\n".join(_keep_newest(_format_lines(said)))
+    return _put_above("Said here since your last turn", lines, words, _MAX_THREAD_CHARS + _NOTE_CHARS)
 
 
-def _lines(said: Sequence[tuple[str, str]]) -> list[str]:
+def _format_lines(said: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{one_line(author)}: {text.strip()[:_MAX_QUOTE_CHARS]}" for author, text in said if text.strip()]
 
 
-def _newest(lines: Sequence[str]) -> list[str]:
-    """Return the last lines that fit, after a line with the number of lines that are left out."""
+def _keep_newest(lines: Sequence[str]) -> list[str]:
+    """Return the last lines that fit, after a line with the number of those left out, if any are."""
     newest_first: list[str] = []
     chars_left = _MAX_THREAD_CHARS
     for line in reversed(lines):
@@ -227,7 +236,8 @@ def _newest(lines: Sequence[str]) -> list[str]:
     return newest_first[::-1]
 
 
-def _above(head: str, quoted: str, words: str, most: int = _MAX_QUOTE_CHARS) -> str:
+def _put_above(head: str, quoted: str, words: str, most: int = _MAX_QUOTE_CHARS) -> str:
+    """Return the words below a quote of at most ``most`` characters, whose ``head`` says what it is."""
     shown = shorten(quoted.strip(), most)
     if not shown:
         return words
@@ -236,7 +246,7 @@ def _above(head: str, quoted: str, words: str, most: int = _MAX_QUOTE_CHARS) -> 
 
 
 def format_request(said: str, by: str = "") -> str:
-    """Return a reason that only repeats the person's words to the agent."""
+    """Return a call's reason that only repeats the person's words: ``Requested by Ana: “close it”``."""
     shown = shorten(one_line(said), _MAX_REASON_CHARS)
     requested = f"Requested by {one_line(by)}" if by else "Requested"
     return f"{requested}: “{shown}”"

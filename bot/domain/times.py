@@ -1,9 +1,11 @@
 """Times and durations, parsed and formatted in one place, for people in their time zone.
 
-``36h`` is how an admin writes a length, in settings and rules; `format_span` writes it for people: "36 h".
+A length is ``36h`` where admins write it, in settings and rules (`parse_duration`, `format_length`), and
+"36 h" for other people (`format_span`).
 
 Python adds to and compares two moments of one time zone by the clock on the wall, also where the clocks
 change between them. So a length of time is added to an instant, and moments are compared as instants (UTC).
+Where the clocks go back, they show the same time twice; ``fold`` 1 of a datetime is the second one (PEP 495).
 """
 
 import re
@@ -25,6 +27,7 @@ _DAY_SETS: Mapping[str, Collection[int]] = {
     **{day: (at,) for at, day in enumerate(DAYS)},
 }
 _DAY_SEPARATOR = re.compile(r"\s*(?:,|\band\b|\s)\s*")
+# a time of day, perhaps with an offset from UTC: "9:05", "02:30+02:00"
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?:([+-])([01][0-9]):([0-5][0-9]))?")
 _EXPECTED_MOMENT = "write a moment such as 18:00, friday 18:00, 2026-12-01 or in 2h"
 
@@ -102,16 +105,16 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
     length = _DURATION.fullmatch(words.removeprefix("in ").strip())
     if length:
         return add_length(now, parse_duration(length[0]))
-    day, _, clock = words.rpartition(" ")  # a single word stands in `clock`
-    is_day_alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)
+    day, _, clock = words.rpartition(" ")
+    is_day_alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)  # a single word that is no time
     if is_day_alone:
         day, clock = clock, "00:00"
     found = _CLOCK.fullmatch(clock)
     if found is None:
         raise ValueError(_EXPECTED_MOMENT)
-    first, step = _parse_day(day, now.date())
-    for at in (first, first + timedelta(days=step)):
-        candidates = _list_moments(at, found, now.tzinfo or UTC, is_day_alone=is_day_alone)
+    first_day, step_days = _parse_day(day, now.date())
+    for each_day in (first_day, first_day + timedelta(days=step_days)):
+        candidates = _list_moments(each_day, found, now.tzinfo or UTC, is_day_alone=is_day_alone)
         still_ahead = [each for each in candidates if each.astimezone(UTC) > now.astimezone(UTC)]
         if still_ahead:
             return still_ahead[-1] if last else still_ahead[0]
@@ -119,7 +122,10 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
 
 
 def _parse_day(day: str, today: date) -> tuple[date, int]:
-    """Return the named day, and the number of days until it recurs: 7 for a weekday, 0 for a date."""
+    """Return the named day, and the days until the next of that name: 7 for a weekday, 0 for a date.
+
+    No name means today, and the next day is 1 day later.
+    """
     if day in DAYS:
         return today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
     if day == "tomorrow":
@@ -135,7 +141,11 @@ def _parse_day(day: str, today: date) -> tuple[date, int]:
 
 
 def _list_moments(day: date, clock: re.Match[str], zone: tzinfo, *, is_day_alone: bool) -> list[datetime]:
-    """Return the moments of a day at which the clocks show that time: one, or two where they repeat it."""
+    """Return the moments of a day at which the clocks show a time: one, or two where they repeat it.
+
+    ``clock``: the match of `_CLOCK`. Raises ValueError for a time that the clocks skip on that day, unless
+    only the day was named.
+    """
     at = datetime.combine(day, time(int(clock[1]), int(clock[2])), zone)
     if clock[3]:
         offset = timedelta(hours=int(clock[4]), minutes=int(clock[5]))
@@ -174,7 +184,7 @@ def _offsets(at: datetime) -> tuple[timedelta, timedelta]:
 
 
 def explain_repeated(at: datetime) -> str:
-    """Return which of the two a time is that the clocks show twice, as a sentence; empty for other times."""
+    """Return a sentence on which of two equal times of the clocks a time is; empty if it is not repeated."""
     if not is_repeated(at):
         return ""
     which = "last" if at.fold else "first"
@@ -208,7 +218,7 @@ def parse_weekdays(text: str) -> frozenset[int]:
 
 
 def format_weekdays(days: Collection[int]) -> str:
-    """Format weekdays as an admin types them, in the shortest way."""
+    """Format weekdays as an admin types them: ``weekdays``, ``weekends``, ``monday and thursday``."""
     name_of_set = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
     if name_of_set:
         return f"{name_of_set}s"

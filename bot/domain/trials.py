@@ -1,6 +1,8 @@
-"""A trial: a call that was tried before anyone decides; what it would change is the proposal's preview.
+"""A trial: a call that runs in a closed copy before anyone decides, so that people see what it would change.
 
-How calls are tried is in ``bot/approvals/trials.py``, what a tool says of it in ``bot/tools/tool.py``.
+The changes that the trial made there are the preview of the proposal. An approval applies exactly these
+changes and does not run the call again, unless people choose to run it for real. Calls are tried by
+``bot/approvals/trials.py``; the closed copy, the *cage*, is in ``bot/tools/builtin/trials``.
 """
 
 from collections.abc import Mapping
@@ -18,7 +20,7 @@ class TriedFile:
     """A file, folder or link that a trial added, changed or removed."""
 
     path: str
-    change: str  # added, changed or removed
+    change: str  # ``added``, ``changed`` or ``removed``
     old_size: int | None = None  # bytes; None: it did not exist
     new_size: int | None = None  # bytes; None: it was removed
     code: bool = False  # a program runs the file later, as git runs hooks
@@ -29,14 +31,14 @@ class TriedFile:
 class Trial:
     """The result of a trial."""
 
-    tried: bool = True
+    tried: bool = True  # the call ran in the cage
     why: str = ""  # why the call was not tried, or why its changes can't be applied
     cage: str = ""  # the name of the cage in which it ran
     exit: int | None = None  # the exit code, if there is one
     output: str = ""  # the end of the printed output
     files: tuple[TriedFile, ...] = ()
     token: str = ""  # SHA-256, in hex, of the changes that an approval applies; empty: none can be applied
-    final: str = ""  # why applying the changes can't be undone; empty: it can
+    final: str = ""  # why the changes can't be undone once they are applied; empty: they can
 
     @property
     def applies(self) -> bool:

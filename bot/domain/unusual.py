@@ -1,7 +1,8 @@
 """Unusual facts about a call, compared with earlier calls of its tool, in words for its card. Pure.
 
-Only what is rare is said, never what is usual: that a tool is always approved is for *Insights*. Nothing here
-comes from a model.
+For example "the address ben@evil.example is new" or "amount is the largest of 90 days (before: 20)". Only
+what is rare is said, never what is usual: that a tool is always approved is for *Insights*. Nothing here
+comes from a model. ``bot/store/record.py`` reads the earlier calls.
 """
 
 import json
@@ -23,17 +24,18 @@ from bot.domain.value_text import label_of
 MAX_FACTS = 2
 MAX_CALLS = 40
 """The number of earlier calls that are compared, the newest ones."""
-KNOWN_LEAST = 10
-"""The number of proposals in a chat before the first call of a tool there is worth a word."""
+MIN_KNOWN_PROPOSALS = 10
+"""The number of proposals in a chat from which the first call of a tool there is unusual."""
 _COMPARED_PERIOD = timedelta(days=90)
 _FLOOD_PERIOD = timedelta(minutes=5)
-_MIN_FLOOD_ANSWERS = 5  # the answers of the model, with this one, that proposed calls in the period
+_MIN_FLOOD_ANSWERS = 5  # the agent's answers with calls of the tool in the period, this one included
 _MIN_COMPARED_CALLS = 5  # the earlier calls with a value that can be compared
 _LARGEST_FACTOR = 1.25  # a value is unusual from this multiple of the largest earlier value
 _MAX_NUMBERS = 20  # the numbers of one call that are compared
 _MAX_ADDRESSES = 20
 _MAX_ADDRESS_CHARS = 60
 _MAIL = re.compile(r"[^\s@<>\"',;]{1,64}@[^\s@<>\"',;]{1,190}\.[^\s@<>\"',;.]{2,24}")
+# the end of a field's name whose number names a thing and says no amount: "user_id", "port", "created_at"
 _NAMES_A_THING = re.compile(
     r"(^|_)(ids?|no|number|num|issue|pr|ticket|port|page|line|row|year|month|day|hour|minute|index|offset"
     r"|key|code|version|position|timestamp|time|date|at|since|until|seed|lat|lon|latitude|longitude|zip)$",
@@ -48,7 +50,7 @@ class EarlierCall:
     """An earlier proposal of the same tool."""
 
     created_at: datetime
-    message_id: int
+    message_id: int  # the id of the agent's answer with the call
     arguments: str  # JSON, which is parsed only where it is needed
     declined_by: tuple[str, ...] = ()  # the people who declined exactly this call
 
@@ -64,7 +66,7 @@ class PastCalls:
 
     calls: Sequence[EarlierCall] = ()
     is_first: bool = False  # the chat has no earlier call of the tool, not even one that is hidden here
-    known: int = 0  # proposals of any tool in the chat, counted up to `KNOWN_LEAST`
+    known: int = 0  # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
     is_cut: bool = False  # there are further calls before these
 
 
@@ -127,7 +129,7 @@ def _names_address(earlier: EarlierCall, address: str) -> bool:
 
 
 def _read_addresses(arguments: Mapping[str, Any]) -> list[str]:
-    """Return the e-mail addresses and hosts that a call names, in lower case, at most 20 of each."""
+    """Return the e-mail addresses and hosts in a call, in lower case, at most `_MAX_ADDRESSES` of each."""
     mails = islice(_find_mails(arguments), _MAX_ADDRESSES)
     urls = islice(find_addresses(arguments), _MAX_ADDRESSES)
     addresses = filter(None, [*mails, *map(host_of, urls)])
@@ -160,7 +162,7 @@ def _find_largest(proposal: Proposal, recent: Sequence[EarlierCall], compared_wi
 
 
 def _find_amounts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the arguments that say how much, not those that name something by its number."""
+    """Yield the name and value of each argument that is an amount, and not the number of some thing."""
     for name, value in arguments.items():
         if _is_number(value) and not _NAMES_A_THING.search(_CAMEL_CASE_BORDER.sub("_", name)):
             yield name, value
@@ -184,5 +186,5 @@ def _find_flood(recent: Sequence[EarlierCall], now: datetime) -> Iterator[str]:
 
 
 def _find_first(past: PastCalls) -> Iterator[str]:
-    if past.is_first and past.known >= KNOWN_LEAST:
+    if past.is_first and past.known >= MIN_KNOWN_PROPOSALS:
         yield "first call of this tool in this chat"

@@ -1,4 +1,8 @@
-"""Names and values of a call's arguments in words: labels, plain values, outlines, one line for a title."""
+"""Names and values of a call's arguments in words: labels, plain values, outlines, one line for a title.
+
+An *outline* shows a nested value without JSON: a line for each field, indented below the field that it is in.
+What could be mistaken for something else in it, such as the text "yes" for a flag, is quoted.
+"""
 
 import json
 import re
@@ -8,9 +12,11 @@ from typing import Any
 _MAX_DEPTH = 8  # levels of lists and objects; a deeper value is shown as JSON
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 _TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
-_LOOKS_LIKE_NO_TEXT = re.compile(r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL)  # quoted in an outline
-_LOOKS_LIKE_FIELD = re.compile(r":( |$)|^\d+\. ")  # or like an entry of a list; quoted in a list
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+# texts that are quoted in an outline, since they read like a flag, nothing, a number or a quoted text
+_LOOKS_LIKE_NO_TEXT = re.compile(r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL)
+# texts that are quoted as an entry of a list, since they read like a field or an entry: "a: b", "1. a"
+_LOOKS_LIKE_FIELD = re.compile(r":( |$)|^\d+\. ")
+_CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 
 
 def label_of(name: str) -> str:
@@ -19,7 +25,7 @@ def label_of(name: str) -> str:
         if re.match(r"[a-z]+( |$)", name):
             return name[:1].upper() + name[1:]
         return name
-    words = re.split(r"[_-]", _HUMP.sub("_", name))
+    words = re.split(r"[_-]", _CAMEL_CASE_BORDER.sub("_", name))
     if len(words) == 1 and not words[0].islower():
         return name  # an acronym, or a proper name
     is_acronym = [word.isupper() and len(word) > 1 for word in words]
@@ -28,7 +34,7 @@ def label_of(name: str) -> str:
 
 
 def speak_value(value: Any, *, is_choice: bool = True) -> str:
-    """Return a value as people read it: yes and no, lists joined by commas, others as an outline, ``none``.
+    """Return a value as people read it: ``yes``, ``none``, ``red, blue``; a nested value as an outline.
 
     ``is_choice``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
     """
@@ -55,9 +61,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def outline_value(value: Any) -> str:
-    """Write lists and objects as an outline: a block for each entry, a line for each field, nothing left out.
+    """Return lists and objects as an outline: a block for each entry, a line for each field, all of it.
 
-    A text of several lines keeps its line breaks, indented, so that none of them looks like a field.
+    A text of several lines keeps its line breaks, indented, so that no line of it looks like a field.
     """
     return "\n".join(_outline_lines(value))
 
@@ -106,7 +112,7 @@ def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _outline_label(name: str) -> str:
-    """Return a field's label, or its quoted name where that could be mistaken for something else."""
+    """Return a field's label; the quoted name if it is not of the usual form, such as ``a: b``."""
     if _WORD.fullmatch(name):
         return label_of(name)
     return json.dumps(name, ensure_ascii=False)
@@ -136,9 +142,10 @@ def _is_list_of_words(value: Any) -> bool:
 
 
 def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
-    """Return a call's arguments in one line for its title, each word through ``cut``.
+    """Return a call's arguments in one line for its title: ``issue = 7, labels = ["bug"]``.
 
-    Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
+    ``cut`` shortens each value. Lists of objects are counted. Objects and texts of several lines are left
+    out: the card has them below.
     """
     parts = []
     for name, value in arguments.items():
@@ -149,7 +156,7 @@ def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] 
 
 
 def summarize_value(value: Any) -> str | None:
-    """Return a value in the words of a title; None for a value that only the card's fields show."""
+    """Return a value as it is written in a title; None for a value that only the card's fields show."""
     match value:
         case str() if "\n" in value.strip():
             return None

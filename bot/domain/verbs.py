@@ -1,11 +1,11 @@
-"""Verbs of proposals: everything people can do with one, and the button of each verb.
+"""Verbs: everything that people can do with a proposal by a press, and the usual button of each verb.
 
-Every channel reads the label, the text while it works and the input of a verb from here, so a new button is a
-member of `Verb`, a row of `BUTTONS`, and what the core does with it (`bot/approvals/decide.py`). The text on
-the card of one proposal is in ``bot/domain/buttons.py``. Each channel has one way to ask for words, whatever
-verb they go with.
+Every channel reads a verb's label, its text while it works and the input that it needs from `BUTTONS`. So a
+new button is a member of `Verb`, a row of `BUTTONS`, and what the core does with it
+(``bot/approvals/decide.py``). The button on the card of one proposal may differ: ``bot/domain/buttons.py``.
 
-`ButtonMark` is for platforms whose buttons take about a hundred characters and open windows.
+The data of a button is a `ButtonMark`, on platforms whose buttons hold about a hundred characters: a verb,
+the proposal, and the *way*, since many buttons only open a window that leads to their verb.
 """
 
 import re
@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Self
 
 PERHAPS_TEXT = "Nod may not be able to undo it."
+"""The warning of "Run it for real" where it is not known if the call can be undone."""
 CONTEXT = "What led to it"
 """The button that shows the turn a card came from, to people who may decide it."""
 VIEW_ALL = "View all"
@@ -25,6 +26,7 @@ CHOOSE = "Choose"
 """The button of a batch that lets people pick rows."""
 EACH_ROW = "Rows"
 """The button in place of `CHOOSE` once no row waits: it opens single rows, for example to undo them."""
+# the way, the verb, the id, the round, the page, and perhaps the picked rows: "nod:press:approve:1a2b:1:0"
 _MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
 )
@@ -39,7 +41,7 @@ class Verb(StrEnum):
     CANCEL = "cancel"  # the requester or an admin withdraws it
     RETRY = "retry"  # run a failed call again
     STOP = "stop"  # end the run of a call that is executing
-    SIMILAR = "similar"  # one vote for, and a grant for calls like it
+    SIMILAR = "similar"  # one vote for, and a grant, which lets calls like it run
     EXTEND = "extend"  # restart the time it may wait
     EXPIRE = "expire"  # an admin ends the waiting
     REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
@@ -63,6 +65,7 @@ class Verb(StrEnum):
 
 
 CHOICES = (Verb.FIRST, Verb.SECOND, Verb.THIRD, Verb.FOURTH, Verb.FIFTH)
+"""The verbs that answer a question with one of its choices, in their order."""
 
 
 class Needs(StrEnum):
@@ -72,8 +75,8 @@ class Needs(StrEnum):
     REASON = "reason"  # a reason, which may be left out
     WORDS = "words"  # words that may not be left out
     FORM = "form"  # the arguments, edited
-    LADDER = "ladder"  # how far a grant reaches and how long it holds
-    CONFIRM = "confirm"  # a second look at what it allows
+    LADDER = "ladder"  # how far a grant reaches (`bot.domain.similarity.ladder`) and how long it holds
+    CONFIRM = "confirm"  # a yes after a second look at what it does
 
 
 class Look(StrEnum):
@@ -89,17 +92,17 @@ class AskedFor:
     """The question for the words that go with a press."""
 
     question: str
-    hint: str  # the use that is made of the answer
-    usage: str  # the name of the answer in the usage of a command
+    hint: str  # the use that is made of the words
+    usage: str  # the name of the words in the usage of a command
 
 
 @dataclass(frozen=True, slots=True)
 class Sure:
-    """The question before what can't be undone, before Undo, or before Retry of what may have happened."""
+    """The question before a press counts, such as *Delete issue #5?* with the buttons *Delete* and *Keep*."""
 
     question: str
-    yes: str
-    no: str
+    yes: str  # the label of the button that goes ahead
+    no: str  # the label of the button that does not
     more: str = "This can't be undone."  # the fact to know before
 
 
@@ -113,7 +116,7 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # behind ⋯ where there is a menu
-    command: str = ""  # the effect of the command VERB ID [WORDS] in chats; empty: no such command
+    command: str = ""  # the effect of the command ``VERB ID [WORDS]`` in chats; empty: no such command
     asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
     sure: Sure | None = None  # the question before the press counts; None: no question
 
@@ -240,20 +243,20 @@ def with_reason(decline: Button) -> str:
 
 
 class Way(StrEnum):
-    """The step by which a button or window leads to its verb."""
+    """The way from a button to its verb: where the button is, or what it opens first."""
 
-    PRESS = "press"  # as it stands on a card
-    READ = "read"  # below everything there is to read
-    WHY = "why"  # a reason is asked for first
-    VIEW = "view"  # show everything first
-    FILL = "fill"  # one page of a form
-    SENT = "sent"  # out of a window
-    CHOOSE = "choose"  # show the rows of a batch to pick from, a page of them
-    TOGGLE = "toggle"  # approve the row of that number, or not
-    LOOK = "look"  # the same page, with numbers that open their rows
-    ROW = "row"  # open one row of a batch by itself
-    CONTEXT = "context"  # show what led to it
-    DECIDE = "decide"  # the rows that are picked; on page 1, below everything there is to read
+    PRESS = "press"  # the button is on a card: the verb is done, or its input is asked for
+    READ = "read"  # the button is below the complete content of the card
+    WHY = "why"  # it asks for a reason first
+    VIEW = "view"  # it shows the complete content
+    FILL = "fill"  # it opens one page of a form
+    SENT = "sent"  # a window sends what was entered in it
+    CHOOSE = "choose"  # it shows a page of the rows of a batch, to pick from
+    TOGGLE = "toggle"  # it picks the row of that number, or no longer
+    LOOK = "look"  # it shows the same page with buttons that open the rows
+    ROW = "row"  # it opens one row of a batch by itself
+    CONTEXT = "context"  # it shows what led to the proposal
+    DECIDE = "decide"  # it decides the picked rows; on page 1, below their complete content
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +265,8 @@ class ButtonMark:
 
     way: Way
     verb: Verb
-    id: str
-    round: int
+    id: str  # the proposal's
+    round: int  # the round of the card that has the button
     page: int = 0
     picked: str = ""  # rows of a batch, as `Picked` packs them
 

@@ -1,4 +1,9 @@
-"""Other processes on this database: none (SQLite), or some (``bot/jobs/together.py``)."""
+"""A process among the processes on its database: the protocol, and the case of a single process.
+
+`Cluster` is what ``bot/app.py`` asks for: a dispatcher that fits, a claim on the database before the start,
+and news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be
+several (``bot/jobs/together.py``).
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +19,7 @@ from bot.store.database import Database
 from bot.store.engine import check_pages
 from bot.store.locks.process_lock import FileLock, check_not_lost
 
-_CHECKED = 64 * 1024**2  # bytes; a larger file is not checked at a start, as that takes too long
+_MAX_CHECKED_BYTES = 64 * 1024**2  # a larger file is not checked at a start, as that takes too long
 
 
 class Runner(Dispatcher, Protocol):
@@ -25,7 +30,7 @@ class Runner(Dispatcher, Protocol):
         """The reason why this process can't do its work, in words; None while it can."""
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """Start. ``handler`` does one job and returns the next jobs; ``queue_of`` gives a job's queue."""
+        """Start. ``handler`` does a job and returns the next jobs; ``queue_of`` gives a job's queue."""
 
     async def idle(self) -> None:
         """Return when nothing runs in this process."""
@@ -35,7 +40,7 @@ class Runner(Dispatcher, Protocol):
 
 
 class Cluster(Protocol):
-    """The view of other processes on this database, and the dispatcher that fits."""
+    """The view of this process on the others at its database, and the dispatcher that fits."""
 
     @property
     def dispatcher(self) -> Runner: ...
@@ -54,10 +59,10 @@ class Cluster(Protocol):
         """Register this process, which owns the work that it takes up until the context ends."""
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Connect this notifier with those of other processes: each reports its changes to the others."""
+        """Connect the notifier of this process with those of the others: each reports its changes to all."""
 
     def changes(self) -> AsyncIterator[None]:
-        """Yield whenever the rows may ask for new work."""
+        """Yield whenever another process has changed rows, which may ask for work here."""
 
 
 class SingleProcess:
@@ -76,7 +81,7 @@ class SingleProcess:
     def claim(self) -> Iterator[object]:
         with self._lock:
             check_not_lost(self._file)
-            check_pages(self._file, _CHECKED)
+            check_pages(self._file, _MAX_CHECKED_BYTES)
             yield self._lock
 
     @contextlib.asynccontextmanager
@@ -86,7 +91,7 @@ class SingleProcess:
         yield
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Do nothing: other processes signal by `changes` alone."""
+        """Do nothing: no other process serves people who wait for changes."""
 
     def changes(self) -> AsyncIterator[None]:
-        return self._lock.rings()
+        return self._lock.wait_for_signals()

@@ -1,4 +1,8 @@
-"""Daily tasks, run by the process that looks first."""
+"""Daily tasks, such as forgetting old rows, of which one process gets the run of each day.
+
+A sweep asks every few seconds, in every process. The first one after midnight (UTC) claims the day in a row
+and does the task in the same transaction.
+"""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -14,18 +18,19 @@ def _do_nothing(_: Session, __: datetime) -> None:
 
 
 class DailyRun:
-    """The run of a daily task, which one look of one process gets. ``name`` is what the rows call it."""
+    """The runs of one daily task."""
 
     def __init__(self, name: str, database: Database) -> None:
+        """``name``: the task's name in the rows."""
         self._name, self._database = name, database
-        self._taken: date | None = None  # the day that this process knows to be taken
+        self._taken: date | None = None  # the last day whose run is known here to be taken
 
     def is_taken(self, now: datetime) -> bool:
-        """Tell if this process knows that today's run is taken; it costs nothing to ask."""
+        """Return whether this process knows that today's run is taken. Reads no row."""
         return self._taken == now.date()
 
     async def take(self, now: datetime, work: Callable[[Session, datetime], object] = _do_nothing) -> bool:
-        """Take today's run; False where it was taken before. ``work`` is done in the same transaction."""
+        """Take today's run, and do ``work`` in the same transaction; False if the run was taken before."""
         if self.is_taken(now):
             return False
         first = await self._database.write(self._take, now, work)

@@ -1,4 +1,9 @@
-"""The dispatcher of one process: an asyncio task per job, each (work, key) once at a time."""
+"""The dispatcher of one process: an asyncio task for each job, the same job once at a time.
+
+A job waits in a queue, such as that of one person's turns, for one of the slots of its kind of work. `Slots`
+gives free slots to the queues in turn, and a `SlotTicket` is the place of one job in its queue.
+``bot/jobs/distributed.py`` has the dispatcher of several processes, which uses this one.
+"""
 
 import asyncio
 from collections import Counter, deque
@@ -19,7 +24,9 @@ SLOTS: Mapping[Work, int] = {
 }
 
 Handler = Callable[[Job], Awaitable[tuple[Job, ...]]]
+"""A function that does a job and returns the jobs that follow."""
 QueueOf = Callable[[Job], Awaitable[Queue]]
+"""A function that returns the queue of a job."""
 
 
 class EmbeddedDispatcher:
@@ -35,13 +42,13 @@ class EmbeddedDispatcher:
         self._queue_of: QueueOf | None = None
         self._tasks: dict[Job, asyncio.Task[None]] = {}
         self._tickets: dict[Job, SlotTicket] = {}
-        self._again: set[Job] = set()
+        self._again: set[Job] = set()  # running jobs that were woken since they began
         self._slots = {work: Slots(size) for work, size in sizes.items()}
         self._sizes = sizes
         self._paused = False
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """Start. ``handler`` does one job and returns the next jobs; ``queue_of`` gives a job's queue."""
+        """Start to run jobs. Without ``queue_of``, the jobs of a kind have one queue."""
         self._handler = handler
         self._queue_of = queue_of
 
@@ -67,7 +74,7 @@ class EmbeddedDispatcher:
         return self._handler is not None and not self._paused
 
     async def wake(self, *jobs: Job) -> None:
-        """Run these jobs, for which there is new work; a job that runs already runs once more after."""
+        """Run these jobs, for which there is new work. A job that runs now is run once more after."""
         for job in jobs:
             ticket = self._tickets.get(job)
             if ticket is not None and not ticket.granted.done():
@@ -78,12 +85,12 @@ class EmbeddedDispatcher:
                 self.begin_or_repeat(job)
 
     async def find(self, *jobs: Job) -> None:
-        """Run these jobs, which a sweep found in the rows; a job that runs already is left alone."""
+        """Run these jobs, which a sweep found in the rows. Jobs that wait or run now are left alone."""
         for job in jobs:
             self.begin(job)
 
     def begin_or_repeat(self, job: Job) -> None:
-        """Begin a job; a job that is at work already is done once more after."""
+        """Begin a job. A job that has a task already is run once more after."""
         if job in self._tasks:
             self._again.add(job)
         else:
@@ -108,7 +115,7 @@ class EmbeddedDispatcher:
         self.interrupt(conversation_id)
 
     def interrupt(self, conversation_id: str) -> bool:
-        """Cancel the turn of a conversation; return False if no turn runs."""
+        """Cancel the turn of a conversation; return False if none runs in this process."""
         task = self._tasks.get(Job(Work.TURN, conversation_id))
         return task is not None and task.cancel()
 
@@ -172,8 +179,8 @@ class EmbeddedDispatcher:
 class Slots:
     """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
-    Waiting queues get slots in turn. A queue at its own limit (``most``) is passed over; a queue that
-    may come ``later`` comes after the others.
+    Queues with waiting jobs get slots in turn. A queue that runs as many jobs as it may (`Queue.most`) is
+    passed over, and queues that may come later (`Queue.later`) come after the others.
     """
 
     def __init__(self, size: int) -> None:
@@ -187,7 +194,7 @@ class Slots:
         return self._taken.total()
 
     def is_crowded(self, queue: Queue) -> bool:
-        """Return whether the queue has reached its bound."""
+        """Return whether a queue runs as many jobs as it may."""
         return self._taken[queue.name] >= queue.most
 
     def wait(self, ticket: "SlotTicket") -> None:
@@ -228,7 +235,7 @@ class Slots:
 
 
 class SlotTicket:
-    """A place in the line for a slot, from its creation on; ``granted`` is done once the slot is given."""
+    """The place of one job in its queue for a slot; ``granted`` is done when it has the slot."""
 
     def __init__(self, slots: Slots, queue: Queue) -> None:
         self.queue = queue

@@ -1,9 +1,9 @@
-"""The dispatcher of several processes, which passes jobs without room on by Procrastinate's queue.
+"""The dispatcher of several processes, which share jobs by Procrastinate, a queue in the same PostgreSQL.
 
-A process does the jobs that it wakes, like a single process. Where there are others, it keeps room for their
-jobs, and defers the rest to a queue in the same PostgreSQL, from which a process with room takes them. Jobs
-hold no locks: turns, executions and posts are claimed in Nod's own rows, so a job that is lost, late or
-doubled does no harm.
+A process runs the jobs that it wakes with its local dispatcher, like a single process. Where there are
+others, it keeps slots free for their jobs: what it has no room for it *defers* to Procrastinate's queue, and
+workers in each process take jobs from there. Jobs hold no locks: turns, executions and posts are claimed in
+Nod's own rows, so a job that is lost, late or doubled does no harm.
 """
 
 import asyncio
@@ -25,21 +25,23 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
-"""The number of its own jobs that a process does itself where there are others: one process may receive all
-messages, as from Telegram. Its worker takes that many fewer jobs from the queue."""
+"""By kind, the most of its own jobs that a process runs itself where there are others; it defers the rest.
+
+One process may receive all messages, as from Telegram. Its workers take that many fewer jobs from the queue.
+"""
 _WORKERS: Mapping[str, Sequence[Work]] = {
     "turns": [Work.TURN],
     "executions": [Work.EXECUTE],
     "posts": [Work.REDRAW, Work.DELIVER, Work.TEAM],
 }
-"""The workers of each process, and the kinds of work that they take: no worker waits for another's slots."""
+"""The workers of each process by name, with the kinds of work that they take from the queue."""
 _POLL_SECONDS = 2.0  # the time between two reads of a queue, in case a notification is lost
 _BEAT_SECONDS = 3.0
 _STALLED_SECONDS = 10.0  # the time without a heartbeat after which a worker's jobs are given to others
 _STEADY_SECONDS = 5.0  # a worker that has run for so long has no fault
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # the seconds before a worker that failed begins again
 _CONNECTIONS = 2  # the shared connections; each worker has a further one that listens
-_PATIENCE = 5.0  # the seconds to wait for a free connection, and for workers at the end
+_PATIENCE_SECONDS = 5.0  # for a free connection, and for workers at the end
 
 
 def prepare(url: str) -> None:
@@ -88,10 +90,10 @@ class DistributedDispatcher:
                 conninfo=conninfo(url, hasty=True),
                 min_size=1,
                 max_size=_CONNECTIONS,
-                timeout=_PATIENCE,
+                timeout=_PATIENCE_SECONDS,
             )
         )
-        self._task = self._app.task(name="work")(self._work)
+        self._task = self._app.task(name="work")(self._run_deferred)
         self._handler: Handler | None = None
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # names of workers that failed and have not run steadily since
@@ -124,7 +126,7 @@ class DistributedDispatcher:
 
     @property
     def takes_work(self) -> bool:
-        """Always False: any process may run a job that is woken here."""
+        """Always False: any process may run the jobs that are woken here."""
         return False
 
     async def wake(self, *jobs: Job) -> None:
@@ -136,7 +138,7 @@ class DistributedDispatcher:
                     await self._local.wake(job)
                 elif job.work is Work.DELIVER and Job(Work.TURN, job.key) in self.tasks:
                     self._local.begin(job)  # only the process that runs a turn can show the turn's questions
-                elif self._is_near(job, queue := await self._local.find_queue(job)):
+                elif self._is_local(job, queue := await self._local.find_queue(job)):
                     self._local.begin(job, queue)
                 else:
                     await self._defer(job, queue)
@@ -170,14 +172,14 @@ class DistributedDispatcher:
             worker.cancel()
         await self._local.close(seconds)
         if self._workers:
-            _, late = await asyncio.wait(self._workers, timeout=_PATIENCE)
+            _, late = await asyncio.wait(self._workers, timeout=_PATIENCE_SECONDS)
             for worker in late:  # Python before 3.12 may lose a cancel in the moment in which the wait ends
                 worker.cancel()
             await asyncio.gather(*self._workers, return_exceptions=True)
         await self._app.close_async()
 
-    def _is_near(self, job: Job, queue: Queue) -> bool:
-        """Return whether this process does the job itself, and leaves it to no other."""
+    def _is_local(self, job: Job, queue: Queue) -> bool:
+        """Return whether this process runs a job that it wakes, and defers it to no other."""
         if queue is HERE:
             return True
         if not self._works or not self._wire.others:
@@ -186,7 +188,10 @@ class DistributedDispatcher:
         return not crowded and self._local.count_taken(job.work) < _OWN_SHARE[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
-        """Queue the job for any worker, once; as the last where its person has enough jobs at work here."""
+        """Put a job into Procrastinate's queue, once, for any worker.
+
+        It comes last if no one waits for it, or if its queue runs as many jobs here as it may.
+        """
         priority = -1 if queue.later or self._local.is_crowded(job.work, queue) else 0
         waiting = self._task.configure(
             queue=job.work, queueing_lock=f"{job.work}:{job.key}:{priority}", priority=priority
@@ -194,8 +199,11 @@ class DistributedDispatcher:
         with contextlib.suppress(AlreadyEnqueued):
             await waiting.defer_async(work=job.work, key=job.key)
 
-    async def _work(self, work: str, key: str) -> None:
-        """Do one job of Procrastinate's queue, in a slot of the worker."""
+    async def _run_deferred(self, work: str, key: str) -> None:
+        """Run a job that a worker took from Procrastinate's queue, by the local dispatcher.
+
+        The worker is busy until it ends, unless the job only waits as its queue runs as many as it may.
+        """
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
         with _log_outage(f"{work} {key}"):
@@ -212,6 +220,7 @@ class DistributedDispatcher:
         """Run one of Procrastinate's workers until the end; a worker that fails begins again."""
         pause = _FIRST_PAUSE
         while True:
+            # a worker that runs for some seconds counts as healthy again
             steady = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)
             try:
                 await self._app.run_worker_async(
@@ -241,7 +250,7 @@ class DistributedDispatcher:
             await self._sleep(pause)
 
     async def _do(self, job: Job) -> tuple[Job, ...]:
-        """Do the job; if another process does it already, have that process do it once more."""
+        """Do a job; if another process has the lease on it, have that process do it once more."""
         if self._handler is None:
             return ()
         try:
@@ -252,8 +261,9 @@ class DistributedDispatcher:
         await self.wake(*made)
         return ()
 
-    def _wake(self, said: list[str]) -> None:
-        owner, work, key = said
+    def _wake(self, message: list[str]) -> None:
+        """Run a job once more that another process could not do, since this one has the lease."""
+        owner, work, key = message
         if owner == self._wire.process:
             self._local.begin_or_repeat(Job(Work(work), key))
 

@@ -1,12 +1,13 @@
-"""Metrics for Prometheus: figures of the rows, read at each scrape, and of the model in this process.
+"""Metrics for Prometheus: figures of the rows, read at each scrape, and of model calls in this process.
 
-Nothing is counted while Nod works, except the time of model calls. Figures of rows are the same in every
-process on one database, and are counted from this process's start on.
+Nothing is counted while Nod works, except the time of model calls: a scrape (`Metrics.text`) reads what has
+changed in the rows since the last one. Figures of rows are the same in every process on one database, and are
+counted from this process's start on.
 """
 
 import asyncio
 import time
-from collections import Counter as StateTally
+from collections import Counter as Counts
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
@@ -53,12 +54,12 @@ class Metrics:
         self._database = database
         self._channels = channels
         self._clock = clock
-        self._looking = asyncio.Lock()
-        self._tally = counts.StateTally(0, {}, 0)
-        self._last_turn = 0
-        self._under_way: set[int] = set()
+        self._is_reading = asyncio.Lock()
+        self._tally = counts.StateTally(0, {}, 0)  # as of the last scrape
+        self._last_turn = 0  # the id of the newest turn at the last scrape
+        self._under_way: set[int] = set()  # ids of the turns that were under way then
         self._counted: set[int] = set()  # ids of ended turns that were counted and may be read again
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # the time at which a series began is of no use here
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use here
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         gauge, counter = partial(Gauge, registry=self._registry), partial(Counter, registry=self._registry)
@@ -81,7 +82,7 @@ class Metrics:
         self._waiting = gauge("nod_work_waiting", "Work that is requested and not done yet.", ["work"])
         self._oldest = gauge("nod_work_oldest_seconds", "How long the oldest of it has waited.", ["work"])
         self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
-        self._told = StateTally[tuple[str, str]]()  # the reported part of `problems`
+        self._reported_problems = Counts[tuple[str, str]]()  # the part of `problems` that was reported
         self._problems = counter(
             "nod_problems",
             "Warnings and errors that this process logged, and lines that it dropped.",
@@ -117,20 +118,21 @@ class Metrics:
 
     async def text(self) -> bytes:
         """Return all figures, in Prometheus's text format."""
-        async with self._looking:
-            await self._look()
+        async with self._is_reading:
+            await self._read_rows()
             return generate_latest(self._registry)
 
-    async def _look(self) -> None:
+    async def _read_rows(self) -> None:
+        """Set the figures from the rows, and count what has happened since the last scrape."""
         read = self._database.read
         self._tally, moves = await read(counts.update_tally, self._tally)
         for state in State:
             self._proposals.labels(state).set(self._tally.proposals.get(state, 0))
         self._unknown.set(self._tally.unknown)
-        there = await read(counts.count_waiting)
-        self._recorded.set(there.recorded)
-        self._sealed.set(there.sealed)
-        for work, waiting in there.waiting.items():
+        current = await read(counts.count_waiting)
+        self._recorded.set(current.recorded)
+        self._sealed.set(current.sealed)
+        for work, waiting in current.waiting.items():
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
@@ -143,17 +145,17 @@ class Metrics:
             self._moves.labels(move.state).inc()
             if move.decided_in is not None:
                 self._decisions.observe(move.decided_in)
-        self._note_turns(await read(counts.list_turns, self._last_turn, self._under_way))
+        self._count_turns(await read(counts.list_turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
             self._up.labels(name).set(not poster.hearing().fault)
-        for (level, part), many in (problems - self._told).items():
-            self._problems.labels(level, part).inc(many)
-        self._told = problems.copy()
+        for (level, part), count in (problems - self._reported_problems).items():
+            self._problems.labels(level, part).inc(count)
+        self._reported_problems = problems.copy()
 
     def _budgets(self, session: Session) -> list[BudgetUse]:
         return list_uses(session, self._policies.load(session).book, self._clock())
 
-    def _note_turns(self, turns: Sequence[counts.TurnState]) -> None:
+    def _count_turns(self, turns: Sequence[counts.TurnState]) -> None:
         self._under_way = {turn.id for turn in turns if turn.seconds is None}
         for turn in turns:
             if turn.seconds is not None and turn.id not in self._counted:
@@ -174,11 +176,12 @@ class Metrics:
 
 
 class _TimedModel:
-    """Implements `Model` over another one."""
+    """Implements `Model` over another model, whose calls it times."""
 
     def __init__(
         self, model: Model, calls: Histogram, first: Histogram, ended: Callable[[Finished], None]
     ) -> None:
+        """``calls``: times of whole calls; ``first``: of the first part; ``ended``: told each regular end."""
         self._model, self._calls, self._first, self._ended = model, calls, first, ended
         self.name = model.name
 

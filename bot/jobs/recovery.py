@@ -30,23 +30,23 @@ from bot.store import (
 from bot.store.database import Database
 from bot.telemetry import tracing
 
-_BATCH = 25
-_ENDING = 200  # the most cards at a time from which a sweep removes Undo
-_SWEEP_SECONDS = 1.0
-_DELIVERY_PATIENCE = timedelta(seconds=60)
+_BATCH = 25  # rows that one transaction of a sweep changes
+_MAX_UNDO_ENDED = 200  # the most cards at a time from which a sweep removes Undo
+_SWEEP_SECONDS = 1.0  # the time after which the sweep of expired proposals lets others work
+_DELIVERY_PATIENCE = timedelta(seconds=60)  # after it, what was not posted is posted by a sweep
 _EVENTS_KEPT = timedelta(days=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The sweeps that let time pass and find unfinished work."""
+    """The sweeps that expire what is due, and find work that was lost with a process or an outage."""
 
     database: Database
     gate: Gate
     execution: Execution
-    shown: Turns
+    shown: Turns  # the delivery of turns to people
     dispatcher: Dispatcher
-    process: str
+    process: str  # the id of this process
     retention: timedelta = timedelta(days=30)  # the time for which long output is kept
 
     async def expire_due(self, now: datetime) -> int:
@@ -65,32 +65,38 @@ class Recovery:
                 return count
 
     async def take_over(self, now: datetime) -> list[Job]:
-        """End the unfinished work of processes that are gone; returns the next jobs, and wakes none."""
+        """End the executions and questions of processes that are gone. Returns the next jobs; wakes none."""
         jobs = await self._abandon(await self.database.read(transitions.list_abandoned, self.process), now)
         if await self.database.read(transitions.list_abandoned_questions, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
-        """Find unfinished work in the rows and wake it. ``starting``: no process can be working on it."""
+        """Find unfinished work in the rows and wake it.
+
+        ``starting``: this process begins, so it posts immediately what was not posted yet.
+        """
         jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
         await self.database.write(turns.request_due_retries, now)
-        over = await read(proposals.list_undo_expired, now, _ENDING)
+        over = await read(proposals.list_undo_expired, now, _MAX_UNDO_ENDED)
         if over:
             await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
-        for behind in (turns.list_with_undelivered, outputs.list_with_unposted, questions.untold):
+        for behind in (turns.list_with_undelivered, outputs.list_with_unposted, questions.list_with_untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.list_outdated_messages)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_outdated)]
         await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
-        """Mark executions whose process is gone as outcome unknown; idempotent ones run again."""
+        """End executions whose process is gone: a trial's as it ended, an idempotent tool's by another run.
+
+        All others may or may not have happened, and get an unknown outcome.
+        """
         jobs: list[Job] = []
         if not lost:
             return jobs  # asking for tools would start MCP servers, and wait for them
@@ -120,7 +126,7 @@ class Recovery:
         await self.dispatcher.wake(*self.shown.due())
 
     async def purge(self, now: datetime) -> None:
-        """Delete events that no platform delivers again, old output and other expired rows, in pieces."""
+        """Delete expired rows, such as old output and the ids of old events, `_BATCH` at a time."""
         await self.database.write(questions.purge, now)
         for forget, kept in (
             (events.forget_handled, _EVENTS_KEPT),

@@ -1,8 +1,10 @@
 """Timed messages other than expiry: warnings, steps, the daily digest, audit anchors.
 
-A step reaches the card's own places (a reminder), other people (an escalation), or a notifier that a feature
-brings. Due times are in the proposals' rows, and each is claimed by a guarded move, so several tickers never
-send a message twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
+A *step* is what a proposal causes if it waits: a reminder in the places of its card, an escalation to other
+people, or a call of a notifier that a feature brings. Proposals that one card shows share one message.
+
+Due times are in the proposals' rows, and each is claimed by a guarded move, so several processes never send a
+message twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
 escalations.
 """
 
@@ -37,13 +39,13 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _BATCH = 100
-_LINKS_STATE = "told links"
+_LINKS_TASK = "told links"
 _ANCHOR_USE_TEXT = (
     "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 )
 _MAX_LISTED = 50  # the most proposals in a digest, which is one post to read
 _MAX_PRIVATE_CARDS = 10  # the most private cards to members of a group to which a card is escalated
-_LOUD = (Act.WARN, Act.ESCALATE)
+_ACTS_AT_ANY_HOUR = (Act.WARN, Act.ESCALATE)
 """The acts that quiet hours do not hold back."""
 
 
@@ -65,23 +67,24 @@ class Reminders:
     groups: Groups
 
     async def remind(self, now: datetime) -> None:
-        """Make and send due messages. While paused, make only audit anchors and news of linked accounts."""
-        await self.database.write(self._news, now)
+        """Store the due messages, and send them. While Nod is paused, store only those for admins."""
+        await self.database.write(self._store_admin_news, now)
         book = (await self.database.read(self.policies.load)).book
         if book.list_ended(now):
             await self.database.write(rules.end_due, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             await self._ask_for_groups(book, now)
-            for what in _LOUD if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
-                await self.database.write(self._take, what, now)
+            for act in _ACTS_AT_ANY_HOUR if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
+                await self.database.write(self._take_due, act, now)
             if not quiet:
-                await self._digest(book, now)
-                await self.database.write(self._take, Act.NOTIFY, now)
+                await self._store_digests(book, now)
+                await self.database.write(self._take_due, Act.NOTIFY, now)
         await self.send(now)
 
-    def _news(self, session: Session, now: datetime) -> None:
-        anchor = verification.anchor_due(session, now)
+    def _store_admin_news(self, session: Session, now: datetime) -> None:
+        """Store notices of a due audit anchor and of newly linked accounts."""
+        anchor = verification.take_due_anchor(session, now)
         if anchor:
             log.info("audit anchor", anchor=anchor)
             self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_ANCHOR_USE_TEXT}")
@@ -89,45 +92,47 @@ class Reminders:
             self.notices.for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
-        """Post the due notices, also those to be tried again."""
+        """Post the stored notices that are due, also those to be tried again."""
         await self.notices.send(now, self.cards.post_at)
 
-    def _take(self, session: Session, what: Act, now: datetime) -> None:
-        """Claim due proposals, each in a guarded move, and store their notices, one for each batch."""
+    def _take_due(self, session: Session, act: Act, now: datetime) -> None:
+        """Claim the due steps of proposals, and store a notice for each card and target."""
         cards: dict[str, list[_ClaimedStep]] = {}
-        for proposal in proposals.list_due_for(session, what, now, _BATCH):
-            taken = self._claim(session, what, proposal, now)
-            if taken is not None:
-                cards.setdefault(taken.proposal.card_id, []).append(taken)
-        for taken_together in cards.values():
-            targets = dict.fromkeys(target for each in taken_together for target in each.targets)
+        for proposal in proposals.list_due_for(session, act, now, _BATCH):
+            claimed = self._claim_step(session, act, proposal, now)
+            if claimed is not None:
+                cards.setdefault(claimed.proposal.card_id, []).append(claimed)
+        for on_card in cards.values():
+            targets = dict.fromkeys(target for each in on_card for target in each.targets)
             for target in targets:
-                reached = [each.proposal for each in taken_together if target in each.targets]
-                self._tell(session, what, target, reached, now)
+                reached = [each.proposal for each in on_card if target in each.targets]
+                self._tell_target(session, act, target, reached, now)
 
-    def _claim(self, session: Session, what: Act, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
-        """Claim a due step of a proposal. Returns it with its targets; None if another process was faster."""
-        if what is Act.ESCALATE:
+    def _claim_step(
+        self, session: Session, act: Act, proposal: Proposal, now: datetime
+    ) -> _ClaimedStep | None:
+        """Claim a due step of a proposal. Returns None if another process was faster."""
+        if act is Act.ESCALATE:
             return self._escalate(session, proposal, now)
         targets: tuple[str, ...] = (REMINDER,)
-        due: dict[str, Any] = {f"{what}_at": None}
+        due: dict[str, Any] = {f"{act}_at": None}
         reason = None
-        if what is Act.REMIND and proposal.remind_every:
+        if act is Act.REMIND and proposal.remind_every:
             due = {"remind_at": now + proposal.remind_every}
-        elif what is Act.NOTIFY:
-            targets, left = take_steps(proposal.steps, now, escalating=False)
-            due, reason = time_steps(left), ", ".join(targets)
-        moved = transitions.move(session, proposal, By.nod(what, reason), now, **due)
+        elif act is Act.NOTIFY:
+            targets, later = take_steps(proposal.steps, now, escalating=False)
+            due, reason = time_steps(later), ", ".join(targets)
+        moved = transitions.move(session, proposal, By.nod(act, reason), now, **due)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
-        """Let approvers, admins and the people at the due targets decide, too."""
+        """Escalate: approvers, admins and the people at the due targets may decide, too."""
         policy, before = self.policies.load(session), proposal.deciders
         added = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
-        targets, left = take_steps(proposal.all_steps, now, escalating=True)
+        targets, later = take_steps(proposal.all_steps, now, escalating=True)
         due: dict[str, Any] = {"escalate_at": None}
         if proposal.steps:
-            due = time_steps(left)
+            due = time_steps(later)
         deciders = before.escalate(added, targets)
         by = By.nod(Act.ESCALATE)
         moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due)
@@ -136,21 +141,23 @@ class Reminders:
         tell_added(session, self.policies, proposal, moved, now)
         return _ClaimedStep(moved, targets)
 
-    def _tell(
-        self, session: Session, what: Act, target: str, reached: Sequence[Proposal], now: datetime
+    def _tell_target(
+        self, session: Session, act: Act, target: str, reached: Sequence[Proposal], now: datetime
     ) -> None:
         """Store the notice to a target about proposals that share a card."""
-        proposal, more = reached[0], len(reached) - 1
+        proposal, more_count = reached[0], len(reached) - 1
         if target == REMINDER:
-            self.notices.nudge(session, proposal, _format_reminder(what, proposal, more, now))
+            self.notices.nudge(session, proposal, _format_reminder(act, proposal, more_count, now))
         elif is_group(target):
-            self._tell_group(session, target, proposal, more, now)
+            self._tell_group(session, target, proposal, more_count, now)
         elif is_place(target):
             notices.store_notice(session, Address.parse(target), "", now, proposal.card_id)
         else:
-            self._use_notifier(session, target, proposal, more, now)
+            self._use_notifier(session, target, proposal, more_count, now)
 
-    def _tell_group(self, session: Session, group: str, proposal: Proposal, more: int, now: datetime) -> None:
+    def _tell_group(
+        self, session: Session, group: str, proposal: Proposal, more_count: int, now: datetime
+    ) -> None:
         """Send the card to each member of a group; where the members are many or unknown, remind instead."""
         policy = self.policies.load(session)
         known = policy.groups.get(group)
@@ -158,20 +165,21 @@ class Reminders:
         for account in members[:_MAX_PRIVATE_CARDS]:
             notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
         if not 0 < len(members) <= _MAX_PRIVATE_CARDS:
-            self.notices.nudge(session, proposal, _format_reminder(Act.REMIND, proposal, more, now))
+            self.notices.nudge(session, proposal, _format_reminder(Act.REMIND, proposal, more_count, now))
 
     def _use_notifier(
-        self, session: Session, name: str, proposal: Proposal, more: int, now: datetime
+        self, session: Session, name: str, proposal: Proposal, more_count: int, now: datetime
     ) -> None:
         """Send by a notifier, or tell the admins that it can't send."""
         notifier = find_notifier(session, name)
         if notifier is None or notifier.hindrance:
-            why = notifier.hindrance if notifier else f"Nothing here is called {name}."
-            about = as_written(f"{proposal.description}{others(more)}")
-            text = f"The step `{name}` can't be taken for {about}. {why} Change the rule: `/approvals rules`."
+            hindrance = notifier.hindrance if notifier else f"Nothing here is called {name}."
+            about = as_written(f"{proposal.description}{others(more_count)}")
+            change = "Change the rule: `/approvals rules`."
+            text = f"The step `{name}` can't be taken for {about}. {hindrance} {change}"
             self.notices.for_admins(session, text)
             return
-        notifier.notify(session, proposal, more, now)
+        notifier.notify(session, proposal, more_count, now)
 
     async def _ask_for_groups(self, book: Rulebook, now: datetime) -> None:
         """Ask platforms for the members of the groups to which proposals are escalated now."""
@@ -179,42 +187,47 @@ class Reminders:
         if not any(is_group(step.to) for step in steps):
             return
         due = await self.database.read(proposals.list_due_for, Act.ESCALATE, now, _BATCH)
-        targets = {target for each in due for target in take_steps(each.steps, now, escalating=True)[0]}
+        targets = {target for each in due for target in take_steps(each.steps, now, escalating=True).targets}
         await self.groups.ask(filter(is_group, sorted(targets)))
 
-    async def _digest(self, book: Rulebook, now: datetime) -> None:
+    async def _store_digests(self, book: Rulebook, now: datetime) -> None:
+        """Store the digests that are due today, each for its scope."""
         for rule in book.list_about(Subject.DIGEST):
-            here = now.astimezone(book.zone)
-            if isinstance(rule.value, DailyDigest) and here.time() >= rule.value.at:
-                await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now, here.date())
+            local_time = now.astimezone(book.zone)
+            if isinstance(rule.value, DailyDigest) and local_time.time() >= rule.value.at:
+                await self.database.write(
+                    _store_digest_once, rule, Address.parse(rule.value.to), now, local_time.date()
+                )
 
 
-def _format_reminder(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
+def _format_reminder(act: Act, proposal: Proposal, more_count: int, now: datetime) -> str:
     left = format_span(proposal.expires_at - now)
-    about = f"{proposal.description}{others(more)}"
-    if what is Act.WARN:
+    about = f"{proposal.description}{others(more_count)}"
+    if act is Act.WARN:
         return f"Expires in {left} if no one decides: {about}"
     return f"Still waiting for a decision ({left} left): {about}"
 
 
 def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
-    last = load_task_state(session, _LINKS_STATE).get("row", 0)
+    last = load_task_state(session, _LINKS_TASK).get("row", 0)
     found = admin_changes.links_after(session, last)
     if found:
-        keep_task_state(session, _LINKS_STATE, {"row": found[-1].row, "at": now.isoformat()})
+        keep_task_state(session, _LINKS_TASK, {"row": found[-1].row, "at": now.isoformat()})
     return [change.words for change in found]
 
 
 def is_quiet(book: Rulebook, now: datetime) -> bool:
-    """Return whether the team's time of day lies in quiet hours, which may go over midnight."""
-    clock = now.astimezone(book.zone).time()
+    """Return whether it is a quiet hour in the team's time zone. Quiet hours may go over midnight."""
+    time_of_day = now.astimezone(book.zone).time()
     return any(
-        rule.value.cover(clock) for rule in book.list_about(Subject.QUIET) if isinstance(rule.value, Hours)
+        rule.value.cover(time_of_day)
+        for rule in book.list_about(Subject.QUIET)
+        if isinstance(rule.value, Hours)
     )
 
 
-def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
+def _store_digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
     if claim_day(session, f"digest {rule.id}", today):
         notices.store_notice(session, to, _format_digest(session, rule.scope, now), now)
         for send_digest in hooks_of(session).send_digest:
@@ -223,7 +236,7 @@ def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today
 
 def _format_digest(session: Session, scope: str, now: datetime) -> str:
     """Return the text of a digest: the open proposals in a scope, soonest to expire first."""
-    found, many = proposals.list_soonest(session, scope, _MAX_LISTED)
+    found, total = proposals.list_soonest(session, scope, _MAX_LISTED)
     if not found:
         return "Nothing is waiting for a decision today."
     lines = [
@@ -231,5 +244,5 @@ def _format_digest(session: Session, scope: str, now: datetime) -> str:
         f"(asked by {p.requester.label}, {format_span(p.expires_at - now)} left)"
         for p, *rest in together(found)
     ]
-    lines += [f"…and {many - len(found)} more"] if many > len(found) else []
-    return f"**{many} waiting for a decision**\n" + "\n".join(lines)
+    lines += [f"…and {total - len(found)} more"] if total > len(found) else []
+    return f"**{total} waiting for a decision**\n" + "\n".join(lines)

@@ -1,4 +1,9 @@
-"""One of several processes on one PostgreSQL. Imported only with PostgreSQL: its libraries are an extra."""
+"""The cluster of several processes on one PostgreSQL; its libraries are an extra of the package.
+
+Each process sends *heartbeats* to the database. A process without them counts as gone, and the others take
+over its work. All processes need the same settings, apart from those of a process itself, as any of them may
+do work.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +30,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_SETTINGS = "settings"
+_SETTINGS_KIND = "settings"
+"""The kind of message in which processes compare their settings."""
 
 
 class DatabaseCluster:
@@ -41,10 +47,10 @@ class DatabaseCluster:
         works: bool,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``settings``: a hash of each setting that must be equal in all processes, as any may do work."""
+        """``settings``: a hash of each setting that must be equal in all processes, by variable."""
         self._url = url
         self._settings = dict(settings or {})
-        self._differ: list[Mapping[str, str]] = []  # differing hashes of other processes that were logged
+        self._logged: list[Mapping[str, str]] = []  # the differing hashes that were logged
         self._database = database
         self._process = process
         self._clock = clock
@@ -52,7 +58,7 @@ class DatabaseCluster:
         self.others: Peers = self
         self.dispatcher = DistributedDispatcher(url, self.wire, works=works)
         self._ended = threading.Event()
-        self.wire.on(_SETTINGS, self._compare)
+        self.wire.on(_SETTINGS_KIND, self._compare_settings)
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
@@ -61,21 +67,21 @@ class DatabaseCluster:
     async def at_work(self) -> AsyncIterator[None]:
         prepare(self._url)
         self._database.write_now(processes.enter_process, self._process, self._clock())
-        beating = threading.Thread(
-            target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
+        heart = threading.Thread(
+            target=self._send_heartbeats, args=(asyncio.get_running_loop(),), name="beats", daemon=True
         )
         with _as_settings_error():
             await self.wire.open()
-        self.wire.broadcast(_SETTINGS, [self._settings, True])
+        self.wire.broadcast(_SETTINGS_KIND, [self._settings, True])
         try:
             with _as_settings_error():
                 await self.dispatcher.open()
-            beating.start()
+            heart.start()
             yield
         finally:
             self._ended.set()
-            if beating.ident is not None:
-                await asyncio.to_thread(beating.join)
+            if heart.ident is not None:
+                await asyncio.to_thread(heart.join)
             await self.wire.close()
             with contextlib.suppress(SQLAlchemyError):  # others notice by the missing heartbeats
                 self._database.write_now(processes.leave_process, self._process)
@@ -94,51 +100,54 @@ class DatabaseCluster:
         return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
 
     def join(self, notifier: ChangeNotifier) -> None:
-        self.wire.on("rows", lambda _: notifier.notify(far=False))
-        notifier.further = lambda: self.wire.broadcast("rows", None)
+        self.wire.on("rows", lambda _: notifier.notify(others=False))
+        notifier.notify_others = lambda: self.wire.broadcast("rows", None)
 
     def changes(self) -> AsyncIterator[None]:
-        return self.wire.rings()
+        return self.wire.wait_for_signals()
 
-    def _compare(self, said: tuple[Mapping[str, str], bool]) -> None:
-        """Log once which settings of another process differ; tell a process that begins our own settings."""
-        others, begins = said
+    def _compare_settings(self, message: tuple[Mapping[str, str], bool]) -> None:
+        """Log once which settings of another process differ. ``message``: its hashes; True if it begins.
+
+        A process that begins is sent the own hashes, so that both logs name the difference.
+        """
+        others, begins = message
         if others == self._settings:
             return
         if begins:
-            self.wire.broadcast(_SETTINGS, [self._settings, False])
-        if others not in self._differ:
-            self._differ.append(others)
+            self.wire.broadcast(_SETTINGS_KIND, [self._settings, False])
+        if others not in self._logged:
+            self._logged.append(others)
             names = {name for name, _ in self._settings.items() ^ others.items()}
             log.warning("another process has other settings, and all need the same", settings=sorted(names))
 
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send heartbeats in a thread: a tool that blocks the event loop makes no process look dead."""
+    def _send_heartbeats(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send heartbeats, and find processes without them, until the end.
+
+        In a thread, so that a tool that blocks the event loop makes no process look dead.
+        """
         watch = Watch()
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
                 heard = self.wire.heard_of_others
                 beats = self._database.write_now(processes.beat, self._process, self._clock())
-                found = partial(self.wire.reckon, others=bool(beats), heard=heard)
-                loop.call_soon_threadsafe(found)
-                silent = watch.look(beats)
-                before, gone = (
-                    gone,
-                    self._database.write_now(processes.forget_processes, silent) if silent else [],
-                )
+                update = partial(self.wire.update_others, others=bool(beats), heard=heard)
+                loop.call_soon_threadsafe(update)
+                silent, gone_before = watch.look(beats), gone
+                gone = self._database.write_now(processes.forget_processes, silent) if silent else []
             except SQLAlchemyError as error:
                 log.warning("no beat", why=str(error.__cause__ or error))
                 continue
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
-            if gone or before:  # once more a beat later, when Procrastinate has released their jobs, too
+            if gone or gone_before:  # once more a beat later, when Procrastinate has released their jobs, too
                 loop.call_soon_threadsafe(self.wire.notify)
 
 
 @contextlib.contextmanager
 def _as_settings_error() -> Iterator[None]:
-    """Raise SettingsError for any error of the database at start, so that the fault is one line."""
+    """Raise SettingsError for an error of the database at the start, so that people read one line."""
     try:
         yield
     except (psycopg.Error, ConnectorException) as error:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -31,9 +31,17 @@ log = logger(__name__)
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
 """The pauses after failed attempts. As many attempts are made as there are pauses."""
 
-_AT_ONCE = 20
+_BATCH = 20
 _GONE = 410  # the status by which a receiver says that it wants no more webhooks
 _UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
+
+
+class _DueWebhook(NamedTuple):
+    """A webhook to send now, with its content; ``ident`` is its ``webhook-id``."""
+
+    row: CallbackRow
+    ident: str
+    content: dict[str, Any]
 
 
 class Webhooks:
@@ -61,30 +69,32 @@ class Webhooks:
         """Send every webhook that is due."""
         if self._secret is None:
             return
-        due = await self._database.read(_due, now)
-        await asyncio.gather(*(self._deliver(*each, now) for each in due))
+        due = await self._database.read(_list_due, now)
+        await asyncio.gather(*(self._deliver(each, now) for each in due))
 
-    async def _deliver(
-        self, webhook: CallbackRow, ident: str, content: dict[str, Any], now: datetime
-    ) -> None:
-        last = webhook.attempts + 1 >= len(PAUSES)
-        again = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
-        if not await self._database.write(webhooks.claim, webhook, again):
+    async def _deliver(self, due: _DueWebhook, now: datetime) -> None:
+        """Claim an attempt, make it, and store how it ended. Another process may have claimed it."""
+        webhook = due.row
+        is_last = webhook.attempts + 1 >= len(PAUSES)
+        next_attempt = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
+        if not await self._database.write(webhooks.claim, webhook, next_attempt):
             return
-        fault, gone = await self._send(webhook.url, ident, content, now)
+        fault, is_unwanted = await self._send(due, now)
         if not fault:
             await self._database.write(webhooks.mark_arrived, webhook, now)
             return
-        over = last or gone
+        over = is_last or is_unwanted
         await self._database.write(partial(webhooks.mark_failed, over=over), webhook, fault)
-        tell = log.error if over else log.warning
-        tell("webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over)
+        write_log = log.error if over else log.warning
+        write_log(
+            "webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over
+        )
 
-    async def _send(self, url: str, ident: str, content: dict[str, Any], now: datetime) -> tuple[str, bool]:
-        """Send one webhook. Returns the fault (empty: none), and True if the receiver wants no more."""
-        body = json.dumps(content, ensure_ascii=False).encode()
-        headers = sign_webhook(self._secret or "", ident, now, body)
-        answer = await self._client.post(url, headers, body)
+    async def _send(self, due: _DueWebhook, now: datetime) -> tuple[str, bool]:
+        """Send a webhook. Returns the fault (empty: it arrived), and True if the receiver wants no more."""
+        body = json.dumps(due.content, ensure_ascii=False).encode()
+        headers = sign_webhook(self._secret or "", due.ident, now, body)
+        answer = await self._client.post(due.row.url, headers, body)
         return answer.fault, answer.status == _GONE
 
 
@@ -110,7 +120,7 @@ def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
-    """Return the headers: HMAC-SHA256 over ``id.timestamp.body``."""
+    """Return the headers of a webhook, with its signature: HMAC-SHA256 over ``id.timestamp.body``."""
     moment = str(int(now.timestamp()))
     mac = hmac.new(key_of(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()
     return [
@@ -123,18 +133,17 @@ def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tu
 
 
 def key_of(secret: str) -> bytes:
-    """Return the key itself: a secret ``whsec_…`` is base64, as the libraries for receivers expect it."""
+    """Return the key in a secret. After ``whsec_`` it is base64, as libraries for receivers expect it."""
     if secret.startswith("whsec_"):
         return base64.b64decode(secret.removeprefix("whsec_"))
     return secret.encode()
 
 
-def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[str, Any]]]:
-    """Return each due webhook with its message id and content."""
+def _list_due(session: Session, now: datetime) -> list[_DueWebhook]:
     found = []
-    for webhook in webhooks.list_due(session, now, _AT_ONCE):
+    for webhook in webhooks.list_due(session, now, _BATCH):
         p = proposals.get(session, webhook.proposal_id)
         if p:
             secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
-            found.append((webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
+            found.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
     return found

@@ -1,4 +1,10 @@
-"""Agents' calls as rows: repetitions of earlier calls, and the contents of outcomes."""
+"""Agents' calls that became proposals, as rows: which call repeats an earlier one, and how each ended.
+
+An *agent* here is a program that calls tools with a token, for one person. What the tool said may be for that
+person alone, while many people may see the proposal. So it is kept apart, in the row of the call
+(`seal_outcome`), and the proposal is completed only for the agent and its person (`unseal`).
+``bot/approvals/agents.py`` opens the calls and answers the agent.
+"""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -20,25 +26,28 @@ from bot.store.tables.agents import AgentCallRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import is_one_of, table_of
 
-_SEALED = ("result", "told", "result_url", "error", "ended_badly")
+_SEALED_FIELDS = ("result", "told", "result_url", "error", "ended_badly")
 """The fields of a proposal that hold what a tool said."""
 _FILES = "files"
-"""The key of a call's outcome under which its files are kept."""
-_NODS_OWN = frozenset(
+"""The key in the stored outcome of a call for its files; the other keys are `_SEALED_FIELDS`."""
+_CAUSES_BY_NOD = frozenset(
     {Cause.TOOL_CHANGED, Cause.FORBIDDEN, Cause.DISCONNECTED, Cause.OUTCOME_UNKNOWN, Cause.STOPPED}
 )
-"""Causes of failures whose words are Nod's own."""
-_TO_THE_AGENT = "What the tool said is for the agent and its person."
+"""Causes of failures that Nod itself puts into words, so that they are not sealed."""
+_SEALED_TEXT = "What the tool said is for the agent and its person."
 _PROPOSAL = table_of(ProposalRow)
 
 
 def lock_calls(session: Session, agent: str) -> None:
-    """Have an agent's calls opened one after the other, so that a second equal call joins the first."""
+    """Lock the opening of an agent's calls until the commit, so that a second equal call finds the first."""
     conversation_lock.in_conversation(session, f"agent {agent}")
 
 
 def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
-    """Store the call behind a proposal that was just opened."""
+    """Store the call behind a proposal that was just opened.
+
+    ``depth``: the number of agents' calls that led to it.
+    """
     row = AgentCallRow(
         id=p.conversation_id,
         agent=p.agent or "",
@@ -51,10 +60,11 @@ def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
     session.flush()
 
 
-def find_again(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
-    """Return the earlier equal call of an agent, which a new call repeats, or None.
+def find_repeated(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
+    """Return the proposal of the earlier equal call of an agent that a new call would repeat, or None.
 
-    The earlier call waits or runs, or it is the last and was declined or has an end not yet told.
+    A new call repeats the newest equal call while that waits or runs. Once it has ended, a new call repeats
+    it for `REPEATED_FOR` if it was declined, or if the agent was not told of its end yet.
     """
     newest = (
         select(AgentCallRow)
@@ -76,12 +86,12 @@ def find_again(session: Session, agent: str, call_digest: str, now: datetime) ->
 
 def read_files(row: AgentCallRow) -> tuple[File, ...]:
     """Return the files that came with the answer of a call."""
-    kept = (row.outcome or {}).get(_FILES, ())
-    return tuple(File(name, text, data and b64decode(data), kind) for name, text, data, kind in kept)
+    stored = (row.outcome or {}).get(_FILES, ())
+    return tuple(File(name, text, data and b64decode(data), kind) for name, text, data, kind in stored)
 
 
 def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] | None:
-    """Return a call and its proposal with what its tool said, or None."""
+    """Return a call and its proposal, completed with what the tool said; None if there is no such call."""
     row = session.get(AgentCallRow, call_id)
     p = proposals.get(session, row.proposal_id) if row else None
     if row is None or p is None:
@@ -90,7 +100,7 @@ def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] |
 
 
 def find_depth(session: Session, p: Proposal) -> int:
-    """Return the number of calls that led to an agent's call."""
+    """Return the number of agents' calls that led to the call of a proposal; 0 for another proposal."""
     found = select(AgentCallRow.depth).where(AgentCallRow.proposal_id == p.id)
     return session.exec(found).first() or 0
 
@@ -124,37 +134,38 @@ def list_open(session: Session, agent: str) -> Sequence[Proposal]:
 def seal_outcome(
     session: Session, p: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
 ) -> dict[str, Any]:
-    """Store a tool's output for the agent alone; returns the changes of the proposal without the output.
+    """Store what a tool said for the agent alone; return the changes of the proposal without it.
 
-    An end that Nod itself describes stays as it is. ``files`` are kept as far as a program is given them.
+    ``state`` and ``changes`` are the proposal's end. An end that Nod itself describes stays as it is.
+    ``files`` are stored as far as a program is given them.
     """
     given, left_out = choose_for_program(files)
     if left_out:
         changes = {**changes, "result": f"{changes.get('result') or ''}\n{left_out}".strip()}
-    if state is State.FAILED and changes.get("cause") in _NODS_OWN:
+    if state is State.FAILED and changes.get("cause") in _CAUSES_BY_NOD:
         outcome: dict[str, Any] = {}
     else:
-        outcome = {name: changes[name] for name in _SEALED if changes.get(name) is not None}
-    kept = {_FILES: [_store_file(file) for file in given]} if given else {}
-    values = {"outcome": {**outcome, **kept} or None, "told_at": None}
+        outcome = {name: changes[name] for name in _SEALED_FIELDS if changes.get(name) is not None}
+    stored_files = {_FILES: [_file_to_json(file) for file in given]} if given else {}
+    values = {"outcome": {**outcome, **stored_files} or None, "told_at": None}
     session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == p.id).values(values))
     if not outcome:
         return changes
     sealed = dict.fromkeys(outcome)
     if "error" in outcome:
-        sealed |= {"error": _TO_THE_AGENT}
+        sealed |= {"error": _SEALED_TEXT}
     elif "ended_badly" in outcome:
         sealed |= {"ended_badly": "It did not end well"}
     return {**changes, **sealed}
 
 
-def _store_file(file: File) -> list[str | None]:
+def _file_to_json(file: File) -> list[str | None]:
     data = b64encode(file.data).decode() if file.data is not None else None
     return [file.name, storable(file.text), data, file.kind]
 
 
 def unseal(session: Session, p: Proposal) -> Proposal:
-    """Return an agent's proposal with the tool's output, for the agent and its person."""
+    """Return an agent's proposal with what the tool said, for the agent and its person."""
     found = select(AgentCallRow.outcome).where(AgentCallRow.proposal_id == p.id)
     return _with_outcome(p, session.exec(found).first())
 
@@ -162,11 +173,11 @@ def unseal(session: Session, p: Proposal) -> Proposal:
 def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
     if not outcome or p.state not in (State.SUCCEEDED, State.FAILED):
         return p
-    return replace(p, **{name: outcome[name] for name in _SEALED if name in outcome})
+    return replace(p, **{name: outcome[name] for name in _SEALED_FIELDS if name in outcome})
 
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
-    """Delete the tools' output in calls from before a moment; returns the number of calls."""
+    """Delete up to ``limit`` ended calls from before a moment, with what tools said; return how many."""
     waits = select(ProposalRow.id).where(
         ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )

@@ -1,49 +1,49 @@
-"""Notification of changed rows to everything in this process that waits for them."""
+"""The signal that rows have changed, for everything in this process that waits for a change.
+
+A waiter, such as a stream of the console, reads rows, waits here, and reads them again. Writers call `notify`
+after their commit. ``bot/jobs/together.py`` passes the signal on to other processes.
+"""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
 
-_RING_SECONDS = 0.02
+_DELAY_SECONDS = 0.02  # changes that come within this time wake the waiters once, since each reads rows then
 
 
 class ChangeNotifier:
-    """Wakes everything in this process that waits for rows to change.
-
-    Changes that come close together wake it once, since each waiter then reads rows. ``generation`` counts
-    how often.
-    """
+    """Wakes everything in this process that waits for rows to change; ``generation`` counts how often."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._soon: asyncio.TimerHandle | None = None
-        self._far = False
+        self._timer: asyncio.TimerHandle | None = None  # the wake-up that is due soon
+        self._is_for_others = False  # that wake-up is for other processes, too
         self.generation = 0
-        self.further: Callable[[], None] = lambda: None  # rings the bells of other processes
+        self.notify_others: Callable[[], None] = lambda: None  # a cluster sets it to wake other processes
 
-    def notify(self, *, far: bool = True) -> None:
-        """Wake the waiters within `_RING_SECONDS`; with ``far`` those of other processes, too."""
-        self._far = self._far or far
-        if self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(_RING_SECONDS, self._ring)
+    def notify(self, *, others: bool = True) -> None:
+        """Wake the waiters within `_DELAY_SECONDS`; with ``others``, those in other processes, too."""
+        self._is_for_others = self._is_for_others or others
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_DELAY_SECONDS, self._wake)
 
-    def _ring(self) -> None:
-        self._soon = None
-        far, self._far = self._far, False
-        if far:
-            self.further()
+    def _wake(self) -> None:
+        self._timer = None
+        is_for_others, self._is_for_others = self._is_for_others, False
+        if is_for_others:
+            self.notify_others()
         self.generation += 1
         self._event.set()
         self._event = asyncio.Event()
 
     async def wait(self, generation: int, seconds: float) -> None:
-        """Return once the generation is another one, or after ``seconds``.
+        """Return once the generation is another one than this, or after ``seconds``.
 
-        Read ``generation`` before the rows, so that a change in between is not missed.
+        A caller reads ``generation`` first and the rows then, so that it misses no change in between.
         """
         if self.generation != generation:
             return
         with contextlib.suppress(TimeoutError):
-            # not wait_for: before Python 3.12 that loses a cancellation that comes together with a ring
+            # not wait_for: before Python 3.12 that loses a cancellation that comes together with a wake-up
             async with asyncio.timeout(seconds):
                 await self._event.wait()

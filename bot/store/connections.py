@@ -1,7 +1,8 @@
-"""The connections that people and admins made, as transactions read them: through the port of their feature.
+"""Connections as transactions read them: accounts at other servers that people and admins connected.
 
-Every session of a database that was given the port carries the port. Without a port there are no connections,
-and nothing here costs a statement.
+The rows belong to a feature, which implements the port of ``bot/domain/connection_port.py``. Every session of
+a database that was given the port carries it in its ``info``. Without a port there are no connections, and
+nothing here costs a statement. A `Whose` says for whom a connection is looked up.
 """
 
 from sqlmodel import Session
@@ -13,7 +14,7 @@ from bot.domain.proposals import Proposal
 from bot.store import conversations, people
 from bot.store.database import Database
 
-_KEY = "connections"
+_KEY = "connections"  # the key of the port in the ``info`` of a session
 
 
 def give_connections(database: Database, connections: Connections | None) -> None:
@@ -33,24 +34,26 @@ def find_connection(session: Session, server: str, identity: Identity, whose: Wh
     return connections.find(session, server, identity, whose) if connections is not None else None
 
 
-def find_again(session: Session, connection: Connection) -> Connection | None:
-    """Return the owner's current connection to the server: perhaps another account, or None."""
-    return find_connection(session, connection.server, connection.identity, whose_is(session, connection))
+def find_current(session: Session, connection: Connection) -> Connection | None:
+    """Return the connection that the owner of this one has at its server now, perhaps to another account.
+
+    None if the owner has no connection there any longer.
+    """
+    owner = load_owner(session, connection.owner)
+    return find_connection(session, connection.server, connection.identity, owner)
 
 
-def whose_is(session: Session, connection: Connection) -> Whose:
-    """Return the owner of a connection, with the accounts that are linked now."""
-    return whose_owner(session, connection.owner)
+def load_owner(session: Session, owner: str) -> Whose:
+    """Return the owner of connections with the accounts that are linked now.
 
-
-def whose_owner(session: Session, owner: str) -> Whose:
-    """Return the owner of the connections of an account, or of a chat's address."""
+    ``owner``: an account or the address of a chat, as in `Connection.owner`.
+    """
     accounts = people.person_of(session, Actor.parse(owner)).accounts
     return Whose(accounts | {owner}, owner)
 
 
-def whose_call(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
-    """Return for whom a new call is made; None for an outsider, or without such a conversation."""
+def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
+    """Return for whom a new call in a conversation is made; None for an outsider, or without it."""
     person = people.person_of(session, actor)
     conversation = conversations.get_conversation(session, conversation_id)
     if person.outside or conversation is None:
@@ -59,6 +62,6 @@ def whose_call(session: Session, actor: Actor, conversation_id: str) -> Whose | 
 
 
 def is_owner(p: Proposal, person: Person) -> bool:
-    """Tell if a call is made under this person's account."""
+    """Return whether a call is made under an account of this person."""
     connection = p.connection
     return connection is not None and connection.is_personal and connection.owner in person.accounts

@@ -1,4 +1,9 @@
-"""Conversations as rows: their addresses and owners, and the transcript for the model."""
+"""Conversations as rows: their addresses and owners, and the transcript for the model.
+
+At one address there is one open conversation at a time; ``/nod new`` ends it, and the next message begins
+another. The lines are in ``bot/store/messages.py``; `load_transcript_of` puts them in the order the model
+reads, with their proposals and files. `find_asked_already` keeps the agent from asking people twice.
+"""
 
 import secrets
 from collections.abc import Collection, Sequence
@@ -42,16 +47,18 @@ from bot.store.tables.row import count_changed, is_one_of, table_of, value_of
 _MAX_TITLE_CHARS = 80
 _CONVERSATION = table_of(ConversationRow)
 _MESSAGE = table_of(MessageRow)
+# Statements that run often are built once: building one costs several times what running it costs.
 _GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
 _OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.channel == bindparam("channel"),
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
 )
+# the columns of `Arrival`
 _ARRIVAL = select(
     _OPEN_AT.scalar_subquery(), messages.SAID_SINCE.scalar_subquery(), *people.KNOWN.selected_columns[:1]
 )
-_BEGUN_SINCE = select(func.count().label("found")).select_from(
+_COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     select(_CONVERSATION.c.id)
     .where(
         _CONVERSATION.c.channel == bindparam("channel"),
@@ -69,35 +76,37 @@ _OF_PROPOSALS = (
     .join_from(_PROPOSAL, _CONVERSATION, _CONVERSATION.c.id == _PROPOSAL.c.conversation_id)
     .where(_PROPOSAL.c.id.in_(bindparam("proposal_ids", expanding=True)))
 )
+# `_ASKED`, below, finds the calls of a conversation that people were asked about already: the open ones, and
+# those that were declined since a person last asked for work
 _HERE = bindparam("conversation_id", type_=String)
 _LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
-_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # begins a schedule's run
-# The last line that asks, here or in the lead agent's conversation. One query for each of the two: for both
-# together PostgreSQL reads back through the messages of all conversations.
+_BEGINS_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule
+# The last line that asks for work, here or in the lead agent's conversation: a query for each, since for
+# both together PostgreSQL reads back through the messages of all conversations.
 _ASKED_IN = (
     select(func.max(_MESSAGE.c.id).label("id")).where(
-        _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | _RUN
+        _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | _BEGINS_RUN
     )
     for conversation in (_HERE, _LEAD)
 )
 _LAST_ASKED = select(func.max(union_all(*_ASKED_IN).subquery().c.id)).scalar_subquery()
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
 # only up to now: a process whose clock was ahead may have dated a decision later
-_LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
-_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
-_WORD = _PROPOSAL.alias("word")  # an answer to a question or the approval of a plan: it asks like a message
-_AGREED = exists().where(
+_DECIDED_SINCE = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
+_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _DECIDED_SINCE
+# an answer to a question, or the approval of a plan, asks for work like a message
+_WORD = _PROPOSAL.alias("word")
+_ASKED_BY_PRESS = exists().where(
     _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
     _WORD.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-    text(
-        f"NOT word.state <> '{State.SUCCEEDED}'"
-    ),  # in this form so that SQLite uses the other index (`WAITS`)
+    # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
+    text(f"NOT word.state <> '{State.SUCCEEDED}'"),
     _WORD.c.decided_at > _PROPOSAL.c.decided_at,
 )
-_JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_AGREED
+_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_ASKED_BY_PRESS
 _ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
     _PROPOSAL.c.conversation_id == _HERE,
-    is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,
+    is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | _DECLINED,
 )
 
 
@@ -124,7 +133,7 @@ def map_by_proposal(session: Session, proposal_ids: Collection[str]) -> dict[str
 
 
 def has_written_in(session: Session, accounts: Collection[str], scope: str) -> bool:
-    """Tell if one of these accounts wrote at an address (as text), or in a part of it below a slash."""
+    """Return whether one of these accounts wrote at the address ``scope`` (as text) or below."""
     channel, _, key = scope.partition(":")
     at = _CONVERSATION.c.key
     there = (_CONVERSATION.c.channel == channel) & ((at == key) | at.startswith(f"{key}/", autoescape=True))
@@ -137,10 +146,12 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
 
 
 def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
-    """Return the digests of calls that are open here or were declined since a person last asked.
+    """Return the calls that people of a conversation were asked about already, by digest.
 
-    The value is the person who declined; empty for a call that waits or runs. A person asks by a message,
-    also to the lead agent of a team, by a schedule's run, by an answer, and by the approval of a plan.
+    These are calls that wait or run, and calls that were declined since a person last asked for work. The
+    value is the name of the person who declined; empty for a call that waits or runs. A person asks for work
+    by a message, also to the lead agent of a team, by a schedule's run, by an answer to a question, and by
+    approving a plan.
     """
     rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id, "now": now})
     return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
@@ -195,7 +206,7 @@ class AnswerProgress(NamedTuple):
 
 
 def find_progress(session: Session, conversation_id: str, message_id: int) -> AnswerProgress:
-    """Return the progress of a conversation past the answer ``message_id``."""
+    """Return the progress of a conversation past the agent's answer ``message_id``."""
     past = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
     return AnswerProgress(*session.connection().execute(_PROGRESS, past).one())
 
@@ -203,13 +214,13 @@ def find_progress(session: Session, conversation_id: str, message_id: int) -> An
 class Arrival(NamedTuple):
     """The stored facts on a message before it is accepted: its conversation and its sender."""
 
-    conversation_id: str | None
+    conversation_id: str | None  # the current conversation at its address
     said: int  # the number of messages that the account sent lately
     person: str  # the id of the Person behind the account
 
 
 def load_arrival(session: Session, message: Message, since: datetime, now: datetime, limit: int) -> Arrival:
-    """Return the stored facts on a message; the account's messages since then count up to ``limit``."""
+    """Return the stored facts on a message; messages since ``since`` are counted up to ``limit``."""
     at, sender = message.address, str(message.actor)
     times = {"since": since, "now": now, "limit": limit}
     known = {"channel": at.channel, "key": at.key, "actor": sender}
@@ -218,7 +229,10 @@ def load_arrival(session: Session, message: Message, since: datetime, now: datet
 
 
 def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
-    """Begin a conversation and return its id; two simultaneous first messages share one conversation."""
+    """Begin a conversation and return its id; two simultaneous first messages share one conversation.
+
+    Raises ValueError if the message names an id of its own that another conversation has.
+    """
     begun: str | None = insert_new(
         session,
         ConversationRow,
@@ -247,7 +261,7 @@ def delete_if_empty(session: Session, conversation_id: str) -> None:
 def count_started_since(session: Session, actor: Actor, since: datetime, now: datetime, limit: int) -> int:
     """Return the number of conversations that an account has begun since then, up to ``limit``."""
     values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "limit": limit}
-    found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
+    found: int = session.connection().execute(_COUNT_BEGUN_SINCE, values).scalar_one()
     return found
 
 
@@ -324,7 +338,7 @@ def _title(text: str) -> str:
 def read_transcript(
     session: Session, conversation_id: str, limit: int | None = messages.MAX_LINES
 ) -> Transcript | None:
-    """Return all lines (the last ``limit``) in the model's order, with their proposals."""
+    """Return the last ``limit`` lines (None: all) in the model's order, with their proposals and files."""
     conversation = get_conversation(session, conversation_id)
     if conversation:
         return load_transcript_of(session, conversation, limit)

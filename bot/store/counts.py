@@ -1,4 +1,8 @@
-"""Counts of rows and the cost of turns, made on request."""
+"""Counts of rows and the cost of turns, made on request: for metrics, reports of usage and budgets.
+
+Metrics are read every few seconds, so nothing is counted twice: `StateTally` counts all proposals once, and
+`update_tally` adds the *moves* since, changes of state in the audit log.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -22,15 +26,16 @@ from bot.store.turns import IS_WANTED, OPINION
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_WHERE = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
-_PART = 5000  # the most rows of one read
+_CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
+_MAX_READ_ROWS = 5000  # the most rows of one read
 MOST_PARTS = 1000  # the most groups of usage in one answer
 _MOST_FOLDED = 100_000  # the most accounts or threads that are read before they are added up
-_FOLDED = (Parts.PERSON, Parts.PLACE)
+_FOLDED = (Parts.PERSON, Parts.PLACE)  # their groups are read by account or thread, and then added up
 LATE = 100  # the ids that are read again: PostgreSQL may commit a row after a row with a greater id
 WEBHOOK = "webhook"
+"""The kind of waiting work, next to those of `Work`, that is webhooks to send."""
 _BEFORE = table_of(AuditRow).alias("before")
-_CAME_FROM = (
+_STATE_BEFORE = (
     select(_BEFORE.c.state)
     .where(_BEFORE.c.proposal_id == _AUDIT.c.proposal_id, _BEFORE.c.version < _AUDIT.c.version)
     .order_by(_BEFORE.c.version.desc())
@@ -39,27 +44,24 @@ _CAME_FROM = (
 )
 _MOVES = (
     select(_AUDIT.c.id, _AUDIT.c.state, _AUDIT.c.at, _AUDIT.c.actor, _PROPOSAL.c.created_at)
-    .add_columns(_CAME_FROM.label("before"))
+    .add_columns(_STATE_BEFORE.label("before"))
     .join_from(_AUDIT, _PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
     .where(_AUDIT.c.id > bindparam("last_id"))
     .order_by(_AUDIT.c.id)
-    .limit(_PART)
+    .limit(_MAX_READ_ROWS)
 )
 _SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
 class Waiting(NamedTuple):
-    """The amount of waiting work, and since when the oldest waits; None if nothing waits or it is unknown."""
+    """The waiting work of one kind."""
 
-    many: int
-    since: datetime | None = None
+    many: int  # the number of rows that wait
+    since: datetime | None = None  # since when the oldest waits; None if nothing waits, or it is not known
 
 
 class StateTally(NamedTuple):
-    """The number of proposals in each state, as of a row of the audit log.
-
-    All proposals are counted only once, since that takes long; `update_tally` keeps the tally current.
-    """
+    """The number of proposals in each state, as of one row of the audit log."""
 
     last_id: int  # the id of that row
     proposals: Mapping[str, int]  # by state
@@ -69,32 +71,29 @@ class StateTally(NamedTuple):
 class CurrentCounts(NamedTuple):
     """The current counts."""
 
-    waiting: dict[str, Waiting]  # by kind of work
+    waiting: dict[str, Waiting]  # by kind: a `Work`, or `WEBHOOK`
     recorded: int  # rows of the audit log
     sealed: bool  # the newest row is sealed with a key
 
 
 class Move(NamedTuple):
-    """A transition of a proposal; ``decided_in``: seconds from its creation until a person decided.
-
-    ``before``: the earlier state; None for a new proposal.
-    """
+    """A change of a proposal's state."""
 
     state: str
-    decided_in: float | None
-    before: str | None = None
+    decided_in: float | None  # if a person decided: the seconds since the proposal was made
+    before: str | None = None  # the state before; None for a new proposal
 
 
 class TurnState(NamedTuple):
-    """A turn and its duration in ``seconds``; None while it is under way."""
+    """A turn of the agent, for its duration."""
 
     id: int
     state: str
-    seconds: float | None
+    seconds: float | None  # the duration; None while it is under way
 
 
 def count_all(session: Session) -> StateTally:
-    """Count every proposal, once for each process that is watched."""
+    """Count all proposals, which takes long. Later `update_tally` keeps the tally current."""
     run = session.connection().execute
     last_id = run(select(func.coalesce(func.max(_AUDIT.c.id), 0))).scalar_one()
     states = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
@@ -102,7 +101,7 @@ def count_all(session: Session) -> StateTally:
 
 
 def update_tally(session: Session, tally: StateTally) -> tuple[StateTally, list[Move]]:
-    """Return the tally as of now, and the transitions since."""
+    """Return the tally as of now, and the moves since."""
     last_id, moves = list_moves(session, tally.last_id)
     proposals = Counter(tally.proposals)
     for move in moves:
@@ -137,29 +136,29 @@ def count_waiting(session: Session) -> CurrentCounts:
 
 
 def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
-    """Return the id of the newest row of the audit log, and the transitions after ``last_id``."""
+    """Return the id of the newest row of the audit log, and the moves after ``last_id``."""
     found: list[Move] = []
     while rows := session.connection().execute(_MOVES, {"last_id": last_id}).all():
-        found += [_move(row) for row in rows if row.state != row.before]
+        found += [_make_move(row) for row in rows if row.state != row.before]
         last_id = rows[-1].id
     return last_id, found
 
 
-def _move(row: Any) -> Move:
+def _make_move(row: Any) -> Move:
     decided = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
     waited = (row.at - row.created_at).total_seconds()
     return Move(row.state, waited if decided and row.actor != "nod" else None, row.before)
 
 
 def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
-    """Return the ids of the newest turn (or 0) and of the turns under way, as `list_turns` takes them."""
+    """Return the id of the newest turn, or 0, and the ids of the turns under way, for `list_turns`."""
     run = session.connection().execute
     newest = run(select(func.max(_TURN.c.id))).scalar() or 0
     return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
-    """Return the turns since a little before ``last_id``, and the turns that were under way."""
+    """Return the turns from a little before ``last_id`` on (see `LATE`), and those ``under_way``."""
     here = _TURN.c.id > last_id - LATE
     if under_way:  # with an empty list next to OR, all turns would be read
         here |= _TURN.c.id.in_(under_way)
@@ -173,9 +172,10 @@ def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> li
 
 
 def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """Return the usage of turns since then in the conversations of these accounts (None: of all).
+    """Return the usage of the turns since then, grouped by ``by``, in the conversations of these accounts.
 
-    Days begin with the newest, other groups with the one of most tokens.
+    ``accounts`` None: in all conversations. Days begin with the newest, other groups with the one of most
+    tokens.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
     at = _TURN.c.created_at
@@ -188,11 +188,11 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
         Parts.CONVERSATION: (_PLACE.c.id, titled, most),
         Parts.ACCOUNT: (_PLACE.c.owner, None, most),
         Parts.PERSON: (func.coalesce(_TURN.c.asker, _PLACE.c.owner), None, most),
-        Parts.PLACE: (_WHERE, None, most),
+        Parts.PLACE: (_CHAT, None, most),
         Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most),
         Parts.ORDER: (_TURN.c.asked, titled, most),
     }[by]
-    columns = [key, *([name] if name is not None else []), func.count(), *sums]
+    columns = [key, *([name] if name is not None else []), func.count(), *sums]  # the last five as in `Used`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(first, key)
     found = found.limit(_MOST_FOLDED if by in _FOLDED else MOST_PARTS)
@@ -205,7 +205,7 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
-    """Return the cost since then below a place, and wherever one of these accounts asked."""
+    """Return the cost of turns since then in a scope (see `covers`), or for one of these accounts."""
     found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
@@ -213,5 +213,5 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
 
 
 def sum_spent_on_order(session: Session, order: int) -> float:
-    """Return the cost of answering one line of a person, teammates included."""
+    """Return the cost of all turns that one line of a person ordered, also of teammates'."""
     return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())

@@ -1,7 +1,8 @@
 """The database behind an asyncio interface: synchronous transactions, run in threads.
 
-A store function takes a `Session` first and is one short transaction. `Database.write` and `Database.read`
-run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
+A *store function* takes a `Session` first and is one short transaction. `Database.write` and `Database.read`
+run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited. Most
+other modules of this folder are store functions and what they return.
 
 SQLite's file has one writer, so there is one thread that writes. Writes that wait for the thread share
 the next transaction, and so one wait for the disk. Where one of the writes fails, all run again, each in a
@@ -43,15 +44,17 @@ _CHECK_VALID_SECONDS = 2.0
 _DEADLOCK = "40P01"  # PostgreSQL's code for a deadlock
 _MAX_TRIES = 8  # the most tries of one write
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
-_MAX_FIRST_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
+_MAX_URGENT_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""The ``info`` of a session without anything."""
 READ_ONCE = "read once"
 """The key in a session's ``info`` of its cache, if it reads one snapshot and changes nothing."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 _Identity = tuple[int, int]  # the device and the inode of a file
 
+# write to PostgreSQL's disk without changing a row, by taking the number of a transaction
 _TOUCH_STATEMENTS = (
     f"SET LOCAL lock_timeout = '{_CHECK_TIMEOUT_SECONDS / 2:.0f}s'",
     "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
@@ -365,15 +368,15 @@ class _Waiting:
     """A thread-safe queue of writes; writes for which a person waits come first."""
 
     def __init__(self) -> None:
-        self._first: deque[_Write] = deque()
+        self._urgent: deque[_Write] = deque()
         self._rest: deque[_Write] = deque()
-        self._first_in_a_row = 0
+        self._urgent_in_a_row = 0
         self._lock = threading.Lock()
 
     def add(self, write: _Write, *, first: bool) -> None:
         with self._lock:
             if first:
-                self._first.append(write)
+                self._urgent.append(write)
             else:
                 self._rest.append(write)
 
@@ -381,7 +384,7 @@ class _Waiting:
         """Take up to ``limit`` writes from the queue, and drop writes whose callers are gone."""
         taken: list[_Write] = []
         with self._lock:
-            while len(taken) < limit and (self._first or self._rest):
+            while len(taken) < limit and (self._urgent or self._rest):
                 write = self._next()
                 if write.ended.set_running_or_notify_cancel():
                     taken.append(write)
@@ -389,15 +392,15 @@ class _Waiting:
 
     def _next(self) -> _Write:
         """Remove and return the next write; the queue must not be empty."""
-        is_turn_of_rest = self._first_in_a_row >= _MAX_FIRST_IN_A_ROW
-        if self._rest and (is_turn_of_rest or not self._first):
-            self._first_in_a_row = 0
+        is_turn_of_rest = self._urgent_in_a_row >= _MAX_URGENT_IN_A_ROW
+        if self._rest and (is_turn_of_rest or not self._urgent):
+            self._urgent_in_a_row = 0
             return self._rest.popleft()
         if self._rest:
-            self._first_in_a_row += 1
+            self._urgent_in_a_row += 1
         else:
-            self._first_in_a_row = 0
-        return self._first.popleft()
+            self._urgent_in_a_row = 0
+        return self._urgent.popleft()
 
 
 def _touch(session: Session) -> None:

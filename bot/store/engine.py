@@ -1,4 +1,9 @@
-"""Engines with our settings, reading and copying of SQLite's file, and inserts in each dialect."""
+"""Engines with Nod's settings for SQLite and PostgreSQL, backups of SQLite's file, inserts in each dialect.
+
+`open_engine` is for `Database`; `open_unpooled` is for connections that hold locks. On SQLite the settings
+are pragmas, on PostgreSQL options of the connection. `insert_new` and its neighbours insert without a race,
+which each database writes in another way.
+"""
 
 import contextlib
 import math
@@ -22,7 +27,7 @@ from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
 BACKUP_PAGES = 1000  # the pages that are copied in one step
-_SESSION = (
+_SESSION_OPTIONS = (
     "-cdatestyle=ISO",  # psycopg reads dates in no other style
     "-cidle_session_timeout=0",  # a session that only listens is idle for long
 )
@@ -35,10 +40,8 @@ _NETWORK_OPTIONS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-_POOLER_TEXT = (
-    "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
-)
-_ADVICE = {  # by SQLite's names, the codes of PostgreSQL, or words of its message
+_POOLER_TEXT = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
+_ADVICE = {  # by the name of SQLite's error, by PostgreSQL's code, or by words in PostgreSQL's message
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
     "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
@@ -61,7 +64,7 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA cache_size=-16000",
 )
-_LIMITS = (
+_TIMEOUT_OPTIONS = (
     # a process that is stopped within a transaction would otherwise keep its locks for good
     f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
     # a longer lock of others, as during a change of a table, is reported like a database that is away
@@ -80,21 +83,22 @@ def find_damage(connection: sqlite3.Connection) -> str:
 
 
 def session_options(url: str | URL, *more: str) -> dict[str, str | int]:
-    """Return the arguments of psycopg's ``connect`` that override settings of the server, database or role.
+    """Return the arguments of psycopg's ``connect`` for a session: options, and limits on a bad network.
 
-    ``more`` are further options. The options of the URL come last, so they win.
+    They override settings of the server, the database and the role. ``more`` are further options. The options
+    of the URL come last, so they win.
     """
     query = make_url(url).query
     from_url = query.get("options", "")
     if isinstance(from_url, str):
         from_url = (from_url,)
-    options = (*_SESSION, *more, *from_url)
+    options = (*_SESSION_OPTIONS, *more, *from_url)
     network = {name: value for name, value in _NETWORK_OPTIONS.items() if name not in query}
     return {**network, "client_encoding": "UTF8", "options": " ".join(options).strip()}
 
 
 def open_unpooled(url: str | URL) -> Engine:
-    """Return an engine without a pool or transactions, as for locks that end with their connection."""
+    """Return an engine without a pool and without transactions, for locks that end with their connection."""
     return create_engine(
         url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session_options(url)
     )
@@ -105,13 +109,13 @@ def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -
 
     ``returning`` are column names.
     """
-    return _insert(session.connection().dialect.name, table, returning)
+    return _build_insert_or_ignore(session.connection().dialect.name, table, returning)
 
 
 @cache
-def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
+def _build_insert_or_ignore(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
     rows = table_of(table)
-    statement = _into(dialect, rows).on_conflict_do_nothing()
+    statement = _insert_into(dialect, rows).on_conflict_do_nothing()
     if returning:
         return statement.returning(*(rows.c[name] for name in returning))
     return statement
@@ -124,18 +128,19 @@ def insert_new(session: Session, table: type[SQLModel], values: Mapping[str, Any
 
 def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
     """Insert a row, or update the row with the same primary key, in one statement without a race."""
-    session.connection().execute(_replace(session.connection().dialect.name, table), values)
+    session.connection().execute(_build_insert_or_replace(session.connection().dialect.name, table), values)
 
 
 @cache
-def _replace(dialect: str, table: type[SQLModel]) -> Any:
+def _build_insert_or_replace(dialect: str, table: type[SQLModel]) -> Any:
     rows = table_of(table)
-    statement = _into(dialect, rows)
+    statement = _insert_into(dialect, rows)
     new = {each.name: statement.excluded[each.name] for each in rows.columns if not each.primary_key}
     return statement.on_conflict_do_update(index_elements=list(rows.primary_key), set_=new)
 
 
-def _into(dialect: str, rows: Table) -> Any:
+def _insert_into(dialect: str, rows: Table) -> Any:
+    """Return an insert that can say what happens on a conflict, which only the dialects' own inserts can."""
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
 
 
@@ -159,17 +164,18 @@ def explain_refusal(error: object) -> str:
 def open_engine(
     url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
 ) -> Engine:
-    """Return an engine with our settings. On SQLite its users begin transactions themselves, with BEGIN.
+    """Return an engine with Nod's settings. On SQLite its users begin transactions themselves, with BEGIN.
 
-    Only their owner may read a new file and the files that SQLite puts next to it. ``readonly`` changes no
-    file. ``patience``: seconds to wait for another process that writes to SQLite's file.
+    ``audit_keys``: the keys that seal the audit log, the newest first. ``readonly``: no file is changed or
+    made. ``patience``: seconds to wait for another process that writes to SQLite's file. Only its owner may
+    read a new file of SQLite, and the files that SQLite puts next to it.
     """
     options = {KEYS: tuple(audit_keys)}
     parts = make_url(url)
     if parts.get_backend_name() != "sqlite":
         return create_engine(
             url,
-            connect_args=session_options(url, *_LIMITS),
+            connect_args=session_options(url, *_TIMEOUT_OPTIONS),
             isolation_level="READ COMMITTED",
             pool_size=_CONNECTIONS,
             pool_use_lifo=True,  # the connection used last has prepared the usual statements

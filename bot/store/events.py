@@ -42,7 +42,7 @@ class EventRow(Row, table=True):
 def record(
     session: Session, channel: str, event_id: str, payload: Mapping[str, Any], now: datetime
 ) -> int | None:
-    """Keep the event and return its row id; None when it was delivered before."""
+    """Store an event and return the id of its row; None if the event was delivered before."""
     statement = insert_or_ignore(session, EventRow).values(
         channel=channel, event_id=event_id, payload=dict(payload), received_at=now
     )
@@ -50,7 +50,10 @@ def record(
 
 
 def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
-    """Store that an event came; False if it came before. The event is known for some days after ``until``."""
+    """Store that an event came, as already handled; False if it came before.
+
+    It is known until some days after ``until`` (`forget_handled`), for as long as it may come again.
+    """
     seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
     return insert_new(session, EventRow, seen) is not None
 
@@ -72,5 +75,8 @@ def list_unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, 
 
 
 def forget_handled(session: Session, before: datetime, most: int) -> int:
-    """Drop up to ``most`` handled events older than any platform's redelivery; returns how many."""
+    """Delete up to ``most`` events that were handled before a moment; return how many.
+
+    No platform delivers an event again that is so old.
+    """
     return delete_older(session, EventRow, "handled_at", before, most)

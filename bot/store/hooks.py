@@ -1,11 +1,15 @@
-"""The hooks of features in transactions: every session of a database that was given some carries them."""
+"""The hooks of features, as transactions find them.
+
+``bot/domain/hooks.py`` describes the hooks. A database is given them once at the start, and every session of
+it carries them in its ``info``, so that a store function can call them.
+"""
 
 from sqlmodel import Session
 
 from bot.domain.hooks import Hooks, Notifier
 from bot.store.database import Database
 
-_KEY = "hooks"
+_KEY = "hooks"  # the key of the hooks in the ``info`` of a session
 _NO_HOOKS = Hooks()
 
 
@@ -21,7 +25,7 @@ def hooks_in(database: Database) -> Hooks:
 
 
 def hooks_of(session: Session) -> Hooks:
-    """Return the hooks that this session carries; empty ones in a session of one's own."""
+    """Return the hooks that a session carries; none for a session that its user made without a `Database`."""
     hooks: Hooks = session.info.get(_KEY, _NO_HOOKS)
     return hooks
 

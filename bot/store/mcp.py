@@ -1,8 +1,12 @@
-"""Sign-ins at MCP servers: the tokens of each, encrypted like Slack's, and sent to one address alone.
+"""Sign-ins of Nod itself at MCP servers, as rows: the tokens of each server, and sign-ins under way.
 
-A sign-in under way is a row as well, since the person may come back to another process than the one that
-began it. The person brings a code for the process that began: without the secret in that process's memory no
-one can use the code.
+A finished sign-in (`McpLoginRow`, `SignIn`) has the tokens of one server, encrypted, which are sent to one
+address alone. One process at a time refreshes them: it claims the row (`claim`) and stores new tokens
+(`renew`).
+
+A sign-in under way (`McpSignInRow`, `StoredSignIn`) is a row as well, since the person who signs in at the
+server may come back to another process than the one that began it. The person brings a code for the process
+that began: without the secret in that process's memory no one can use the code.
 """
 
 import secrets
@@ -19,12 +23,12 @@ from bot.store.engine import insert_or_replace
 from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
 
-_SECRETS = ("client", "tokens")
+_SECRETS = ("client", "tokens")  # the encrypted columns
 _LONGEST_SECONDS = 366 * 86_400  # the longest lifetime of a token that is believed
 
 
 class McpLoginRow(Row, table=True):
-    """The sign-in at an MCP server. Only one process at a time refreshes its tokens: see `claim`."""
+    """The finished sign-in at an MCP server; `SignIn` explains the columns."""
 
     __tablename__ = "mcp_login"
 
@@ -37,63 +41,60 @@ class McpLoginRow(Row, table=True):
     signed_in_by: str
     signed_in_at: datetime = Field(sa_type=UTCDateTime)
     version: int = 1
-    busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the end of a claim
 
 
 class McpSignInRow(Row, table=True):
-    """A sign-in under way. ``id`` and ``state`` are hashes; ``said`` has the parameters of the return."""
+    """A sign-in under way, or one that has just ended."""
 
     __tablename__ = "mcp_sign_in"
 
-    id: str = Field(primary_key=True)
-    state: str = Field(unique=True)
+    id: str = Field(primary_key=True)  # a hash of the id in the memory of the process that began it
+    state: str = Field(unique=True)  # a hash of the parameter ``state`` of OAuth
     server: str
     until: datetime = Field(sa_type=UTCDateTime)
+    # the parameters that the person came back with, until the process that began has read them
     said: dict[str, str] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
-    back: bool = False
-    ended: str | None = None
-    well: bool = False
+    back: bool = False  # the person came back
+    ended: str | None = None  # how it ended, in words; NULL: it has not
+    well: bool = False  # it succeeded
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSignIn:
-    """A sign-in under way, or just over: then ``ended`` has the words for people, ``well`` the success."""
+    """A sign-in under way, or one that has just ended."""
 
     server: str
-    ended: str | None
-    well: bool
+    ended: str | None  # how it ended, in words for people; None: it has not
+    well: bool  # it succeeded
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """One sign-in. ``client``, ``tokens`` and ``found`` are JSON of the MCP SDK's own values.
+    """The finished sign-in at an MCP server, with its secrets readable."""
 
-    ``found`` is the discovered metadata of the sign-in server; ``tokens`` is empty once they were refused.
-    ``is_lost``: no key opens the row, so ``client`` and ``tokens`` are empty.
-    """
-
-    server: str
-    url: str
-    client: str
-    tokens: str
-    found: str
+    server: str  # the name of the server in the settings
+    url: str  # the address to which alone the tokens are sent
+    client: str  # Nod's registration there, as JSON of the MCP SDK
+    tokens: str  # as JSON of the MCP SDK; empty once the server has refused them for good
+    found: str  # what is known of the server that issues the tokens, as JSON of the MCP SDK
     expires_at: datetime | None
-    signed_in_by: str
+    signed_in_by: str  # an account
     signed_in_at: datetime
-    version: int = 1
-    is_lost: bool = False
+    version: int = 1  # grows with each refresh
+    is_lost: bool = False  # no key of NOD_SECRET_KEY opens the row, so ``client`` and ``tokens`` are empty
 
     def __repr__(self) -> str:
         return f"SignIn({self.server!r})"
 
 
 def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
-    """Return the end of a token by the lifetime that its server gives; None where that is unknown."""
+    """Return when a token expires, by the lifetime in seconds that its server gives; None without one."""
     return None if seconds is None else now + timedelta(seconds=min(seconds, _LONGEST_SECONDS))
 
 
 def find(session: Session, server: str, url: str) -> SignIn | None:
-    """Return the sign-in of a server if it was for this address: no other address gets the tokens."""
+    """Return the finished sign-in at a server if it was for this address, or None."""
     row = session.get(McpLoginRow, server)
     if row is None or row.url != url:
         return None
@@ -107,7 +108,7 @@ def find(session: Session, server: str, url: str) -> SignIn | None:
 
 
 def store_sign_in(session: Session, made: SignIn) -> None:
-    """Store a new sign-in in place of the one before."""
+    """Store a finished sign-in in place of the one before."""
     kept = {
         name: encrypt_in(session, McpLoginRow, name, made.server, getattr(made, name)) for name in _SECRETS
     }
@@ -124,25 +125,28 @@ def forget_sign_in(session: Session, server: str) -> bool:
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the refresh of tokens, as a refresh token may be good for one use only; False if taken."""
+    """Claim the refresh of tokens until then; False if another process has claimed it.
+
+    A refresh token may be good for one use only, so no two processes may use it.
+    """
     free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
     return _change(session, held, free, busy_until=until)
 
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
-    """Store new tokens; False where a new sign-in came first."""
+    """Store new tokens and end the claim; False if a new sign-in came first."""
     kept = encrypt_in(session, McpLoginRow, "tokens", held.server, tokens)
     values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
     return _change(session, held, **values)
 
 
 def spoil(session: Session, held: SignIn) -> bool:
-    """Delete the tokens that were refused for good."""
+    """Delete tokens that the server has refused for good, and end the claim; False as in `renew`."""
     return renew(session, held, "", None)
 
 
 def release(session: Session, held: SignIn) -> bool:
-    """Release the claim without new tokens; the next process may refresh."""
+    """End the claim without new tokens, so that another process may refresh them."""
     return _change(session, held, busy_until=None)
 
 
@@ -155,9 +159,10 @@ def begin_sign_in(
 
 
 def store_return(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
-    """Store the parameters that a person came back with, once, for the process that waits for them.
+    """Store the parameters that a person came back with, once, for the process that began the sign-in.
 
-    Returns the key for `find_sign_in`; None where no sign-in waits for this.
+    ``state``: the parameter of that name, which finds the sign-in. Returns the key for `find_sign_in`; None
+    if no sign-in waits for this.
     """
     waits = (
         col(McpSignInRow.state) == hash_text(state),
@@ -170,7 +175,7 @@ def store_return(session: Session, state: str, said: dict[str, str], now: dateti
 
 
 def has_returned(session: Session, ident: str) -> bool:
-    """Return whether the person came back to another process."""
+    """Return whether the person came back to another process, whose parameters are still stored."""
     row = session.get(McpSignInRow, hash_text(ident))
     return row is not None and row.said is not None
 
@@ -185,13 +190,13 @@ def pop_return(session: Session, ident: str) -> dict[str, str] | None:
 
 
 def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:
-    """Store the end of a sign-in, for requests that reach other processes."""
+    """Store the end of a sign-in in words, for requests to other processes. ``well``: it succeeded."""
     this = update(McpSignInRow).where(col(McpSignInRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
 def find_sign_in(session: Session, key: str) -> StoredSignIn | None:
-    """Return the state of a sign-in, by the key that `store_return` gave."""
+    """Return a sign-in under way, or just ended, by the key that `store_return` gave."""
     row = session.get(McpSignInRow, key)
     if row:
         return value_of(StoredSignIn, row)

@@ -1,6 +1,8 @@
-"""The lines of conversations: messages of people, the agent and Nod.
+"""The lines of conversations as rows: messages of people, the agent's answers, notes and notices of Nod.
 
-``bot/store/conversations.py`` puts them in the order the model reads.
+By its role a line is *heard* by the agent (a message, or a note to the model), or *spoken* (the same, and
+answers), or neither (a notice to people, a summary). A line is delivered once people were shown its text.
+``bot/store/conversations.py`` puts lines in the order the model reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +27,11 @@ _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
 _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
     _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
 )
-_READ = "id role text after actor name calls results created_at event_id files"
-_LINES = select(*(_MESSAGE.c[name] for name in _READ.split()))
+_LINE_COLUMNS = (
+    *("id", "role", "text", "after", "actor", "name"),
+    *("calls", "results", "created_at", "event_id", "files"),
+)
+_LINES = select(*(_MESSAGE.c[name] for name in _LINE_COLUMNS))
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
 UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _FIRST_HEARD = (
@@ -60,7 +65,7 @@ SAID_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("limit"))
     .subquery()
 )
-_EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
+_NO_CONTENTS = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
@@ -96,7 +101,7 @@ def add_note(
 def add_notice(
     session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
 ) -> int:
-    """Add a line that only people read."""
+    """Add a line that only people read. ``after``: the id of the heard line that it follows."""
     return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
@@ -125,8 +130,8 @@ def find_name(session: Session, conversation_id: str, actor: Actor) -> str:
 
 def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
     """Set results of an answer's calls that came only after the answer was stored."""
-    kept = {key: result_to_json(r) for key, r in results.items()}
-    session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
+    stored = {key: result_to_json(result) for key, result in results.items()}
+    session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=stored))
 
 
 def call_to_json(call: Call) -> list[Any]:
@@ -138,13 +143,14 @@ def call_to_json(call: Call) -> list[Any]:
 
 
 def result_to_json(result: CallResult) -> list[Any]:
+    """Return a result as stored JSON; that the text is a tool's own, as usual, is left out."""
     if result.outside:
         return [result.text, result.ok]
     return [result.text, result.ok, False]
 
 
 def find_last_heard(session: Session, conversation_id: str) -> int:
-    """Return the id of the last line that the agent answers to, or 0."""
+    """Return the id of the last heard line of a conversation, or 0."""
     newest = session.execute(
         select(func.max(MessageRow.id)).where(
             MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
@@ -161,7 +167,7 @@ def find_last_answer(session: Session, conversation_id: str) -> int | None:
 
 
 def has_heard_since(session: Session, conversation_id: str, seen: int) -> bool:
-    """Return whether there are messages or notes to the model after the line ``seen``."""
+    """Return whether there is a heard line after the line ``seen``."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
 
@@ -179,7 +185,7 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
     """
     theirs = _MESSAGE.c.conversation_id.in_(conversation_ids)
     newest = select(func.max(_MESSAGE.c.id)).scalar_subquery()
-    session.execute(update(_MESSAGE).where(theirs, _MESSAGE.c.id == newest).values(_EMPTY))
+    session.execute(update(_MESSAGE).where(theirs, _MESSAGE.c.id == newest).values(_NO_CONTENTS))
     session.execute(delete(_MESSAGE).where(theirs, _MESSAGE.c.id != newest))
 
 
@@ -200,9 +206,9 @@ def get_line(session: Session, message_id: int, conversation_id: str | None = No
 def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
-    With `MAX_LINES`, as a turn reads a long conversation, it returns the last 200 to 400 lines, and the first
-    message. The number grows from turn to turn, so that many turns begin with the same line, and the cache of
-    the model's server fits.
+    With `MAX_LINES`, as a turn reads a conversation, a long one gives its last 200 to 400 lines and its first
+    heard line. The number grows with the conversation before it falls to 200 again. So many turns begin with
+    the same line, and the cache of the model's server fits.
     """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
@@ -211,7 +217,7 @@ def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_
     whose = {"conversation_id": conversation_id}
     rows = session.connection().execute(_LAST_LINES, whose).all()
     if len(rows) == MAX_LINES:
-        half = MAX_LINES // 2
+        half = MAX_LINES // 2  # the first line that is read moves only after so many new lines
         count: int = session.connection().execute(_COUNT_LINES, whose).scalar_one()
         rows = rows[: half + count % half]
         first = session.connection().execute(_FIRST_HEARD, whose).first()
@@ -235,8 +241,8 @@ def _to_line(row: Any) -> Line:
         text=text,
         after=ident if after is None else after,
         actor=Actor.parse(actor, name) if actor else None,
-        calls=[Call(*c) for c in calls or ()],
-        results={key: CallResult(*r) for key, r in (results or {}).items()},
+        calls=[Call(*call) for call in calls or ()],
+        results={key: CallResult(*result) for key, result in (results or {}).items()},
         created_at=created_at,
         event_id=event_id,
         files=files or (),
@@ -253,7 +259,7 @@ def add_answer(
     *,
     delivered: bool,
 ) -> tuple[int, bool]:
-    """Store the agent's answer. Returns its id, and True if new lines came while it was written."""
+    """Store the agent's answer. Return its id, and True if heard lines came while it was written."""
     seen, ident = turn.transcript.seen, turn.transcript.conversation.id
     row = {
         "conversation_id": ident,
@@ -261,8 +267,8 @@ def add_answer(
         "text": storable(text),
         "name": "",
         "after": seen,
-        "calls": [call_to_json(c) for c in calls] or None,
-        "results": {key: result_to_json(r) for key, r in results.items()} or None,
+        "calls": [call_to_json(call) for call in calls] or None,
+        "results": {key: result_to_json(result) for key, result in results.items()} or None,
         "delivered": delivered,
         "created_at": now,
         "event_id": turn.key(turn.usage.model_calls),

@@ -1,7 +1,8 @@
-"""The outbox of Nod's own notices: texts, reminders at a card, cards in further places.
+"""The outbox of Nod's own notices: texts to people, reminders at a card, cards in further places.
 
-``bot/channels/delivery/notices.py`` posts them. A row is deleted after the post, so a crash may post a notice
-twice, but loses none.
+A *notice* is something that Nod posts by itself, outside the agent's answers. A transaction stores it as a
+row; ``bot/channels/delivery/notices.py`` posts it and deletes the row afterwards, so a crash may post a
+notice twice, but loses none.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,8 @@ from bot.domain.people import SHELL, Actor
 from bot.store import people
 from bot.store.tables.row import Row, as_json, count_changed, serial
 
-_LONGEST = timedelta(minutes=5)  # the longest pause; a later next try means that the clock was set back
-
-
-_OF_COMMAND, _OF_PAGE = 3, 2  # the number of texts that a row has for an offered command or page
+_LONGEST_PAUSE = timedelta(minutes=5)  # between tries; a later one means that the clock was set back
+_OF_COMMAND, _OF_PAGE = 3, 2  # the number of texts in a row for an offered command, and for a page
 POSTLESS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
@@ -34,11 +33,11 @@ class NoticeRow(Row, table=True):
     id: int | None = serial()
     channel: str
     key: str
-    instead: str = ""  # the address to try if the first refuses for good
-    proposal_id: str | None = None  # the proposal of the notice; without a text its card is posted
-    text: str = ""
+    instead: str = ""  # the address to try if the first refuses for good; empty: none
+    proposal_id: str | None = None  # the proposal that the notice is about
+    text: str = ""  # empty: the card of the proposal is posted
+    # offered commands, each as its subject, its label and its words; or one page, as its label and address
     offers: list[list[str]] | None = as_json(nullable=True)
-    """Commands with buttons, each as its line, label and words; or one page, as its label and address."""
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)
@@ -68,10 +67,14 @@ def store_notice(
     offers: Sequence[CommandOffer] = (),
     link: LinkButton | None = None,
 ) -> None:
-    """Have a notice posted soon. ``offers`` and ``link`` follow the text; they are for ``address`` alone."""
-    kept = [[each.about, each.label, each.words] for each in offers]
+    """Have a notice posted soon: a text or, without one, the card of a proposal.
+
+    ``instead``: the address to try if the first refuses for good. Below the text are either ``offers`` or a
+    ``link``, but only at ``address``.
+    """
+    stored_offers = [[each.about, each.label, each.words] for each in offers]
     if link is not None:
-        kept = [[link.label, link.url]]
+        stored_offers = [[link.label, link.url]]
     session.add(
         NoticeRow(
             channel=address.channel,
@@ -79,7 +82,7 @@ def store_notice(
             instead=str(instead) if instead and instead != address else "",
             proposal_id=proposal_id,
             text=text,
-            offers=kept or None,
+            offers=stored_offers or None,
             created_at=now,
             next_at=now,
         )
@@ -92,8 +95,8 @@ def tell_privately(
 ) -> bool:
     """Have a text posted to a person in private; False where nothing can be posted to them.
 
-    ``link``: a button below it. It goes to the account's own chat or, where it has none, to the chats of all
-    accounts that are linked with it.
+    It goes to the chat of this account or, if the channel has no chats, to the chats of all accounts that are
+    linked with it. ``link``: a button below the text.
     """
     chats = [account]
     if account.channel in POSTLESS:
@@ -107,12 +110,15 @@ def tell_privately(
 def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
     """Return the notices that are due, oldest first."""
     at = col(NoticeRow.next_at)
-    query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))
+    query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST_PAUSE)).order_by(at, col(NoticeRow.id))
     return list(session.exec(query.limit(limit)))
 
 
 def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
-    """Count one more try, to be repeated at ``next_at`` unless it arrives; False if another did."""
+    """Claim the next try to post a notice; False if another process has claimed it.
+
+    Unless it is deleted after it was posted, the notice is due again at ``next_at``.
+    """
     mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
     return bool(
         count_changed(

@@ -1,7 +1,9 @@
 """Messages between the processes on one PostgreSQL, sent by NOTIFY.
 
-Messages may be lost, as while a connection is made again: the rows have all facts. A message is cut into
-pieces that NOTIFY takes, and put together where it arrives.
+A message has a kind and a body of JSON; an empty notification is only a signal that rows have changed.
+Messages may be lost, as while a connection is made again: all facts are in the rows. A message is cut into
+pieces that NOTIFY takes, and put together where it arrives. ``bot/jobs/together.py`` opens the `Wire` of a
+process.
 """
 
 import asyncio
@@ -22,19 +24,20 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PIECE = 7000  # bytes; NOTIFY takes fewer than 8,000
-_PAUSE = 1.0  # seconds between two tries to connect
+_PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
+_PAUSE_SECONDS = 1.0  # between two tries to connect
 
 HERE = "here"
 """The kind of message that a process sends when it begins to listen, also to itself after a break."""
 
 MessageHandler = Callable[[Any], None]
+"""A function that is called with the body of a message."""
 
 
 def conninfo(url: str, *, hasty: bool = False) -> str:
     """Return psycopg's connection string for a database that SQLAlchemy knows by this URL.
 
-    ``hasty``: no commit waits for the disk, for rows that may be lost with the server.
+    ``hasty``: no commit waits for the disk, where losing the last rows with the server does no harm.
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
     told = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
@@ -49,16 +52,16 @@ class Wire:
         self.process = process
         self._channel = ""
         self._handlers: dict[str, MessageHandler] = {HERE: lambda _: None}  # by kind
-        self._rang = asyncio.Event()
-        self._numbers = itertools.count()
+        self._was_signalled = asyncio.Event()
+        self._numbers = itertools.count()  # of the messages that this process sends
         self._pieces: dict[str, list[str]] = {}  # the pieces of messages that are not complete, by sender
         self._listening: psycopg.AsyncConnection[Any] | None = None
         self._sending: psycopg.AsyncConnection[Any] | None = None
-        self._unsent: list[str] = []
-        self._more = asyncio.Event()
+        self._unsent: list[str] = []  # pieces
+        self._has_unsent = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.others = True  # there may be other processes
-        self.heard_of_others = 0  # the number of messages from other processes
+        self.others = True  # there may be other processes; if not, nothing is sent
+        self.heard_of_others = 0  # the number of pieces from other processes so far
 
     def on(self, kind: str, handler: MessageHandler) -> None:
         """Call the handler with each message of a kind from another process."""
@@ -72,6 +75,7 @@ class Wire:
         self.broadcast(HERE, None)
 
     async def close(self) -> None:
+        """Send what is not sent yet, and close both connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -81,35 +85,35 @@ class Wire:
             if connection is not None:
                 await connection.close()
 
-    def reckon(self, *, others: bool, heard: int) -> None:
-        """Set ``others`` from the rows, unless a message of another process came since they were read.
+    def update_others(self, *, others: bool, heard: int) -> None:
+        """Set ``others`` as the rows of processes say, unless a process was heard since they were read.
 
-        ``heard`` is the number of such messages at that time.
+        ``heard``: the value of ``heard_of_others`` before the rows were read.
         """
         if others or self.heard_of_others == heard:
             self.others = others
 
-    async def rings(self) -> AsyncIterator[None]:
-        """Yield each time another process has signalled, or may have (``locks/process_lock.py``)."""
+    async def wait_for_signals(self) -> AsyncIterator[None]:
+        """Yield each time another process has signalled that rows changed, or may have."""
         while True:
-            await self._rang.wait()
-            self._rang.clear()
+            await self._was_signalled.wait()
+            self._was_signalled.clear()
             yield
 
     def notify(self) -> None:
-        """Wake this process, as a message of another would."""
-        self._rang.set()
+        """Signal this process itself, as another process would."""
+        self._was_signalled.set()
 
     def broadcast(self, kind: str, body: Any) -> None:
         """Send a message to all other processes soon, in the order of the calls. It may be lost."""
         if self.others:
             self._unsent += self._cut(kind, body)
-            self._more.set()
+            self._has_unsent.set()
 
     async def _send(self) -> None:
         while True:
-            await self._more.wait()
-            self._more.clear()
+            await self._has_unsent.wait()
+            self._has_unsent.clear()
             await self._send_all()
 
     async def _send_all(self) -> None:
@@ -122,12 +126,15 @@ class Wire:
             )
         except psycopg.Error as error:
             log.info("other processes were not told", why=str(error).strip())
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     def _cut(self, kind: str, body: Any) -> list[str]:
-        """Cut a message into pieces ``sender number left text``, whose ``left`` counts down to 0."""
+        """Cut a message into pieces ``SENDER NUMBER LEFT TEXT``.
+
+        LEFT, the number of pieces that follow, counts down to 0 within the message of this NUMBER.
+        """
         text = json.dumps([kind, body])  # the text is ASCII, so its characters are bytes
-        texts = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+        texts = [text[at : at + _PIECE_BYTES] for at in range(0, len(text), _PIECE_BYTES)]
         number = next(self._numbers)
         return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
 
@@ -145,24 +152,24 @@ class Wire:
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:
             try:
-                async for said in connection.notifies():
-                    self._take(said.payload)
+                async for notification in connection.notifies():
+                    self._take(notification.payload)
             except psycopg.Error as error:
                 log.warning("the connection to other processes is lost", why=str(error).strip())
             with contextlib.suppress(psycopg.Error):
                 await connection.close()
             while connection.closed:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_PAUSE_SECONDS)
                 with contextlib.suppress(psycopg.Error):
                     self._listening = connection = await self._connect()
             log.info("the connection to other processes is back")
             self.broadcast(HERE, None)
-            self._handlers[HERE](None)  # processes that listened again earlier were not heard
-            self._rang.set()
+            self._handlers[HERE](None)  # for processes that began to listen while this one did not
+            self._was_signalled.set()
 
     def _take(self, payload: str) -> None:
         if not payload:
-            self._rang.set()
+            self._was_signalled.set()
         elif not payload.startswith(f"{self.process} "):
             self.others = True
             self.heard_of_others += 1

@@ -1,8 +1,9 @@
-"""Files of a conversation: long output of tools, files that tools make, and files that people attach.
+"""Files of a conversation as rows: long output of tools, files that tools make, and files that people attach.
 
-They are kept in full: the model reads further parts by its tool in ``bot/approvals/tools/outputs.py``, and
-``bot/channels/delivery/attachments.py`` posts the files of tools for people. ``bot/agent/attachments.py``
-reads the files that people attach.
+Each has a *handle*, by which the model reads further parts of it with its tool in
+``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
+people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
+message, and get their text, or a fault, once they were read.
 
 Every function is one short transaction.
 """
@@ -30,12 +31,7 @@ from bot.store.tables.row import Row, count_changed, delete_older, is_old, parti
 
 
 class OutputRow(Row, table=True):
-    """One file; ``posted`` once people have it or never can.
-
-    ``data`` are its bytes, of the media type ``kind``, where it is more than a text. A file that an ``actor``
-    attached has a ``ref`` until it is fetched from its platform, and a ``fault`` where it can't be read.
-    ``origin`` is an `Origin`; None in older rows.
-    """
+    """One file of a conversation."""
 
     __tablename__ = "output"
     __table_args__ = (
@@ -51,20 +47,20 @@ class OutputRow(Row, table=True):
         partial("output_of_person", "actor", "created_at", where="actor IS NOT NULL"),
     )
 
-    id: str = Field(primary_key=True)
+    id: str = Field(primary_key=True)  # the handle
     conversation_id: str = Field(index=True)
-    proposal_id: str | None = None
+    proposal_id: str | None = None  # the proposal whose tool made it
     name: str
-    text: str = Field(sa_type=Text)
-    data: bytes | None = Field(default=None, sa_type=LargeBinary)
-    kind: str = ""
-    size: int = 0
-    actor: str | None = None
-    ref: str = ""
-    fault: str = ""
-    ready: bool = True
-    posted: bool = False
-    origin: str | None = None
+    text: str = Field(sa_type=Text)  # all of its text
+    data: bytes | None = Field(default=None, sa_type=LargeBinary)  # its bytes, if it is more than a text
+    kind: str = ""  # its media type; empty for a text, and for an attached file that was not read yet
+    size: int = 0  # bytes; 0 for a text
+    actor: str | None = None  # the account that attached it; NULL for a file that a tool made
+    ref: str = ""  # of an attached file, until it was read: by it the channel fetches the file
+    fault: str = ""  # why an attached file can't be read
+    ready: bool = True  # False for an attached file that was not read yet
+    posted: bool = False  # people have it, or never can
+    origin: str | None = None  # of an attached file, an `Origin`; NULL in older rows
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -78,33 +74,34 @@ UNPOSTED = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a stored text; ``total`` is the length of the text. Both are counted in characters."""
+    """A part of a stored text."""
 
     text: str
-    offset: int
-    total: int
+    offset: int  # the number of characters before the part
+    total: int  # the number of characters of the stored text
 
     @property
     def next_offset(self) -> int | None:
+        """The offset of the part that follows; None for the last part."""
         end = self.offset + len(self.text)
         return end if end < self.total else None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """A stored text as a file for people, and the proposal whose result it is, if any."""
+    """A stored file, for people."""
 
     handle: str
     file: File
-    proposal_id: str | None
+    proposal_id: str | None  # the proposal whose tool made it, if there is one
 
 
 class ListedFile(NamedTuple):
-    """A file in a list, ``size`` in characters or bytes, with its conversation."""
+    """A file in a list, with its conversation."""
 
     handle: str
     name: str
-    size: int
+    size: int  # bytes; for a text its characters
     at: datetime
     conversation_id: str
     title: str
@@ -119,7 +116,7 @@ def store_output(
     handle: str | None = None,
     proposal_id: str | None = None,
 ) -> str:
-    """Store the text, to be posted as a file; returns its handle."""
+    """Store a file for people, to be posted; return its handle, a new one if none is given."""
     handle = handle or f"out-{secrets.token_hex(8)}"
     session.add(
         OutputRow(
@@ -138,27 +135,30 @@ def store_output(
 
 
 def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
-    """Store the files of an ended proposal, and a result too long for its card; False without any."""
+    """Store the files of an ended proposal, and its result if it is too long for the card; False for nothing.
+
+    Secrets in the arguments of the call are hidden in the texts.
+    """
     given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
     if not given:
         return False
-    secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
+    hidden_values = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
-        hidden = replace(file, text=veil(file.text, secrets))
-        store_output(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
+        safe_file = replace(file, text=veil(file.text, hidden_values))
+        store_output(session, p.conversation_id, safe_file, now, handle=handle, proposal_id=p.id)
     return True
 
 
 def list_unposted(session: Session, conversation_id: str) -> list[StoredOutput]:
-    """Return the files that people in a conversation still have to get, oldest first."""
+    """Return the files of a conversation that are not posted yet, oldest first."""
     rows = session.connection().execute(UNPOSTED, {"conversation_id": conversation_id})
     return [_to_output(row) for row in rows]
 
 
 def list_with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
-    """Return the conversations in which a file waits since before then."""
+    """Return the ids of conversations with a file from before then that is not posted yet."""
     old = is_old(OutputRow.created_at, before, now)
     query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), old)
     return list(dict.fromkeys(session.exec(query)))
@@ -214,7 +214,10 @@ def store_attached(
     files: Sequence[tuple[str, Upload, str]],
     now: datetime,
 ) -> None:
-    """Store the files of a message, each with its handle and, where it is refused, the reason."""
+    """Store the files of a message before they are read.
+
+    ``files``: each with its handle, and the reason if it is refused, else an empty text.
+    """
     rows = [
         {
             "id": handle,
@@ -248,7 +251,7 @@ def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[
 
 
 def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
-    """Return the files that are still stored, by handle: the beginning of their text, without their bytes."""
+    """Return the attached files that are still stored, by handle, with the beginning of their text."""
     out = _OUTPUT.c
     begins = func.substr(out.text, 1, MAX_RESULT)
     columns = (
@@ -270,7 +273,7 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
 
 
 def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
-    """Return the bytes of an attached file if they are stored, and the reference for its channel."""
+    """Return the bytes of an attached file, None if they are not stored, and its channel's reference."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
     if row:
@@ -279,7 +282,7 @@ def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
 
 
 def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
-    """Return media type and bytes of files, by handle."""
+    """Return the media type and the bytes of those of these files that have bytes, by handle."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
     return {ident: (kind, data) for ident, kind, data in session.connection().execute(query) if data}
 

@@ -1,6 +1,8 @@
 """Linked accounts, and the latest names of accounts and places.
 
-Rows keep addresses, and people read names. Accounts are linked by ``bot/approvals/accounts/linking.py``.
+A `Person` is a human with one or several linked accounts (``bot/approvals/accounts/linking.py`` links them);
+an account that is not linked is a Person of its own. Rows have accounts and addresses, and people read names,
+which channels report with each message.
 """
 
 from collections.abc import Hashable, Iterable
@@ -26,13 +28,14 @@ KNOWN = select(
     select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
     select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
 )
-_LONGEST = 100  # the most characters of a name
-_MOST_NAMED = 500
+"""Columns: the id of the Person behind an account, and what its platform said last of its membership."""
+_MAX_NAME_CHARS = 100
+_MAX_LISTED_ACCOUNTS = 500
 
 
 def person_of(session: Session, actor: Actor) -> Person:
     """Return the Person behind an account; an account that is not linked is a Person of its own."""
-    return database.read_once(session, key(actor), lambda: _person_of(session, actor))
+    return database.read_once(session, make_cache_key(actor), lambda: _person_of(session, actor))
 
 
 def by(session: Session, verb: Act, actor: Actor) -> By:
@@ -40,20 +43,24 @@ def by(session: Session, verb: Act, actor: Actor) -> By:
     return By.press(verb, actor, person_of(session, actor))
 
 
-def key(actor: Actor) -> tuple[Hashable, ...]:
-    """Return the key under which a snapshot caches a person."""
+def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
+    """Return the key under which a snapshot caches the Person behind an account."""
     return (Person, actor.channel, actor.key, actor.name, actor.standing)
 
 
 def _person_of(session: Session, actor: Actor) -> Person:
-    return of_known(session, actor, *session.connection().execute(KNOWN, {"actor": str(actor)}).one())
+    return make_person(session, actor, *session.connection().execute(KNOWN, {"actor": str(actor)}).one())
 
 
-def of_known(session: Session, actor: Actor, person_id: str | None, last_said: str | None) -> Person:
-    """Return the Person, from the columns that `KNOWN` selects for an account."""
+def make_person(session: Session, actor: Actor, person_id: str | None, stored_standing: str | None) -> Person:
+    """Return the Person behind an account, from the two columns that `KNOWN` selects.
+
+    What the channel says now of the account's membership counts before what is stored. An account of which
+    nothing was ever said is a member.
+    """
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
-        standing = Membership(last_said or standing or Membership.MEMBER)
+        standing = Membership(stored_standing or standing or Membership.MEMBER)
     if person_id is None:
         account = str(actor)
         return Person(account, actor.label, frozenset({account}), standing)
@@ -62,10 +69,10 @@ def of_known(session: Session, actor: Actor, person_id: str | None, last_said: s
 
 
 class Linked(NamedTuple):
-    """An account that is linked with others; ``name`` as it was then."""
+    """An account that is linked with others."""
 
     account: str
-    name: str
+    name: str  # the account's name when it was linked
     person_id: str
     at: datetime
 
@@ -78,22 +85,28 @@ def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
     return [Linked(row.actor, row.name, row.person_id, row.linked_at) for row in session.exec(rows)]
 
 
-def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
-    """Return the votes of a verb, or all, each as the ids of its voter and the absent person, if any.
+def list_voters(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
+    """Return the voters on a proposal, with any verb or with this one; each voter counts once.
 
-    Links count as they are now: accounts may be linked after they voted.
+    A voter is a set of ids of Persons: the one who pressed and, if that one stood in for an absent person,
+    the absent one, too. Votes that share a Person are of one voter. Links count as they are now, since
+    accounts may be linked after they voted.
     """
-    found: list[set[str]] = []
-    for vote in (v for v in p.votes if verb in (None, v.verb)):
-        whose = {person_of(session, each).id for each in (vote.actor, vote.absent) if each}
-        found = [*(each for each in found if not each & whose), whose.union(*(e for e in found if e & whose))]
-    return found
+    voters: list[set[str]] = []
+    for vote in p.votes:
+        if verb not in (None, vote.verb):
+            continue
+        voter = {person_of(session, account).id for account in (vote.actor, vote.absent) if account}
+        same = [other for other in voters if other & voter]
+        voters = [other for other in voters if not other & voter]
+        voters.append(voter.union(*same))
+    return voters
 
 
 def learn(session: Session, names: Names) -> None:
-    """Store the current names of accounts and places."""
+    """Store the current names of accounts and places, by account or address."""
     for key, name in sorted(names.items()):  # sorted, or two transactions could wait for each other
-        said = storable(" ".join(name.split()))[:_LONGEST]
+        said = storable(" ".join(name.split()))[:_MAX_NAME_CHARS]
         row = session.get(NameRow, key)
         if row is None:
             session.execute(insert_or_ignore(session, NameRow).values(key=key, name=said))
@@ -103,7 +116,7 @@ def learn(session: Session, names: Names) -> None:
 
 
 def learn_standing(session: Session, actor: Actor) -> None:
-    """Store whether an account belongs to the team; nothing changes where its platform did not say.
+    """Store the membership of an account in the team; nothing changes if its platform does not say it now.
 
     An account that has no row yet gets one, with its current name.
     """
@@ -125,9 +138,9 @@ def find_by_name(session: Session, name: str) -> list[Actor]:
 
 
 def accounts_in(session: Session, channel: str) -> list[str]:
-    """Return accounts of a channel that have a name, to compare with a mistyped one, up to a limit."""
+    """Return accounts of a channel that have a name, up to a limit, to compare with a mistyped one."""
     keys = select(NameRow.key).where(col(NameRow.key).startswith(f"{channel}:", autoescape=True))
-    return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MOST_NAMED)))
+    return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MAX_LISTED_ACCOUNTS)))
 
 
 def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:

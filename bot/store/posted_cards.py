@@ -1,4 +1,10 @@
-"""Posted copies of cards: their places, and which of them are behind their proposal."""
+"""Posted copies of cards: their places, and which of them are behind their proposal.
+
+A *copy* is a card that was posted to one place. Each change of a proposal raises ``wanted`` of its copies,
+and drawing one sets ``rendered`` to what was wanted when the proposal was read. So a copy is *behind*, or
+outdated, while ``rendered < wanted``, and a change during the drawing is not lost. A copy is *gone* if it was
+deleted there or can't be reached.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,16 +26,16 @@ _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
 BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # the condition of the index ``copy_behind``
 _ROW = _PROPOSAL.alias("row")
-_PASSING = (State.APPROVED, State.EXECUTING)
-_BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING))
+_PASSING_STATES = (State.APPROVED, State.EXECUTING)  # a proposal in them changes again soon
+_BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING_STATES))
 _BEHIND_OF_MESSAGE = (
-    select(_COPY, (_PROPOSAL.c.state.in_(_PASSING) | _BATCH_PASSES).label("passing"))
+    select(_COPY, (_PROPOSAL.c.state.in_(_PASSING_STATES) | _BATCH_PASSES).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
     .order_by(_COPY.c.id.desc())  # the first card sums up the others, so it is drawn after them
 )
-_SHOWN = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
-_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_SHOWN).scalar_subquery()
+_ON_CARD = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
+_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_ON_CARD).scalar_subquery()
 _IS_BEHIND = case((bindparam("shown_version") == _VERSION, 0), else_=1)
 _MARK_RENDERED = (
     update(_COPY)
@@ -41,14 +47,14 @@ _MARK_RENDERED = (
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One posted card; ``ref`` is the platform's own reference to it."""
+    """One posted card."""
 
     id: int
-    proposal_id: str
+    proposal_id: str  # for a batch, its first row
     address: Address
-    ref: str
-    wanted: int
-    shown: str | None = None  # a fingerprint of the card it shows, where that is known
+    ref: str  # the platform's own reference to the message
+    wanted: int  # the number of changes to show so far
+    shown: str | None = None  # the fingerprint of the card that it shows, where that is known
     gone: bool = False  # deleted there, or out of reach
 
 
@@ -60,9 +66,10 @@ def add_card(
     shown_version: int,
     fingerprint: str | None = None,
 ) -> bool:
-    """Store a posted card; returns True if it is behind, since the proposal changed while it was posted.
+    """Store a posted card; return True if it is behind, since the proposal changed while it was posted.
 
-    ``shown_version`` is the sum over a batch; 0: the shown version is unknown, so the card is behind.
+    ``shown_version``: the version of the proposal on the card, for a batch the sum over its rows. 0: the
+    version is not known, so the card is behind. ``fingerprint``: that of the card that was posted.
     """
     copy = {
         "proposal_id": proposal_id,
@@ -87,14 +94,14 @@ def list_copies(session: Session, proposal_id: str) -> list[Copy]:
 
 
 class PostedMessage(NamedTuple):
-    """The proposal of a posted message, and True if the message was given up."""
+    """The stored facts on a posted message."""
 
     proposal_id: str
-    gone: bool
+    gone: bool  # the message was given up
 
 
 def find_posted(session: Session, channel: str, ref: str) -> PostedMessage | None:
-    """Return the stored facts on the message ``ref``, or None."""
+    """Return the stored facts on the message ``ref`` in a channel; None if it is not known as a card."""
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
     return PostedMessage(*row) if row else None
@@ -107,21 +114,28 @@ def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> 
 
 
 def revive(session: Session, channel: str, ref: str) -> None:
-    """Mark a copy as present after all, and as behind."""
+    """Mark the copies with this reference that were gone as present after all, and as behind."""
     given_up = update(CopyRow).where(
         col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone)
     )
     session.execute(given_up.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
 
 
-def list_outdated_copies(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
-    """Return the outdated copies of an answer's cards, each with True if it changes again soon."""
+class OutdatedCopy(NamedTuple):
+    """A copy that is behind."""
+
+    copy: Copy
+    is_passing: bool  # its card changes again soon, since a call on it is approved or runs
+
+
+def list_outdated_copies(session: Session, message_id: int) -> list[OutdatedCopy]:
+    """Return the copies of an answer's cards that are behind; the card with the shared buttons comes last."""
     rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
-    return [(_copy(row), row.passing) for row in rows]
+    return [OutdatedCopy(_copy(row), row.passing) for row in rows]
 
 
 def list_outdated_messages(session: Session) -> list[int]:
-    """Return the message ids of the answers with an outdated copy."""
+    """Return the ids of the answers with a copy that is behind."""
     rows = session.exec(
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
@@ -131,7 +145,7 @@ def list_outdated_messages(session: Session) -> list[int]:
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
-    """Mark a copy as drawn in the state that was read; return True if a later change keeps it behind."""
+    """Mark a copy as drawn as of when it was read; return True if it is behind by a later change."""
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
     _note_copy(session, copy.proposal_id, copy.address, copy.ref)
@@ -144,7 +158,10 @@ def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> No
 
 
 def mark_open_outdated(session: Session) -> list[int]:
-    """Mark every open proposal's copies as behind, though no proposal changed. Return their messages."""
+    """Mark the copies of all open and approved proposals as behind, though none of these changed.
+
+    Returns the ids of all answers with a copy that is behind.
+    """
     changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
         update(CopyRow)
@@ -179,7 +196,7 @@ def are_posted_at(session: Session, proposal_ids: Collection[str], address: Addr
 
 
 def mark_group_outdated(session: Session, message_id: int) -> None:
-    """Mark the card with the buttons for all as behind, once all cards of an answer are posted."""
+    """Mark the card with the shared buttons of an answer as behind, once all of its cards are posted."""
     groups = proposals.load_siblings(session, [message_id])
     bearers = [ident for ident, group in groups.items() if group[0].batch is None]
     behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
@@ -205,11 +222,16 @@ def is_place_known(session: Session, channel: str, key: str) -> bool:
 
 
 def find_group_card(session: Session, proposal_id: str) -> str | None:
-    """Return the proposal whose card carries the buttons of this one's group: the first of several."""
+    """Return the first proposal of the group of this one, whose card has the shared buttons.
+
+    None for a proposal in no group of several.
+    """
     found = proposals.get(session, proposal_id)
     groups = proposals.load_siblings(session, [found.message_id]) if found else {}
-    held = (ident for ident, group in groups.items() if any(each.id == proposal_id for each in group))
-    return next((ident for ident in held if len(groups[ident]) > 1), None)
+    for first_id, group in groups.items():
+        if len(group) > 1 and any(sibling.id == proposal_id for sibling in group):
+            return first_id
+    return None
 
 
 def _copy(row: Any) -> Copy:

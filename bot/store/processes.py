@@ -1,7 +1,8 @@
-"""The processes on this database. Others take over the work of a process whose row is gone.
+"""The processes on this database, and their leases. Others take over the work of a process whose row is gone.
 
-A process shows that it lives by raising its ``beats``, as often as all the others. `bot/domain/jobs.py`
-judges, without a clock, which processes stopped.
+A process shows that it lives by raising its ``beats``, as often as all the others. `Watch` in
+``bot/domain/jobs.py`` judges, without a clock, which processes have stopped, and their rows are removed. A
+*lease* is a task that one process at a time may do, for as long as that process lives.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ class ProcessRow(Row, table=True):
 
 
 class HoldRow(Row, table=True):
-    """A task that one process at a time does, by name, such as polling Telegram."""
+    """A lease: a task by its name, such as polling Telegram, and the process that does it."""
 
     __tablename__ = "hold"
 
@@ -47,7 +48,10 @@ _HOLD = table_of(HoldRow)
 
 
 def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
-    """Return the condition that a column names no living process; the asking ``process`` counts as living."""
+    """Return the SQL condition that no living process has the id in the column ``owner``.
+
+    ``process``: the id of the process that asks, which counts as living.
+    """
     there = exists().where(_PROCESS.c.id == owner)
     condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
     return condition
@@ -66,7 +70,7 @@ def enter_alone(session: Session, process: Process, now: datetime) -> None:
 
 
 def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
-    """Count a beat of this process, even if others removed its row; returns the beats of the others."""
+    """Raise the beats of this process by one, also if its row was removed; return those of the others."""
     mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
     if not count_changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
         enter_process(session, process, now)
@@ -75,7 +79,10 @@ def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
 
 
 def forget_processes(session: Session, silent: Mapping[str, int]) -> list[str]:
-    """Remove the processes whose beats are still the given number; returns their ids."""
+    """Remove these processes and their leases, unless their beats were raised since; return the removed ids.
+
+    ``silent``: the beats at which each process stopped, by its id.
+    """
     gone = [
         ident
         for ident, beats in silent.items()
@@ -113,13 +120,10 @@ def release_lease(session: Session, name: str, process: str) -> None:
 
 
 class Leases:
-    """Leases on named tasks that one process at a time may do.
+    """The leases of this process, such as on posting in a conversation or redrawing the cards of an answer.
 
-    Such tasks are: post in a conversation, redraw the cards of an answer.
-
-    A lease is a row, held for as long as its process lives. On SQLite there is one process, and no row.
-    Leases keep other processes out; in this process, the caller makes sure that a name is held once at a
-    time.
+    Leases keep other processes out; within this process, the caller makes sure that a name is held once at a
+    time. On SQLite there is a single process, so a lease needs no row.
     """
 
     def __init__(self, database: Database, process: str) -> None:

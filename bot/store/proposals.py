@@ -1,6 +1,8 @@
-"""Proposals as rows, with the schemas of proposed tool versions and the arguments of inverse calls.
+"""Proposals as rows: queries, with the schemas of proposed tools and the arguments of calls that undo others.
 
-Changes of proposals are in ``bot/store/transitions.py``.
+A list for a person is limited to their `Reach`, what they may see, and read a page at a time (`list_seen`).
+Changes of proposals are in ``bot/store/transitions.py``, the conversion of rows in
+``bot/store/proposal_rows.py``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,6 +35,7 @@ from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRo
 from bot.store.tables.row import delete_older, is_one_of, starts_with, table_of
 
 OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+"""The states of proposals that have not ended."""
 MIN_ID_CHARS = 4
 """The fewest characters of an ID that people may type: a slip in a shorter ID would name another proposal."""
 _RECENT_PROPOSALS = 2000  # the newest proposals of all tools, among which the calls of a tool are searched
@@ -200,14 +203,14 @@ def list_in_states(session: Session, states: Sequence[State], limit: int = 200) 
 
 
 class Reach(NamedTuple):
-    """The proposals that a query may find: all, or proposals of some people."""
+    """The proposals that a query for someone may find."""
 
     accounts: frozenset[str]
-    """The accounts of the requesters whose proposals may be found."""
+    """The accounts of the person, whose requests are found."""
     everything: bool
-    """True: proposals of everyone may be found."""
+    """True: all proposals are found, of which some may be hidden from the person."""
     named: frozenset[str] = frozenset()
-    """Proposals that these accounts decide or voted on may be found, too, except in a list of one's own."""
+    """Accounts and groups for which the person may decide. What they asked, decide or voted on is found."""
 
 
 def list_seen(
@@ -338,7 +341,7 @@ def list_recent_arguments(
 
 
 def list_open_in(session: Session, conversation_id: str) -> list[Proposal]:
-    """Return the open and running proposals of a conversation, in the order they were asked for."""
+    """Return the proposals of a conversation that have not ended, in the order they were asked for."""
     proposals = list_of_conversation(session, conversation_id)
     return [proposal for proposal in proposals if proposal.state in OPEN]
 
@@ -350,19 +353,22 @@ def list_of_kind(session: Session, conversation_id: str, kind: ProposalKind) -> 
 
 
 def list_due(session: Session, now: datetime, limit: int) -> list[Proposal]:
-    """Return open proposals whose time is up."""
+    """Return proposals that wait for people and whose time to expire has come, the first to expire first."""
     due = SELECT_PROPOSALS.where(text(WAITS), _TABLE.c.expires_at <= now)
     return _read(session, due.order_by(_TABLE.c.expires_at, _TABLE.c.id).limit(limit))
 
 
 def list_waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
-    """Return open proposals whose id comes after this one, in the order of their ids."""
+    """Return proposals that wait for people and whose id is greater than ``after``, in the order of ids."""
     waiting = SELECT_PROPOSALS.where(text(WAITS), _TABLE.c.id > after)
     return _read(session, waiting.order_by(_TABLE.c.id).limit(limit))
 
 
 def list_due_for(session: Session, action: str, now: datetime, limit: int) -> list[Proposal]:
-    """Return open proposals whose time to ``warn``, ``remind``, ``notify`` or ``escalate`` has come."""
+    """Return proposals that wait for people and whose time for an action has come, the first due first.
+
+    ``action``: ``warn``, ``remind``, ``notify`` or ``escalate``.
+    """
     due_at = _TABLE.c[f"{action}_at"]
     return _read(session, SELECT_PROPOSALS.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
 

@@ -1,6 +1,8 @@
-"""Questions about open proposals: the awaited answers, the given answers, and the number for each person.
+"""People's questions to the agent about open proposals (*Ask* on a card): the awaited and the given answers.
 
-They are states in rooms of their own (``bot/store/state.py``). A given answer is kept for a day.
+A question is a note to the agent in a conversation, its *home*, so the agent answers it in a turn there. If
+it was asked in another place, the answer is posted there as well. An awaited answer, a given one (for a day),
+and the number of questions of each person are kept in three rooms of ``bot/store/state.py``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import table_of
 from bot.store.turns import is_turn_wanted
 
+# the rooms, with keys of the form HOME/NOTE, PROPOSAL/NOTE and PERSON
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)
@@ -23,7 +26,7 @@ _NO_ANSWER = "No answer came."
 _ROWS = table_of(StateRow)
 _OF_HOME = _ROWS.c.key.startswith(bindparam("conversation_id", type_=String) + "/")
 ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
-"""The keys of the questions of a conversation that have not been told their answer."""
+"""The keys of a conversation's questions whose askers have not been told the answer."""
 
 
 def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:
@@ -37,14 +40,14 @@ def count_question(session: Session, person_id: str, most: int, now: datetime) -
 
 
 def store_question(session: Session, question: AskedQuestion, now: datetime) -> None:
-    """Store that an answer is awaited."""
+    """Store a question whose answer is awaited."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
 
 
 def list_answered(session: Session, home: str) -> list[AskedQuestion]:
-    """Return the questions of a conversation that have an answer now, each with the answer.
+    """Return the questions of a conversation whose answers are to be told now, each with its answer.
 
-    The list is empty while a turn is wanted.
+    The list is empty while a turn is wanted there, since that turn may answer them.
     """
     waiting = _load_questions(session, _ASKED, f"{home}/")
     if not waiting or is_turn_wanted(session, home):
@@ -53,14 +56,17 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
 
 
 def settle_question(session: Session, question: AskedQuestion, now: datetime) -> None:
-    """Delete the record of an awaited answer, which has been told."""
+    """Note that the answer of a question was told: it is no longer awaited, and is kept for a day."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", None, now)
     key = f"{question.proposal_id}/{question.note}"
     keep_state(session, _ANSWERED, key, asdict(question), now)
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
-    """Return the questions about a proposal within a day, with their answers so far."""
+    """Return the questions about a proposal that are open or were answered within a day, oldest first.
+
+    Each has its answer, or an empty one while it is awaited.
+    """
     found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
     for each in _load_questions(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
@@ -70,23 +76,23 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
 
 def list_unanswered(session: Session) -> Mapping[str, str]:
-    """Return the proposals of unanswered questions, by the question's key."""
+    """Return the ids of the proposals of unanswered questions, by the key of the question."""
     waiting = list_states(session, _ASKED)
     return {
         key: each["proposal_id"] for key, each in waiting.items() if is_turn_wanted(session, each["home"])
     }
 
 
-def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Return the conversations with an answer that has been awaited elsewhere since before a moment."""
+def list_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
+    """Return the ids of conversations with a question from before a moment whose answer was not told yet."""
     keys = list_keys_since(session, _ASKED, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
 
 def purge(session: Session, now: datetime) -> None:
     """Delete answers of more than a day ago, and counts of more than an hour ago."""
-    for room, most in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
-        forget_states(session, room, now - most)
+    for room, age in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
+        forget_states(session, room, now - age)
 
 
 def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
@@ -94,7 +100,10 @@ def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuest
 
 
 def _answer(session: Session, question: AskedQuestion) -> str:
-    """Return the agent's answer, or Nod's notice in its place."""
+    """Return the answer to a question: the agent's text, else Nod's notices, else that no answer came.
+
+    These are the first lines after the question that answer it, all with the same ``after``.
+    """
     lines = session.exec(
         select(MessageRow)
         .where(

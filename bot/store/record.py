@@ -1,7 +1,7 @@
-"""Queries of past proposals: the newest ones, counts by tool, place and person, earlier calls of a tool.
+"""Queries of past proposals: statistics for *Insights*, and a tool's earlier calls for facts on cards.
 
-The callers choose the proposals that a person may see; most functions here check no right. Earlier calls of a
-tool are an exception: only calls are returned that everyone who may decide the new call may see.
+`count_insights` and `list_newest` check no right: their callers choose the accounts. `find_past_calls` does:
+it returns only calls that everyone who may decide the new call may see, as its card tells them.
 """
 
 import json
@@ -20,7 +20,7 @@ from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Ta
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, channel_called, place_called
 from bot.domain.proposals import Mark, Proposal, State
-from bot.domain.unusual import KNOWN_LEAST, MAX_CALLS, EarlierCall, PastCalls
+from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
 from bot.store.tables.conversations import SEEN_AT, SEEN_IN, ConversationRow
@@ -30,9 +30,10 @@ from bot.store.tables.row import table_of
 MAX_ROWS = 50_000
 """The most proposals that one query reads."""
 _PAGE_ROWS = 500
-_MAX_PARTS = 200
+_MAX_PARTS = 200  # the most tools, places or people in statistics
 _RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
+# the columns that `list_newest` reads: always, with ``ended``, and with ``arguments``
 _JUDGED = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
@@ -40,14 +41,15 @@ _JUDGED = (
 _ENDED = ("requester_name", "votes", "decided_at", "connection")
 _CONDITIONS = ("arguments", "tool_version")
 _ASKED_HERE = _PLACE.c.id == bindparam("asked_in")
+# the chat of the new call, if it is a shared one; and its requester, if the call is made in private
 _THIS_CHAT = select(SEEN_IN).where(_ASKED_HERE, _PLACE.c.private.is_(False)).scalar_subquery()
 _ASKER_IN_PRIVATE = select(bindparam("asked_by")).where(_ASKED_HERE, _PLACE.c.private).scalar_subquery()
 _IN_CHAT, _IS_SHARED = _PROPOSAL.c.chat == _THIS_CHAT, _PROPOSAL.c.chat.is_not(None)
 _OF_ASKER = _PROPOSAL.c.requester == _ASKER_IN_PRIVATE
 _IS_SAME = _PROPOSAL.c.digest == bindparam("same")
 _BEFORE = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are not earlier calls
-_KNOWN = select(_PROPOSAL.c.id).where(_IN_CHAT, _BEFORE).limit(KNOWN_LEAST).subquery()
-_COUNTED = select(func.count().label("known")).select_from(_KNOWN).subquery()
+_KNOWN_PROPOSALS = select(_PROPOSAL.c.id).where(_IN_CHAT, _BEFORE).limit(MIN_KNOWN_PROPOSALS).subquery()
+_COUNTED = select(func.count().label("known")).select_from(_KNOWN_PROPOSALS).subquery()
 
 
 def _select_calls(*which: Any) -> Any:
@@ -66,7 +68,7 @@ def _select_calls(*which: Any) -> Any:
 
 _EARLIER = union_all(_select_calls(_IN_CHAT), _select_calls(_OF_ASKER, _IS_SHARED)).subquery()
 _PAST_CALLS = select(_COUNTED, _EARLIER).select_from(_COUNTED.outerjoin(_EARLIER, true()))
-"""Returns one row at least. For a private place, the requester's calls in shared places."""
+"""The query of `find_past_calls`: at least one row, of the number of known proposals and an earlier call."""
 
 
 def list_newest(
@@ -79,10 +81,10 @@ def list_newest(
     ended: bool = False,
     arguments: bool = False,
 ) -> Iterator[Any]:
-    """Yield the proposals since then, newest first: of these accounts, or of anyone.
+    """Yield the rows of the proposals since then, newest first: of these accounts, or of everyone.
 
-    ``before`` continues after that position. ``ended``: with the decider and the time. ``arguments``: with
-    the arguments of each call, and the version of its tool.
+    ``before``: only older ones than the one at that mark. ``ended``: with the votes and the time of the
+    decision. ``arguments``: with the arguments of each call, and the version of its tool.
     """
     also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
@@ -101,7 +103,10 @@ def list_newest(
 def count_insights(
     session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo
 ) -> Insights:
-    """Count the requests of these accounts since then (None: of all)."""
+    """Return statistics on the requests of these accounts since then (None: of all).
+
+    Only proposals that people were asked about count. ``zone``: the team's time zone.
+    """
     persons = {each.account: each.person_id for each in people.list_linked(session)}
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
     total, votes = Tally(), {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}
@@ -114,14 +119,14 @@ def count_insights(
             continue
         person = persons.get(row.requester, row.requester)
         names.setdefault(person, row.requester_name)
-        ends, waited = _ends(row), None
+        ends, waited = _list_outcomes(row), None
         if {"approved", "declined"} & set(ends) and row.decided_at:
             waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
-        account, words = _connection(row)
+        account, words = _name_connection(row)
         names.setdefault(account, words)
         keys = {
             Facet.TOOL: row.tool_name,
-            Facet.PLACE: _place(row),
+            Facet.PLACE: _find_chat(row),
             Facet.PERSON: person,
             Facet.CONNECTION: account,
         }
@@ -136,15 +141,16 @@ def count_insights(
         week[at.weekday()][at.hour] += 1
     places = people.find_known_names(session, [each for each in tallies[Facet.PLACE] if ":" in each])
     called = {
-        each: place_called(each, places) if ":" in each else _private(each) for each in tallies[Facet.PLACE]
+        each: place_called(each, places) if ":" in each else _name_private_chats(each)
+        for each in tallies[Facet.PLACE]
     }
     return Insights(
         since,
         last if looked == MAX_ROWS else None,
         accounts is None,
         total,
-        {facet: _parts(found, names | called) for facet, found in tallies.items()},
-        _deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
+        {facet: _rank_parts(found, names | called) for facet, found in tallies.items()},
+        _rank_deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
         week,
     )
 
@@ -205,24 +211,25 @@ def was_asked(row: Any) -> bool:
     return row.grant_id is None and bool(row.votes or row.state not in _RAN)
 
 
-def _ends(row: Any) -> list[str]:
+def _list_outcomes(row: Any) -> list[str]:
+    """Return the outcomes of a proposal that `Tally` counts, such as approved and undone."""
     if row.state in _RAN:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
-        return ["approved", *(name for name, so in marks.items() if so)]
+        return ["approved", *(name for name, is_so in marks.items() if is_so)]
     if row.state in (State.DECLINED, State.EXPIRED):
         return [row.state]
     return []
 
 
-def _connection(row: Any) -> tuple[str, str]:
-    """Return the account under which a call runs: its key, and its words."""
+def _name_connection(row: Any) -> tuple[str, str]:
+    """Return the key of the account under which a call runs, and the account in words."""
     if not row.connection:
         return "nod", "Nod's own accounts"
     connection = Connection.from_json(row.connection)
     return connection.key, connection.words
 
 
-def _place(row: Any) -> str:
+def _find_chat(row: Any) -> str:
     """Return the chat of the request; for a private chat its channel."""
     address = Address.parse(row.place)
     if row.private:
@@ -230,18 +237,18 @@ def _place(row: Any) -> str:
     return str(chat_of(address))
 
 
-def _private(channel: str) -> str:
+def _name_private_chats(channel: str) -> str:
     name = channel_called(channel)
     if name[:1].islower():
         return name
     return f"private chats in {name}"
 
 
-def _parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
+def _rank_parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
     order = sorted(found, key=lambda key: (-found[key].asked, key))
     return [InsightPart(key, names.get(key) or key, found[key]) for key in order[:_MAX_PARTS]]
 
 
-def _deciders(yes: Counter[str], no: Counter[str], names: Mapping[str, str]) -> list[Decider]:
+def _rank_deciders(yes: Counter[str], no: Counter[str], names: Mapping[str, str]) -> list[Decider]:
     both = (yes + no).most_common(_MAX_PARTS)
     return [Decider(who, names.get(who) or who, yes[who], no[who]) for who, _ in both]

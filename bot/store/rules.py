@@ -1,7 +1,8 @@
-"""Rules as rows, and the rulebook made of them.
+"""Rules as rows, and the policy that is made of them.
 
-Every change raises the book's version in the same transaction, so a process knows with one small read whether
-its book is the current one. Changes and their authors are recorded in ``bot/store/audit/admin_changes.py``.
+`Policies` keeps the newest policy in memory. Every change of a rule raises the version of the *book*, one
+row, in the same transaction, so a process knows with one small read whether its policy is the current one.
+Changes and their authors are recorded in ``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
@@ -33,10 +34,10 @@ from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
-BOOK_ID = 1
+BOOK_ID = 1  # the key of the only row of the book
 _ALL = "everything"  # the key of the pause in the audit log
-GROUP_COUNTS = timedelta(seconds=30)
-"""The time for which a platform's list of a group's members counts."""
+GROUP_VALID_FOR = timedelta(seconds=30)
+"""The time for which a platform's list of the members of a user group counts."""
 _BOOKS = table_of(BookRow)
 _VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
 VERSION = tuple(
@@ -49,11 +50,12 @@ _PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_column
 
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
-    """Cache the version that another statement of this snapshot has read, for `Policies.load`."""
+    """Cache the book's version and pause, which another statement of this snapshot has read (`VERSION`)."""
     database.cache_read(session, BookRow, (version, paused_at))
 
 
 def _load_version(session: Session) -> tuple[int | None, datetime | None]:
+    """Return the book's version and the start of the pause; both None before the first rule."""
     row = database.read_once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
     if row:
         return (row[0], row[1])
@@ -64,17 +66,17 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self.held = defaults  # the newest policy that was read; another process may have changed it since
-        self._lock = Lock()  # for changes of ``held``
+        self.held = defaults  # the newest policy that was read; another process may have changed rules since
+        self._lock = Lock()  # for changes of ``held``, since transactions run in threads
         self._clock = clock
-        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name, with the time of the list
+        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name, with the time of its list
 
     def know_group(self, name: str, group: UserGroup) -> None:
         """Cache the members of a group, as its platform has just listed them."""
         self._groups = {**self._groups, name: (group, self._clock())}
 
     def unknown_groups(self) -> list[str]:
-        """Return the groups that rules name, or that were looked up, whose members are not known now."""
+        """Return the groups that are needed, for rules or as they were looked up, but not known now."""
         named: set[str] = set()
         for rule in self.held.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
@@ -87,31 +89,29 @@ class Policies:
         now = self._clock()
         known = {}
         for name, (group, told_at) in self._groups.items():
-            if abs(now - told_at) < GROUP_COUNTS:
+            if abs(now - told_at) < GROUP_VALID_FOR:
                 known[name] = group
         return known
 
     def load(self, session: Session) -> Policy:
-        """Return the policy as this transaction sees it.
-
-        Read again only when the book's version has changed.
-        """
+        """Return the policy as this transaction sees it. Rules are read only after the version changed."""
         return self._of(session, *_load_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """Return the policy, and the Person of an account."""
-        return database.read_once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
+        key = (self, people.make_cache_key(actor))
+        return database.read_once(session, key, lambda: self._load_for(session, actor))
 
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
     ) -> tuple[Proposal, Policy, Person] | None:
-        """Return a proposal with the results of `load_for`; None if there is no such proposal."""
+        """Return a proposal with the results of `load_for`, by one statement; None if there is none such."""
         which = {"id": proposal_id, "actor": str(actor)}
         row = session.connection().execute(_PROPOSAL_FOR, which).first()
         if row is None:
             return None
-        policy, person = self._take_in(session, actor, *row[-4:])
-        database.cache_read(session, (self, people.key(actor)), (policy, person))
+        policy, person = self._take_in(session, actor, *row[-4:])  # the columns of `KNOWN` and `VERSION`
+        database.cache_read(session, (self, people.make_cache_key(actor)), (policy, person))
         return proposal_rows.from_row(row), policy, person
 
     def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
@@ -123,24 +123,24 @@ class Policies:
         session: Session,
         actor: Actor,
         person_id: str | None,
-        last_said: str | None,
+        stored_standing: str | None,
         version: int | None,
         paused_at: datetime | None,
     ) -> tuple[Policy, Person]:
-        person = people.of_known(session, actor, person_id, last_said)
-        database.cache_read(session, people.key(actor), person)
+        person = people.make_person(session, actor, person_id, stored_standing)
+        database.cache_read(session, people.make_cache_key(actor), person)
         know_version(session, version, paused_at)
         return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
-        """Return the policy with the book of this version (None: empty), and current groups and absences."""
+        """Return the policy with the rules of this version (None: none), and current groups and absences."""
         version, held = version or 0, self.held
         if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             zone = held.book.zone
-            book = Rulebook(version, tuple(_to_rule(r, zone) for r in rules), paused_at is not None, zone)
+            book = Rulebook(version, tuple(_to_rule(row, zone) for row in rules), paused_at is not None, zone)
             held = replace(held, book=book, absences=_load_absences(session))
             if database.is_snapshot(session):  # a transaction sees its own changes, which may fail to commit
                 with self._lock:
@@ -155,10 +155,10 @@ class Policies:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
 
     def bound_to(self, session: Session, actor: Actor) -> str | None:
-        """Return the only workspace whose rules an admin may change, such as ``slack:T1``.
+        """Return the only workspace whose rules an admin may change, such as ``slack:T1``; None for no limit.
 
-        None without such a bound. A bound exists only where Nod is in several workspaces: in a single one,
-        its admins are admins of all of Nod.
+        There is a limit only where Nod is in several workspaces: in a single one, its admins are admins of
+        all of Nod.
         """
         bound = self.load(session).find_admin_workspace(people.person_of(session, actor))
         if bound and _count_workspaces(session) > 1:
@@ -213,7 +213,7 @@ def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzi
 
 
 def end_due(session: Session, book: Rulebook, now: datetime) -> None:
-    """Record the end of the rules whose time is over."""
+    """End the rules of a book whose time is over, in their rows: they have matched nothing since then."""
     for rule in book.list_ended(now):
         _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
 
@@ -241,13 +241,13 @@ class RuleRecord(NamedTuple):
 
 
 def list_rules(session: Session, zone: tzinfo = UTC) -> list[RuleRecord]:
-    """Return every rule, in the order they were set."""
+    """Return every current rule, in the order they were set. ``zone``: the team's, for the ends of rules."""
     rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
     return [RuleRecord(_to_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
 def count_versions(session: Session, rule: Rule) -> int:
-    """Return the number of times that a rule's subject was set at its place."""
+    """Return how many rules were ever set with the subject and the scope of this one."""
     set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
     return session.exec(set_there).one()
 
@@ -281,7 +281,10 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
 
 
 def move_pause_start(session: Session, by: By, since: datetime, now: datetime) -> None:
-    """Move the start of the current pause, after due times were moved by the time up to the new start."""
+    """Move the start of the current pause to ``since``.
+
+    The caller has moved all due times by the time between the old start and the new one.
+    """
     row = session.get_one(BookRow, BOOK_ID)
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since

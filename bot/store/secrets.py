@@ -18,9 +18,9 @@ from bot.store.database import Database
 from bot.store.tables.row import count_changed
 
 SECRET = "secret"  # noqa: S105 - a word
-"""The key of the mark of an encrypted column, in its ``info``."""
-_ENCRYPTED = "fernet:"
-_KEYRING = "keyring"
+"""The key in the ``info`` of a column that marks it as encrypted."""
+_ENCRYPTED_PREFIX = "fernet:"
+_KEYRING = "keyring"  # the key of the keyring in the ``info`` of a session
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Keyring:
         if not text or not self.keys:
             return text
         token: bytes = self._fernets.encrypt(f"{place}\n{text}".encode())
-        return _ENCRYPTED + token.decode()
+        return _ENCRYPTED_PREFIX + token.decode()
 
     def decrypt(self, stored: str, place: str) -> str:
         """Return the text of a stored value. Raises SecretLost where no key opens the value at this place."""
-        if not stored.startswith(_ENCRYPTED):
+        if not stored.startswith(_ENCRYPTED_PREFIX):
             return stored
         if not self.keys:
             raise SecretLost
         from cryptography.fernet import InvalidToken
 
         try:
-            opened: bytes = self._fernets.decrypt(stored.removeprefix(_ENCRYPTED))
+            opened: bytes = self._fernets.decrypt(stored.removeprefix(_ENCRYPTED_PREFIX))
         except InvalidToken:
             raise SecretLost from None
         written_for, _, text = opened.decode().partition("\n")
@@ -63,12 +63,12 @@ class Keyring:
 
     def is_newest(self, stored: str) -> bool:
         """Return whether a stored value is encrypted with the newest key."""
-        if not self.keys or not stored.startswith(_ENCRYPTED):
+        if not self.keys or not stored.startswith(_ENCRYPTED_PREFIX):
             return False
         from cryptography.fernet import Fernet, InvalidToken
 
         try:
-            Fernet(self.keys[0]).decrypt(stored.removeprefix(_ENCRYPTED))
+            Fernet(self.keys[0]).decrypt(stored.removeprefix(_ENCRYPTED_PREFIX))
         except InvalidToken:
             return False
         return True
@@ -96,7 +96,7 @@ def give_keyring(database: Database, keyring: Keyring) -> None:
 
 
 def keyring_of(session: Session) -> Keyring:
-    """Return the keys that this session carries; none in a session of one's own."""
+    """Return the keys that a session carries; none for a session that its user made without a `Database`."""
     keyring: Keyring = session.info.get(_KEYRING, _NO_KEYS)
     return keyring
 
@@ -136,7 +136,7 @@ class StoredSecret:
 
     @property
     def is_encrypted(self) -> bool:
-        return self.stored.startswith(_ENCRYPTED)
+        return self.stored.startswith(_ENCRYPTED_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def list_secrets(session: Session) -> Iterator[StoredSecret]:
 
 
 def _encrypt_again(session: Session, wants: Callable[[StoredSecret], bool]) -> int:
-    """Encrypt, with the newest key, the wanted values that a key opens; returns how many."""
+    """Encrypt with the newest key each stored value that is wanted and that a key opens; return how many."""
     keyring, encrypted = keyring_of(session), 0
     if not keyring.keys:
         return 0

@@ -1,8 +1,8 @@
 """State that is kept by name: small JSON values, so that a restart or another process finds them.
 
-There are two places. A **room** has values by key: dialogues of a channel with people, questions about cards,
-sign-ins of browsers with the organisation. A recurring **task** has one value between its runs: its last
-message, or the day of its last run.
+There are two places. A **room** has values by key; each use has a room of its own: dialogues of a channel
+with people, questions about cards, sign-ins of browsers with the organisation. A recurring **task** has one
+value between its runs: its last message, or the day of its last run.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ State = Mapping[str, Any]
 
 
 class StateRow(Row, table=True):
-    """One value of a room. ``channel`` is the room: the name of a channel or of another owner."""
+    """One value of a room."""
 
     __tablename__ = "dialogue"
 
-    channel: str = Field(primary_key=True)
+    channel: str = Field(primary_key=True)  # the name of the room
     key: str = Field(primary_key=True)
     state: dict[str, Any] = as_json()
     updated_at: datetime = Field(sa_type=UTCDateTime)
@@ -66,7 +66,7 @@ def count_states(session: Session, room: str) -> int:
 
 
 def keep_state(session: Session, room: str, key: str, state: State | None, now: datetime) -> None:
-    """Store a state in place of the one before; None deletes it."""
+    """Store a state in place of the one before; None deletes the one before."""
     if state is None:
         session.execute(delete(StateRow).where(_is_at(room, key)))
         return
@@ -87,12 +87,13 @@ def forget_states(session: Session, room: str, until: datetime) -> None:
 
 
 def load_task_state(session: Session, name: str) -> State:
-    """Return the state that a recurring task keeps between its runs; empty at first."""
+    """Return the state that a recurring task, by its name, keeps between its runs; empty at first."""
     row = session.get(BookRow, rules.BOOK_ID)
     return (row.memory or {}).get(name, {}) if row else {}
 
 
 def keep_task_state(session: Session, name: str, state: State) -> None:
+    """Store the state of a recurring task."""
     row = session.get(BookRow, rules.BOOK_ID)
     if row is None:
         rules.raise_version(session)

@@ -1,7 +1,9 @@
-"""Reading teammates, and the rows of the message that shows a conversation's team.
+"""Teammates as rows, and the rows of the message that shows a conversation's team.
 
-Teammates are started and ended in ``bot/approvals/team/teammates.py``. The message has a table of its own:
-posted cards belong to a proposal and are redrawn by answer, this message belongs to a conversation.
+A teammate is a sub-agent with a conversation of its own, which has the same id. The *lead* is the
+conversation that started it, and a team is named by the id of its lead. Teammates are started and ended in
+``bot/approvals/team/teammates.py``. The message has a table of its own, since it belongs to a conversation
+and not to a proposal, as cards do; like a copy of a card, it is *behind* while ``rendered < wanted``.
 """
 
 from dataclasses import replace
@@ -21,8 +23,8 @@ from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
 from bot.store.tables.row import table_of, value_of
 
-_DOING = 300
-_LISTED = 50
+_MAX_DOING_CHARS = 300
+_MAX_LISTED = 50
 _TABLE = table_of(TeamStatusRow)
 _BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the index ``board_behind``
 
@@ -60,15 +62,15 @@ def get(session: Session, conversation_id: str) -> Teammate | None:
 def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
     """Return the teammate of that name. Raises ToolError, which lists the names that exist."""
     team = list_of_lead(session, lead_id)
-    found = next((t for t in team if t.name == name.strip()), None)
+    found = next((teammate for teammate in team if teammate.name == name.strip()), None)
     if found is None:
-        there = ", ".join(t.name for t in team) or "none yet"
+        there = ", ".join(teammate.name for teammate in team) or "none yet"
         raise ToolError(f"There is no teammate called {name!r} here. There are: {there}.")
     return found
 
 
 def list_of_lead(session: Session, lead_id: str) -> list[Teammate]:
-    """Return the team of a conversation, in the order they were started."""
+    """Return the teammates of a conversation, in the order they were started."""
     rows = session.exec(
         select(TeammateRow).where(TeammateRow.lead_id == lead_id).order_by(col(TeammateRow.position))
     )
@@ -80,14 +82,14 @@ def load_status(session: Session, lead_id: str) -> TeamStatus:
 
 
 def list_at(session: Session, place: str | None) -> list[Teammate]:
-    """Return the newest teammates of every conversation at a place or below it; None: of all there are."""
+    """Return the newest teammates at a place or below it (None: anywhere), the oldest of these first."""
     newest = select(TeammateRow).order_by(
         col(TeammateRow.created_at).desc(), col(TeammateRow.position).desc()
     )
     if place is not None:
         at_place = col(TeammateRow.place)
         newest = newest.where((at_place == place) | at_place.startswith(f"{place}/", autoescape=True))
-    rows = session.exec(newest.limit(_LISTED)).all()
+    rows = session.exec(newest.limit(_MAX_LISTED)).all()
     return [from_row(session, row) for row in reversed(rows)]
 
 
@@ -139,13 +141,13 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         standing=Standing(row.standing),
         plan=next((p for p in asked if p.id == row.plan_id), None),
         waits_for=tuple(p for p in asked if p.state not in SETTLED),
-        doing=_doing(session, row.id),
+        doing=_describe_doing(session, row.id),
         model_calls=int(calls),
         tokens=int(prompt) + int(completion),
     )
 
 
-def _doing(session: Session, conversation_id: str) -> str:
+def _describe_doing(session: Session, conversation_id: str) -> str:
     """Return the last calls of a conversation in words, or its last text."""
     found: Any = session.exec(
         select(MessageRow.text, MessageRow.calls)
@@ -156,7 +158,7 @@ def _doing(session: Session, conversation_id: str) -> str:
     if found is None:
         return ""
     text, calls = found
-    return (", ".join(call[3] for call in calls) if calls else text)[:_DOING]
+    return (", ".join(call[3] for call in calls) if calls else text)[:_MAX_DOING_CHARS]
 
 
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:

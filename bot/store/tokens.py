@@ -1,8 +1,9 @@
 """Tokens of the HTTP interface as rows, next to those that the environment names.
 
-A token is ``nod_LABEL_SECRET``, and an agent's ``noda_LABEL_SECRET``. The label finds its row and is no
-secret; of the token only a SHA-256 is stored, which is enough: the secret is random and long, so it can't be
-guessed from the hash.
+A token is ``nod_LABEL_SECRET``; an agent's, a program's that calls tools for one person, is
+``noda_LABEL_SECRET``. The label finds its row and is no secret. Of the token only a SHA-256 is stored, which
+is enough: the secret is random and long, so it can't be guessed from the hash. An agent's token opens nothing
+until its person has agreed, and ends with an account of that person, at its time, or by a command.
 """
 
 import hmac
@@ -28,34 +29,32 @@ from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
 
 _BEGINNING = "nod_"
-_LONGEST = 64  # the most characters of a name
+_MAX_NAME_CHARS = 64
 _LABEL_CHARS = 8
-_USED_SECONDS = 60  # the least time between two records of a use
-_NOT_AGREED = (
+_USE_RECORDED_SECONDS = 60  # the least time between two records of a use
+_NOT_AGREED_TEXT = (
     "{person} has not allowed this token yet. They are asked in their chat, the console and nod pending."
 )
-_OVER = "This token has ended. Its person or an admin makes another one: nod token new NAME --tools ..."
-_OUTSIDE = "{person} is not of this team now, so this token opens nothing."
+_OVER_TEXT = "This token has ended. Its person or an admin makes another one: nod token new NAME --tools ..."
+_OUTSIDE_TEXT = "{person} is not of this team now, so this token opens nothing."
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that works, without its secret. ``name`` is its owner: ``http:NAME``, or an agent.
-
-    For an agent's token, ``tools`` are patterns of names and ``person`` is the account for whom it calls.
-    """
+    """A token without its secret."""
 
     label: str
-    name: str
-    made_by: str
+    name: str  # its owner: the account ``http:NAME``, or the agent NAME
+    made_by: str  # an account
     made_at: datetime
-    tools: Sequence[str] | None = None
-    person: str | None = None
+    # the following are of an agent's token
+    tools: Sequence[str] | None = None  # patterns of the names of tools that it may call; None: no agent's
+    person: str | None = None  # the account for which it calls tools
     person_name: str | None = None
-    servers: Sequence[str] | None = None
+    servers: Sequence[str] | None = None  # the servers at which it may act as that person
     until: datetime | None = None
-    agreed_at: datetime | None = None
-    known: Sequence[str] | None = None
+    agreed_at: datetime | None = None  # None: that person has not agreed yet
+    known: Sequence[str] | None = None  # the names of the tools that were shown to that person
     last_used_at: datetime | None = None
 
     @property
@@ -65,17 +64,14 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class AgentTerms:
-    """The terms of an agent's token: its person, its tools, the servers to use as that person, its end.
+    """The terms of a new agent's token."""
 
-    ``known`` are the names of the present tools. ``agreed``: that person made the token themselves.
-    """
-
-    person: Actor
-    tools: Sequence[str]
-    servers: Sequence[str]
-    known: Sequence[str]
+    person: Actor  # the person for whom it calls tools
+    tools: Sequence[str]  # patterns of the names of tools that it may call
+    servers: Sequence[str]  # the servers at which it may act as that person
+    known: Sequence[str]  # the names of the tools that the patterns match now
     until: datetime | None
-    agreed: bool = False
+    agreed: bool = False  # that person has agreed, as they make the token themselves
 
 
 def issue_token(
@@ -85,7 +81,7 @@ def issue_token(
 
     Raises NodError for an invalid name, and for an agent's name that a script or another person's agent has.
     """
-    if len(name) > _LONGEST or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
+    if len(name) > _MAX_NAME_CHARS or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
     conversation_lock.everywhere(session)
     _check_name(session, name, terms)
@@ -103,7 +99,7 @@ def issue_token(
 
 
 def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
-    """Raise NodError where rules or people could take one token's holder for another's."""
+    """Raise NodError for a name that another person's agent or a script has, so that no one confuses them."""
     for row in session.exec(select(TokenRow).where(TokenRow.name == name)):
         theirs = people.person_of(session, Actor.parse(row.person)).id if row.person else None
         mine = people.person_of(session, terms.person).id if terms else None
@@ -112,7 +108,7 @@ def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
 
 
 def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
-    """End the token with this label, or all tokens of this name; returns the ended tokens."""
+    """End the token with this label, or all tokens with this name; return the ended tokens."""
     named = or_(TokenRow.label == which, TokenRow.name == which)
     return _end(session, named, people.by(session, Act.REVOKE, by), now)
 
@@ -129,17 +125,20 @@ def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> 
     return _end(session, (col(TokenRow.label) == label) & mine, people.by(session, Act.REVOKE, by), now)
 
 
-def end_of_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
-    """End agents' tokens after an account left their person; keep them if an account joined."""
+def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
+    """End the agents' tokens of a person whose account was unlinked; keep them if an account was only added.
+
+    ``account``: an account whose links changed.
+    """
     live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
     ended: list[IssuedToken] = []
     for row in session.exec(live.order_by(col(TokenRow.label))).all():
-        had = set(row.accounts or ())
-        if str(account) not in had | {row.person}:
+        accounts_before = set(row.accounts or ())
+        if str(account) not in accounts_before | {row.person}:
             continue
-        has = _list_accounts(session, Actor.parse(row.person or ""))
-        if had <= set(has):
-            row.accounts = has
+        accounts_now = _list_accounts(session, Actor.parse(row.person or ""))
+        if accounts_before <= set(accounts_now):
+            row.accounts = accounts_now
             session.add(row)
         else:
             by = By.nod(Act.REVOKE, "an account left")
@@ -147,7 +146,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> list[Issu
     return ended
 
 
-def end_of_gone(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
+def end_with_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens of an account that is gone from its platform."""
     by = By.nod(Act.REVOKE, "the account is gone")
     return _end(session, col(TokenRow.person) == str(account), by, now)
@@ -191,7 +190,7 @@ def confirm_agent(
 
 
 def note_told(session: Session, label: str, names: Collection[str]) -> list[str]:
-    """Store the tools that an agent's person is shown now; returns the names that are new to them."""
+    """Store the tools that are shown to an agent's person now; return the names that are new to them."""
     row = session.get(TokenRow, label)
     if row is None:
         return []
@@ -208,9 +207,9 @@ def note_use(session: Session, label: str, now: datetime) -> None:
 
 
 def is_use_due(agent: Agent, now: datetime) -> bool:
-    """Return whether a use is to be stored: once a minute."""
+    """Return whether a use of an agent's token is to be stored now: once a minute at most."""
     last = agent.last_used_at
-    return last is None or abs(now - last) >= timedelta(seconds=_USED_SECONDS)
+    return last is None or abs(now - last) >= timedelta(seconds=_USE_RECORDED_SECONDS)
 
 
 def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -> None:
@@ -248,30 +247,33 @@ def is_working_name(session: Session, name: str) -> bool:
 
 
 def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:
-    """Return the holder of a token; None if unknown or revoked. The time it takes reveals nothing."""
+    """Return the holder of a token; None if it is unknown or revoked.
+
+    Unknown and wrong tokens take the same time, so that the time reveals nothing.
+    """
     beginning, _, rest = token.partition("_")
     if f"{beginning}_" in (_BEGINNING, AGENT_BEGINNING) and rest.isprintable():
         row = session.get(TokenRow, rest[:_LABEL_CHARS])
     else:
         row = None
-    kept = row.hash if row else hash_text("")
-    if not hmac.compare_digest(kept, hash_text(token)) or row is None or row.revoked_at is not None:
+    stored_hash = row.hash if row else hash_text("")
+    if not hmac.compare_digest(stored_hash, hash_text(token)) or row is None or row.revoked_at is not None:
         return None
     if row.person is None or row.tools is None:
         return TokenHolder(Actor("http", row.name, row.name))
     agent = _agent_of(session, row)
     person = people.person_of(session, agent.person)
     if _is_over(row, now):
-        refusal = _OVER
+        refusal = _OVER_TEXT
     elif person.outside:
-        refusal = _OUTSIDE.format(person=agent.person.label)
+        refusal = _OUTSIDE_TEXT.format(person=agent.person.label)
     else:
-        refusal = "" if row.agreed_at else _NOT_AGREED.format(person=agent.person.label)
+        refusal = "" if row.agreed_at else _NOT_AGREED_TEXT.format(person=agent.person.label)
     return TokenHolder(agent.actor, agent, refusal)
 
 
 def find_agent(session: Session, actor: Actor, now: datetime) -> Agent | None:
-    """Return the agent of a token that may call now, by its account; None for anyone else."""
+    """Return the agent with the account ``agents:NAME/LABEL`` if it may call tools now; else None."""
     label = actor.key.rpartition("/")[2]
     row = session.get(TokenRow, label) if actor.channel == AGENTS else None
     is_live = row is not None and row.revoked_at is None and row.person is not None and not _is_over(row, now)

@@ -1,4 +1,7 @@
-"""All rows of one installation moved to another database, of the same kind or not, with ids and hashes."""
+"""The copy of an installation in another database, of SQLite or PostgreSQL.
+
+All rows are copied as they are, with ids and with the hashes of the audit log, which is verified in the copy.
+"""
 
 from sqlalchemy import Connection, Engine, Integer, Table, func, insert, select
 from sqlmodel import Session
@@ -10,8 +13,10 @@ from bot.store.audit import verification
 from bot.store.migrations.schema import SCHEMA
 
 _BATCH = 500  # the rows that are copied at a time
-_LEFT = frozenset({"process", "hold"})  # processes at work on the old database are not at work on the new one
-_USED = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
+# processes at work on the old database are not at work on the new one
+_TABLES_LEFT_OUT = frozenset({"process", "hold"})
+# a database with a row in one of these tables is in use
+_TABLES_OF_USE = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
 
 
 def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int:
@@ -25,10 +30,10 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
     if migrations.read_version(source) != migrations.find_newest_version():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
     migrations.upgrade(target)
-    tables = [each for each in SCHEMA.sorted_tables if each.name not in _LEFT]
+    tables = [each for each in SCHEMA.sorted_tables if each.name not in _TABLES_LEFT_OUT]
     moved = 0
     with source.connect() as old, target.begin() as new:
-        for name in _USED:
+        for name in _TABLES_OF_USE:
             if new.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
         for table in reversed(tables):  # the rows that a new database begins with
@@ -43,11 +48,8 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 new.execute(insert(table), [dict(row) for row in batch])
                 moved += len(batch)
                 progress(moved, total)
-            if target.dialect.name == "postgresql" and (count := _find_counted_column(table)):
-                last = select(func.max(table.c[count])).scalar_subquery()
-                sequence = func.pg_get_serial_sequence(table.name, count)
-                if new.execute(select(sequence)).scalar() is not None:
-                    new.execute(select(func.setval(sequence, func.coalesce(last, 1), last.is_not(None))))
+            if target.dialect.name == "postgresql":
+                _advance_sequence(new, table)
         with Session(new) as session:
             faults = verification.faults(session)
             if faults:
@@ -61,8 +63,19 @@ def _count(connection: Connection, table: Table) -> int:
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-def _find_counted_column(table: Table) -> str | None:
-    """Return the table's autoincrement column, or None."""
+def _advance_sequence(connection: Connection, table: Table) -> None:
+    """Have PostgreSQL number new rows of a table after the copied ones, if it numbers its rows."""
+    column = _find_numbered_column(table)
+    if column is None:
+        return
+    last = select(func.max(table.c[column])).scalar_subquery()
+    sequence = func.pg_get_serial_sequence(table.name, column)
+    if connection.execute(select(sequence)).scalar() is not None:
+        connection.execute(select(func.setval(sequence, func.coalesce(last, 1), last.is_not(None))))
+
+
+def _find_numbered_column(table: Table) -> str | None:
+    """Return the only column of an integer primary key, which the database may number; or None."""
     keys = list(table.primary_key)
     if len(keys) == 1 and isinstance(keys[0].type, Integer):
         return keys[0].name

@@ -1,4 +1,9 @@
-"""Changes of proposals. `move` is the only function that changes their state, guarded by the database."""
+"""Changes of proposals. `move` is the only function that changes their state, guarded by the database.
+
+Each change is one UPDATE that names the state and the version that were read, so of two simultaneous changes
+one is made and the other finds no row. In the same transaction the change gets its row in the audit log, the
+posted cards that show the proposal are marked as behind, and features are told by their hooks.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,18 +43,20 @@ _INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
 _CARD = _TABLE.alias("card")
 _FIRST = _TABLE.alias("first")
-_FIRST_PLACE = (
+_FIRST_POSITION = (
     select(func.min(_FIRST.c.position))
     .where(_FIRST.c.message_id == bindparam("card_message"), _FIRST.c.batch.is_(None))
     .scalar_subquery()
 )
 _DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
+# the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
+# of its answer, whose card has the buttons for all
 _BEHIND = select(_CARD.c.id).where(
     _CARD.c.message_id == bindparam("card_message"),
-    _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_PLACE),
+    _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_POSITION),
 )
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
-"""A condition: some card that shows a change is posted; without posted cards, no statement marks them."""
+"""A column: some card that shows a change is posted. If not, the statement that marks the cards is saved."""
 _BEHIND_NOW = "cards behind"
 """The key of a session's ``info`` for the ids of proposals whose change left cards behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
@@ -64,7 +71,10 @@ _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thi
 
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> Any:
-    """Return the guarded update of these columns; their values are its parameters."""
+    """Return the guarded UPDATE of these columns; their values are its parameters.
+
+    Two columns are set only where a run begins, and bring conditions of their own, as `move` says.
+    """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
         _TABLE.c.state == bindparam("from_state"),
@@ -78,7 +88,7 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 
 def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
-    """Open proposals, each with its first audit row. Returns them with the features' lines for cards."""
+    """Store new proposals, each with its first audit row; return them with the features' lines for cards."""
     changes = []
     for proposal in (_annotate(session, each) for each in proposals):
         row = to_row(proposal)
@@ -124,12 +134,14 @@ def move(
 
     Returns the changed proposal, or None if another change was faster, or for a reason below.
 
+    - ``before``: the proposal as it was read
     - ``state``: the new state; None keeps the state (a vote, an edit)
-    - ``owner``: the id of the process that runs it from now on; the result is None while Nod is paused
-    - ``thing``: the name of the thing that it changes; the result is None while another running proposal
-      changes the same thing
+    - ``owner``: the id of the process that claims the run; the result is None while Nod is paused
+    - ``thing``: with an owner, the name of the thing that the run changes; the result is None while another
+      running proposal changes the same thing
     - ``book``: with an owner, the version of the rulebook that allows the run; the result is None if the book
       has changed since
+    - ``changes``: the new values of other fields of the proposal
 
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
@@ -139,20 +151,20 @@ def move(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
     conversation_lock.in_conversation(session, before.conversation_id)
-    asked_again = after.round != before.round and after.state is State.PROPOSED
+    asked_again = after.round != before.round and after.state is State.PROPOSED  # with new contents
     if asked_again:
         after = _annotate(session, after)
         changes |= {} if after.annotations == before.annotations else {"annotations": after.annotations}
     new = to_row(after)
-    # with the deciders always: an older release kept fewer fields of them, and the record hashes all
-    moved = (
+    # the deciders always: an older release may have stored fewer fields of them, and the audit row hashes all
+    written_fields = (
         "state",
         "version",
         "updated_at",
         "deciders",
         *(each for each in changes if each not in UNRECORDED),
     )
-    values = {column: new[column] for name in moved for column in COLUMNS.get(name, (name,))}
+    values = {column: new[column] for name in written_fields for column in COLUMNS.get(name, (name,))}
     values |= {name: value for name, value in changes.items() if name in UNRECORDED}
     values |= {"owner": owner} if owner is not None else {}
     values |= {"thing": hash_text(thing)} if thing else {}
@@ -196,24 +208,25 @@ def raise_requirements(
     """Have a proposal ask further people, or need more votes, guarded and recorded like a `move`.
 
     ``deciders`` are the present ones with roles, groups or chats added, ``quorum`` is no fewer votes than
-    before. Given votes stand. ``times`` are columns of due times that change, too. An approved proposal that
-    was not claimed waits for people again, for as long as at first. Returns the changed proposal, or None if
-    another change was faster.
-    Raises ValueError where it is neither open nor approved, or where anything else would change.
+    before. Given votes stand. ``times``: due times that change, too, by the names of their fields. An
+    approved proposal that was not claimed waits for people again, for as long as at first.
+
+    Returns the changed proposal, or None if another change was faster. Raises ValueError for a proposal that
+    is neither open nor approved, and for any other change.
     """
-    held = before.deciders
+    deciders_before = before.deciders
     same = replace(
         deciders,
-        roles=held.roles,
-        people=held.people,
-        escalated=held.escalated,
-        also_escalated=held.also_escalated,
+        roles=deciders_before.roles,
+        people=deciders_before.people,
+        escalated=deciders_before.escalated,
+        also_escalated=deciders_before.also_escalated,
     )
-    has_roles = set(held.roles) <= set(deciders.roles)
-    has_people = set(held.people) <= set(deciders.people)
-    adds_groups = all(map(is_group, set(deciders.people) - set(held.people)))
-    has_chats = set(held.escalation_chats) <= set(deciders.escalation_chats)
-    kept = has_roles and has_people and adds_groups and has_chats and same == held
+    has_roles = set(deciders_before.roles) <= set(deciders.roles)
+    has_people = set(deciders_before.people) <= set(deciders.people)
+    adds_groups = all(map(is_group, set(deciders.people) - set(deciders_before.people)))
+    has_chats = set(deciders_before.escalation_chats) <= set(deciders.escalation_chats)
+    kept = has_roles and has_people and adds_groups and has_chats and same == deciders_before
     quorum = before.quorum if quorum is None else quorum
     if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")
@@ -228,7 +241,7 @@ def raise_requirements(
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
-    """Store the progress of a run; False if that run is over. It is no change of the proposal."""
+    """Store the progress of a run; False if that run is over. The proposal gets no new version."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}
     guard |= _cards_of(claimed)
@@ -241,7 +254,7 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
 
 
 def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
-    """End the time for Undo, and have the cards redrawn. It is no change of the proposals."""
+    """End the time for Undo, and have the cards redrawn. The proposals get no new version."""
     over = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
     session.connection().execute(over)
     behind = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
@@ -254,16 +267,19 @@ def own_question(session: Session, proposal_id: str, process: str) -> None:
 
 
 def list_abandoned_questions(session: Session, process: str) -> list[str]:
-    """Return the ids of servers' open questions whose process is gone; this ``process`` counts as living."""
+    """Return the ids of open questions of tools' servers that no living process waits for.
+
+    ``process``: the id of the process that asks, which counts as living.
+    """
     left = processes.has_left(_TABLE.c.owner, process)
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
     return list(session.connection().execute(found).scalars())
 
 
 def list_abandoned(session: Session, process: str) -> list[Proposal]:
-    """Return the executing proposals that no other living process runs.
+    """Return the executing proposals that are owned by this ``process`` or by none that lives.
 
-    The caller knows which of these it runs itself.
+    The caller knows which of its own still run.
     """
     mine = _TABLE.c.owner == process
     left = SELECT_PROPOSALS.where(
@@ -286,7 +302,7 @@ def _cards_of(proposal: Proposal) -> dict[str, Any]:
 
 
 def has_cards_behind(session: Session, proposal: Proposal) -> bool:
-    """Return whether this transaction changed a proposal, and that leaves any posted card behind."""
+    """Return whether this transaction has changed a proposal, which left a posted card behind."""
     return proposal.id in session.info.get(_BEHIND_NOW, ())
 
 

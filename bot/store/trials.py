@@ -1,4 +1,8 @@
-"""Trials as rows: the tried calls, their outcomes, and by its hash the content that an approval applies.
+"""Trials as rows: the tried calls, their outcomes, and the content that an approval applies.
+
+A trial runs a call in a closed copy before people decide (``bot/domain/trials.py``). Its beginning and its
+end are rows of the audit log, which also limit how many trials a person causes. The changes to apply, the
+*token*, are kept here under their hash; the proposal has the hash.
 
 Every function is one short transaction.
 """
@@ -38,12 +42,12 @@ _RECENT = (
 
 
 class TrialTokenRow(Row, table=True):
-    """The content that an approval of a trial applies. The proposal has its hash, which is checked before."""
+    """The changes that an approval of a trial applies, as a text of the tool's own."""
 
     __tablename__ = "trial_token"
     __table_args__ = (Index("trial_token_created", "created_at"),)
 
-    id: str = Field(primary_key=True)
+    id: str = Field(primary_key=True)  # the hash of the content
     content: str = Field(sa_type=Text)
     created_at: datetime = Field(sa_type=UTCDateTime)
 
@@ -53,8 +57,9 @@ def begin_trial(
 ) -> str | None:
     """Record that a trial begins, and return its key; None while this person has too many under way.
 
-    ``process``: the id of the process that runs it. Raises TooMuch for too many trials within an hour. A
-    trial that no living process runs is recorded as ended.
+    ``what``: the facts on the call for the record. ``process``: the id of the process that runs the trial.
+    Raises TooMuch for too many trials within an hour. An earlier trial that no living process runs is
+    recorded as ended.
     """
     person = people.person_of(session, asker)
     conversation_lock.in_conversation(session, f"trials of {person.id}")
@@ -90,7 +95,7 @@ def end(
     now: datetime,
     token: str | None = None,
 ) -> None:
-    """Record how a trial ended, and keep its ``token`` under its hash."""
+    """Record how a trial ended, and store its ``token``, if there are changes to apply."""
     if token is not None:
         row = {"id": hash_text(token), "content": token, "created_at": now}
         session.execute(insert_or_ignore(session, TrialTokenRow), row)
@@ -103,8 +108,8 @@ def _record(
     admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, what, now, tool)
 
 
-def token(session: Session, digest: str) -> str | None:
-    """Return the content with this hash; None where it is deleted or altered."""
+def load_token(session: Session, digest: str) -> str | None:
+    """Return the token with this hash; None if it was deleted or altered."""
     row = session.get(TrialTokenRow, digest)
     if row is not None and hash_text(row.content) == digest:
         return row.content
@@ -112,5 +117,5 @@ def token(session: Session, digest: str) -> str | None:
 
 
 def purge(session: Session, before: datetime, most: int) -> int:
-    """Forget up to ``most`` tokens from before then; returns how many. An approval then tries again."""
+    """Delete up to ``most`` tokens from before then; return how many. An approval without one tries again."""
     return delete_older(session, TrialTokenRow, "created_at", before, most)

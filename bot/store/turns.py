@@ -1,4 +1,10 @@
-"""Turns as rows: wanted, taken up, answered in, ended. At most one per conversation is wanted at a time."""
+"""Turns as rows: a turn is one piece of the agent's work in a conversation, with one or more answers.
+
+A turn is *wanted* from its request until it ends; at most one per conversation is. The *owner* is the id of
+the process that runs it. A process takes a wanted turn without a living owner (`claim_turn`), stores the
+agent's answers (`store_answer`) and ends it with the last one, unless new lines came. A turn whose process
+dies again and again is given up (`give_up_turn`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,8 +35,8 @@ _TURN = table_of(TurnRow)
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _PLACE = table_of(ConversationRow)
-_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WANTED
-_WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
+_IS_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WANTED
+_WANTED_TURN = select(_TURN.c.id).where(_IS_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
@@ -38,9 +44,9 @@ _WITH_PLACE = (
     select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
     .add_columns(*rules.VERSION, _HAS_UNDELIVERED, *_PLACE.c)
     .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    .where(_WANTED_HERE)
+    .where(_IS_WANTED_HERE)
 )
-_ANSWERED = (
+_STORE_ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
     .values({name: bindparam(name) for name in (*_USAGE, "asker", "asked", "state", "ended_at")})
@@ -54,13 +60,14 @@ _END_TURN = (
 )
 _OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
 _LINE = table_of(MessageRow)
+# for `find_queue`: the account of the newest line that has one, and the newest spoken line
 _ASKER = (
     select(_LINE.c.actor)
     .where(_LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.actor.is_not(None))
     .order_by(_LINE.c.id.desc())
     .limit(1)
 )
-_NEWEST = (
+_NEWEST_LINE = (
     select(_LINE.c.id)
     .where(_LINE.c.conversation_id == bindparam("conversation_id"), is_one_of(_LINE.c.role, sorted(SPOKEN)))
     .order_by(_LINE.c.id.desc())
@@ -68,23 +75,23 @@ _NEWEST = (
 )
 _IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
 """1 for a turn that another process ran, which is gone if this process may take the turn over; else 0."""
-_ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_WANTED_HERE)
+_ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_IS_WANTED_HERE)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)
 _WHO = func.coalesce(func.nullif(_ASKER.scalar_subquery(), ""), _PLACE.c.owner)
 _PERSON = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == _WHO).correlate(_PLACE)
-_DECIDED = select(_PROPOSAL.c.id).where(
+_DECIDED_CALLS = select(_PROPOSAL.c.id).where(
     _PROPOSAL.c.message_id == _LINE.c.id, _PROPOSAL.c.state != literal(str(State.EXPIRED))
 )
-_WAITS = (
+_QUEUE_FACTS = (
     select(
         _WHO.label("asker"),
         _PERSON.scalar_subquery().label("person"),
         _ATTEMPTS.scalar_subquery().label("attempts"),
         _LINE.c.role,
     )
-    .add_columns(_DECIDED.correlate(_LINE).exists().label("decided"))
-    .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST.scalar_subquery())
+    .add_columns(_DECIDED_CALLS.correlate(_LINE).exists().label("decided"))
+    .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST_LINE.scalar_subquery())
     .where(_PLACE.c.id == bindparam("conversation_id"))
 )
 _NEWEST_END = (
@@ -95,10 +102,12 @@ _NEWEST_END = (
 )
 LONGEST_PAUSE = timedelta(minutes=10)  # the longest time between two tries of a turn
 WAKE_UPS = Queue("wake-ups", 20, later=True)
+"""The queue of turns that no person waits for."""
 AFTER_A_CRASH = Queue("after a crash", 4)
+"""The queue of turns that failed before, as their process died: one of them may have been the reason."""
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
 _FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
-_TAKE = (
+_CLAIM = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
     .where(_TURN.c.attempts + _IS_LEFT < bindparam("max_attempts"))
@@ -110,15 +119,15 @@ _GIVE_UP = (
     .where(_TURN.c.attempts + _IS_LEFT >= bindparam("max_attempts"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
-_WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
+_LIST_WANTED = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def request_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
     """Request a turn of a conversation; False if a turn is wanted already, which this request joins.
 
-    ``owner``: the process that begins the turn right after the commit; while it lives, others leave the turn
-    alone. A joined turn is locked (PostgreSQL), so that it can't end before it reads the new rows of this
-    transaction.
+    ``owner``: the id of the process that begins the turn right after the commit, so that others leave the
+    turn alone; empty: any process may take it. A joined turn is locked (on PostgreSQL), so that it can't end
+    before it reads the new rows of this transaction.
     """
     of_conversation = {"conversation_id": conversation_id}
     new = of_conversation | {"state": WANTED, "created_at": now, "owner": owner} | _NEW_TURN
@@ -136,22 +145,22 @@ def is_turn_wanted(session: Session, conversation_id: str) -> bool:
 
 
 def find_queue(session: Session, conversation_id: str, max_turns: int, process: str) -> Queue:
-    """Return the queue of a conversation's turn: its person's, of which ``max_turns`` run at a time.
+    """Return the queue of a conversation's turn.
 
-    After a crash, only a few turns of all people run at a time. A turn that no person caused (an expired
-    proposal, a note) can wait longer.
+    It is that of the person whose line or decision caused the turn, with ``max_turns`` at a time. A turn that
+    no person caused (an expired proposal, a note) is in `WAKE_UPS`, a failed one in `AFTER_A_CRASH`.
     """
     values = {"conversation_id": conversation_id, "process": process}
-    waiting = session.connection().execute(_WAITS, values).first()
-    if waiting is None:
+    facts = session.connection().execute(_QUEUE_FACTS, values).first()
+    if facts is None:
         return WAKE_UPS
-    if waiting.attempts:
+    if facts.attempts:
         return AFTER_A_CRASH
-    if not waiting.asker or waiting.role in (None, LineRole.NOTE):
+    if not facts.asker or facts.role in (None, LineRole.NOTE):
         return WAKE_UPS
-    if waiting.role == LineRole.ASSISTANT and not waiting.decided:
+    if facts.role == LineRole.ASSISTANT and not facts.decided:
         return WAKE_UPS
-    return Queue(waiting.person or waiting.asker, max_turns)
+    return Queue(facts.person or facts.asker, max_turns)
 
 
 def load_turn(session: Session, conversation_id: str) -> Turn | None:
@@ -167,10 +176,10 @@ def load_turn(session: Session, conversation_id: str) -> Turn | None:
 
 
 class StoredAnswer(NamedTuple):
-    """A stored answer: the id of its line, and how the turn ended, if it did."""
+    """A stored answer of the agent."""
 
-    message_id: int
-    ending: Ending | None
+    message_id: int  # the id of its line
+    ending: Ending | None  # how the turn ended; None: it continues
 
 
 def store_answer(
@@ -184,9 +193,10 @@ def store_answer(
     delivered: bool,
     now: datetime,
 ) -> StoredAnswer | None:
-    """Store the model's answer with the results of its reads, and end the turn, unless new lines came.
+    """Store an answer of the agent with the results of its reads.
 
-    None if the turn is no longer wanted (stopped). Raises TakenOver if another process runs it by now.
+    ``ending``: the turn ends with it, unless new lines came; None: the turn continues. Returns None if the
+    turn is no longer wanted, as a person stopped it. Raises TakenOver if another process runs it by now.
     """
     values = {
         "turn_id": turn.id,
@@ -199,7 +209,7 @@ def store_answer(
     }
     # The row is locked from here. A message that comes after `add_answer` has looked for new ones waits for
     # this lock, and then requests another turn.
-    if not count_changed(session.connection().execute(_ANSWERED, values)):
+    if not count_changed(session.connection().execute(_STORE_ANSWERED, values)):
         check_owned(session, turn)
         return None
     message_id, heard = messages.add_answer(session, turn, text, calls, results, now, delivered=delivered)
@@ -224,7 +234,7 @@ def end_turn(
     error: str | None = None,
     retry_at: datetime | None = None,
 ) -> None:
-    """End a wanted turn."""
+    """End a wanted turn. ``error``: the text for people. ``retry_at``: the time of the next try, if any."""
     end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error, "retry_at": retry_at}
     session.connection().execute(_END_TURN, end)
 
@@ -291,7 +301,7 @@ def is_under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
 def stop_turn(
     session: Session, conversation_id: str, now: datetime, begun_by: datetime | None = None
 ) -> bool:
-    """Stop the turn that is wanted, or to be tried again, for a person; False when there was none.
+    """Stop the turn that is wanted, or is to be tried again, for a person; False if there was none.
 
     ``begun_by``: stop only a turn that was wanted by then.
     """
@@ -306,17 +316,17 @@ def stop_turn(
 
 def list_wanted(session: Session, process: str = "") -> list[str]:
     """Return the conversations with a wanted turn that this ``process`` or no living process owns."""
-    return list(session.execute(_WAITING, {"process": process}).scalars())
+    return list(session.execute(_LIST_WANTED, {"process": process}).scalars())
 
 
 def claim_turn(session: Session, turn_id: int, process: str, max_attempts: int) -> bool:
-    """Let this process run the turn; a process that had it and is gone counts as a failed attempt.
+    """Let this process run the turn; an earlier process that died while it ran counts as a failed attempt.
 
-    False where another process runs it, after ``max_attempts`` such attempts, or where it has ended. A
-    process that ends in order releases it (`release_turn`), and an answer starts the count over.
+    False if another process runs it, after ``max_attempts`` such attempts, or if it has ended. A process that
+    ends in order releases it (`release_turn`), and with each answer the attempts are counted from 0 again.
     """
     which = {"turn_id": turn_id, "process": process, "max_attempts": max_attempts}
-    return bool(count_changed(session.connection().execute(_TAKE, which)))
+    return bool(count_changed(session.connection().execute(_CLAIM, which)))
 
 
 def release_turn(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
@@ -336,7 +346,7 @@ def give_up_turn(
 
 
 def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
-    """Return whether a person wrote after the turn was wanted, so that it joined the turn."""
+    """Return whether a person wrote after the turn was requested, so that the message joined the turn."""
     wanted_at = select(TurnRow.created_at).where(TurnRow.id == turn_id).scalar_subquery()
     said = select(MessageRow.id).where(
         MessageRow.conversation_id == conversation_id,

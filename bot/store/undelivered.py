@@ -1,4 +1,8 @@
-"""The rows of a conversation that people have not been shown yet: lines with their cards, files, answers."""
+"""The rows of a conversation that people have not been shown yet: lines with their cards, files, answers.
+
+``bot/channels/delivery/turns.py`` posts them. One statement tells which kinds of rows there are; only these
+are read.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +19,7 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import table_of
 
 _CONVERSATION = table_of(ConversationRow)
-_WHICH = select(
+_WHICH_ROWS = select(
     *_CONVERSATION.c,
     messages.UNDELIVERED.exists().label("has_lines"),
     outputs.UNPOSTED.exists().label("has_files"),
@@ -24,17 +28,17 @@ _WHICH = select(
 
 
 class Undelivered(NamedTuple):
-    """The rows of a conversation that are still to be shown; lines with the proposals that get a card."""
+    """The rows of a conversation that are still to be shown."""
 
     conversation: Conversation
-    lines: Sequence[tuple[Line, Sequence[Proposal]]]
+    lines: Sequence[tuple[Line, Sequence[Proposal]]]  # each with the proposals that get a card below it
     files: Sequence[StoredOutput]
-    answers: Sequence[AskedQuestion]
+    answers: Sequence[AskedQuestion]  # answered questions about proposals
 
 
 def read_undelivered(session: Session, conversation_id: str) -> Undelivered | None:
     """Return what is to be shown, perhaps nothing; None where there is no such conversation."""
-    row = session.connection().execute(_WHICH, {"conversation_id": conversation_id}).first()
+    row = session.connection().execute(_WHICH_ROWS, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
     found = Undelivered(conversations.from_row(row), [], [], [])

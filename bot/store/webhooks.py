@@ -1,4 +1,8 @@
-"""Webhooks as rows: the addresses to call when requests have ended. ``bot/jobs/webhooks.py`` sends them."""
+"""Webhooks as rows: the addresses to call when scripts' requests have ended.
+
+A row counts its attempts, and each change of it names the attempt, so of several processes only one makes an
+attempt (`claim`). ``bot/jobs/webhooks.py`` sends them.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -37,18 +41,22 @@ def list_due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
 
 
 def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
-    """Count one more attempt, to be repeated at ``next_at`` unless it arrives; False if another did."""
+    """Claim the next attempt to send a webhook; False if another process has claimed it.
+
+    Unless the result of the attempt is stored, the webhook is due again at ``next_at``.
+    """
     values = {"attempts": callback.attempts + 1, "next_at": next_at}
     return _change(session, callback.proposal_id, callback.attempts, values)
 
 
 def mark_arrived(session: Session, callback: CallbackRow, now: datetime) -> None:
+    """Store a successful delivery. ``callback``: the row as it was before `claim`."""
     values = {"over": True, "told_at": now, "fault": ""}
     _change(session, callback.proposal_id, callback.attempts + 1, values)
 
 
 def mark_failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
-    """Store a failed delivery; ``over`` says that no one tries again."""
+    """Store a failed delivery; with ``over``, no one tries again. ``callback``: the row as before `claim`."""
     _change(session, callback.proposal_id, callback.attempts + 1, {"over": over, "fault": fault})
 
 

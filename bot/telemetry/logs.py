@@ -1,4 +1,8 @@
-"""Structured logs without secrets: each line is an event with its values, in JSON except on a terminal."""
+"""Structured logs without secrets: each line is an event with its values, in JSON except on a terminal.
+
+`configure` sets up the log of the process. `logger` gives each module its logger, and `redact_in_logs` hides
+further secrets for a while.
+"""
 
 import atexit
 import contextlib
@@ -28,22 +32,24 @@ _WARNINGS_ONLY = (
     "procrastinate",
     "uvicorn.access",
 )
+_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes during the run of the last tick
+_MUTED = ("mcp.client.auth",)  # it logs the answers of sign-in servers, with their tokens
 _CLOSED_SOCKET_TEXT = "socket.send() raised exception."
 """The line that asyncio logs for each write after a caller has left."""
 _MAX_QUEUED_LINES = 2000
 _DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`: level and part
 _FINISH_SECONDS = 1.0  # the time that the end of the process waits for the log's reader
 _FINISH_POLL_SECONDS = 0.01
-_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes during the run of the last tick
-_MUTED = ("mcp.client.auth",)  # it logs the answers of sign-in servers, with their tokens
 
+problems: Counter[tuple[str, str]] = Counter()
+"""The number of logged warnings and errors, and of dropped lines, by level and part of Nod."""
 
 _secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
 
 
 @contextmanager
 def redact_in_logs(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Hide these secrets as well in everything that is logged inside the context."""
+    """Hide these secrets, too, in all that is logged within the context."""
     token = _secrets.set((*_secrets.get(), *secrets))
     try:
         yield
@@ -51,87 +57,8 @@ def redact_in_logs(secrets: tuple[str, ...]) -> Iterator[None]:
         _secrets.reset(token)
 
 
-def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    hidden: MutableMapping[str, Any] = redact(event, None, _secrets.get())
-    return hidden
-
-
-def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Log an outage of the database without a traceback, which every sweep would repeat."""
-    from bot.telemetry.outages import describe_outage  # a command that only prints needs no SQLAlchemy
-
-    error = event.get("exc_info")
-    if error is True:  # as ``log.exception`` gives it: the error that is being handled
-        error = sys.exc_info()[1]
-    outage = describe_outage(error) if isinstance(error, BaseException) else ""
-    if outage:
-        del event["exc_info"]
-        event["why"] = outage
-    return event
-
-
-problems: Counter[tuple[str, str]] = Counter()
-"""The number of logged warnings and errors, and of dropped lines, by level and part of Nod."""
-
-
-def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Count a warning or an error of Nod, by the folder of its module; a channel's by the channel."""
-    match getattr(source, "name", "").split("."):
-        case ["bot", "channels", channel, _, *_]:
-            part = channel
-        case ["bot", folder, *_]:
-            part = folder
-        case _:
-            return event
-    if level in {"warning", "error"}:
-        problems[level, part] += 1
-    return event
-
-
-class _QueuedHandler(QueueHandler):
-    """A handler that passes lines to a writing thread, so that a slow reader of the log delays no work.
-
-    Lines that don't fit into the queue are dropped, and counted in `problems`.
-    """
-
-    def __init__(self) -> None:
-        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_QUEUED_LINES)
-        super().__init__(lines)
-        _Listener(lines).start()
-        atexit.register(_finish, lines)
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        try:
-            self.queue.put_nowait(record)
-        except queue.Full:
-            problems[_DROPPED] += 1
-
-
-class _Listener(QueueListener):
-    def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
-        super().__init__(lines)
-        self._lines = lines
-        self._reported = 0  # the dropped lines that the log has reported
-
-    def handle(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError):
-            # directly to the descriptor: handlers and sys.stderr have locks that the end would wait for
-            os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
-        dropped = problems[_DROPPED] - self._reported
-        if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:
-            self._reported += dropped
-            logger(__name__).warning("lines of the log did not fit and were dropped", lines=dropped)
-
-
-def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
-    """Wait a moment for the remaining lines; the process does not wait longer for a reader."""
-    deadline = time.monotonic() + _FINISH_SECONDS
-    while lines.unfinished_tasks and time.monotonic() < deadline:
-        time.sleep(_FINISH_POLL_SECONDS)
-
-
 def configure(level: str, *, queued: bool = False) -> None:
-    """Set up logging for the whole process; libraries' own records go the same way.
+    """Set up logging for the whole process, also for the records of libraries.
 
     ``queued``: a thread writes the lines, for a process that may not wait for the log's reader.
     """
@@ -173,22 +100,99 @@ def configure(level: str, *, queued: bool = False) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def logger(name: str) -> Any:
+    """Return a logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
+    return _Logger(name)
+
+
 class _Logger:
-    """structlog's logger of a name, loaded with the first event: most commands log nothing."""
+    """A logger that loads structlog with its first event, as most commands log nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     @cached_property
-    def _load(self) -> Any:
+    def _structlog_logger(self) -> Any:
         import structlog
 
         return structlog.get_logger(self._name)
 
     def __getattr__(self, level: str) -> Any:
-        return getattr(self._load, level)
+        return getattr(self._structlog_logger, level)
 
 
-def logger(name: str) -> Any:
-    """Return a logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
-    return _Logger(name)
+def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    hidden: MutableMapping[str, Any] = redact(event, None, _secrets.get())
+    return hidden
+
+
+def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Replace the traceback of a database outage by one line, as every sweep would repeat it."""
+    from bot.telemetry.outages import describe_outage  # a command that only prints needs no SQLAlchemy
+
+    error = event.get("exc_info")
+    if error is True:  # as ``log.exception`` gives it: the error that is being handled
+        error = sys.exc_info()[1]
+    outage = describe_outage(error) if isinstance(error, BaseException) else ""
+    if outage:
+        del event["exc_info"]
+        event["why"] = outage
+    return event
+
+
+def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Count a warning or an error of Nod in `problems`. A channel is a part of its own."""
+    match getattr(source, "name", "").split("."):
+        case ["bot", "channels", channel, _, *_]:
+            part = channel
+        case ["bot", folder, *_]:
+            part = folder
+        case _:
+            return event
+    if level in {"warning", "error"}:
+        problems[level, part] += 1
+    return event
+
+
+class _QueuedHandler(QueueHandler):
+    """A handler that passes lines to a writing thread, so that a slow reader of the log delays no work.
+
+    Lines that don't fit into the queue are dropped, and counted in `problems`.
+    """
+
+    def __init__(self) -> None:
+        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_QUEUED_LINES)
+        super().__init__(lines)
+        _Listener(lines).start()
+        atexit.register(_finish, lines)
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        try:
+            self.queue.put_nowait(record)
+        except queue.Full:
+            problems[_DROPPED] += 1
+
+
+class _Listener(QueueListener):
+    """A thread that writes the queued lines to the standard error stream."""
+
+    def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
+        super().__init__(lines)
+        self._lines = lines
+        self._reported = 0  # the number of dropped lines that the log has reported
+
+    def handle(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            # directly to the descriptor: handlers and sys.stderr have locks that the end would wait for
+            os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
+        dropped = problems[_DROPPED] - self._reported
+        if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:
+            self._reported += dropped
+            logger(__name__).warning("lines of the log did not fit and were dropped", lines=dropped)
+
+
+def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
+    """Wait for the remaining lines, but not longer than `_FINISH_SECONDS`, as the reader may hang."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while lines.unfinished_tasks and time.monotonic() < deadline:
+        time.sleep(_FINISH_POLL_SECONDS)

@@ -1,4 +1,8 @@
-"""Spans for an OpenTelemetry collector, over HTTP. The traced work and its names are in ``tracing.py``."""
+"""Spans for an OpenTelemetry collector, over HTTP. What is traced, and by which names, is in ``tracing.py``.
+
+A *keyed trace* is one that several processes add to without an agreement: the ids of the trace and of its
+first span are computed from a key, such as a proposal's id.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -28,10 +32,11 @@ Value = str | int | float | bool | tuple[str, ...]
 
 _EXPORT_TIMEOUT_SECONDS = 2.0  # also bounds how long the end of a process waits for a collector
 _forced_ids: ContextVar[SpanContext | None] = ContextVar("forced_ids", default=None)
+"""The ids for the span that begins now; None: random ones."""
 
 
-class _Ids(RandomIdGenerator):
-    """A generator of random ids, except for the span that others find by its key."""
+class _IdGenerator(RandomIdGenerator):
+    """A generator of random ids, except for the first span of a keyed trace."""
 
     def generate_trace_id(self) -> int:
         forced = _forced_ids.get()
@@ -47,23 +52,22 @@ class _Ids(RandomIdGenerator):
 
 
 def _first_span_of(key: str) -> SpanContext:
-    """Return the span context of the beginning of ``key``'s trace, the same in every process."""
+    """Return the context of the first span of ``key``'s trace, the same in every process."""
     digest = hashlib.sha256(f"nod {key}".encode()).digest()
     trace, span = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24])
     return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 class Otel:
-    """The spans of one process. No library makes spans itself, since those may hold secrets.
-
-    A ``key`` names a trace that any process may add to.
-    """
+    """The spans of one process. No library makes spans itself, since those may hold secrets."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], process: str) -> None:
         about = {"service.name": "nod", "service.version": __version__, "service.instance.id": process}
         configured = OTELResourceDetector().detect()  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
         self._provider = TracerProvider(
-            resource=Resource.create(about).merge(configured), id_generator=_Ids(), shutdown_on_exit=False
+            resource=Resource.create(about).merge(configured),
+            id_generator=_IdGenerator(),
+            shutdown_on_exit=False,
         )
         exporter = OTLPSpanExporter(
             f"{endpoint.rstrip('/')}/v1/traces", headers=headers, timeout=_EXPORT_TIMEOUT_SECONDS
@@ -77,12 +81,12 @@ class Otel:
         return self._tracer.start_span(name, kind=kind, attributes=values)
 
     def begin_root(self, name: str, values: Mapping[str, Value], linked: Iterable[str]) -> Span:
-        """Begin a trace of its own, with links to the beginnings of these keys' traces."""
+        """Begin a trace with random ids, and with links to the keyed traces of ``linked``."""
         links = [Link(_first_span_of(key)) for key in linked]
         return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
 
     def begin_keyed(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
-        """Begin the trace of ``key``. ``cause``: the span that caused it."""
+        """Begin the keyed trace of ``key``. ``cause``: the span that caused it."""
         links = [Link(cause.get_span_context())] if cause else []
         forced = _forced_ids.set(_first_span_of(key))
         try:
@@ -91,7 +95,7 @@ class Otel:
             _forced_ids.reset(forced)
 
     def continue_keyed(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
-        """Begin a further span in the trace of ``key``."""
+        """Begin a further span in the keyed trace of ``key``, below its first span."""
         trace = set_span_in_context(NonRecordingSpan(_first_span_of(key)), Context())
         return self._tracer.start_span(name, context=trace, attributes=values)
 

@@ -1,4 +1,7 @@
-"""Recognition of database outages: errors after which the same statement may succeed in a moment."""
+"""Recognition of database outages: errors after which the same statement may succeed later.
+
+Wherever the database is used, such an error is not a fault of the work: the work is tried again.
+"""
 
 import os
 import sqlite3
@@ -10,7 +13,7 @@ _REFUSALS = (
     "25006",  # read_only_sql_transaction: a full disk, a replica
     "25P03",  # idle_in_transaction_session_timeout: its process was stopped for a while
 )
-"""Codes of PostgreSQL that are outages, though psycopg raises other errors for them than OperationalError."""
+"""Codes of PostgreSQL for which psycopg does not raise OperationalError, though they are outages."""
 _OUTAGES = (
     "08",  # connection exceptions
     "55P03",  # lock_not_available
@@ -38,30 +41,30 @@ class FileFault(OperationalError):
 
 def is_damage(error: DBAPIError) -> bool:
     """Return whether the database can't read what it has written."""
-    return _code(error.orig).startswith(_DAMAGE)
+    return _code_of(error.orig).startswith(_DAMAGE)
 
 
 def is_outage(error: BaseException) -> bool:
-    """Tell if the database is unreachable or read-only, so that the same statement may succeed later."""
+    """Return whether the database is unreachable, read-only or damaged."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
-    return isinstance(error, DBAPIError) and (_code(error.orig) in _REFUSALS or is_damage(error))
+    return isinstance(error, DBAPIError) and (_code_of(error.orig) in _REFUSALS or is_damage(error))
 
 
 def describe_outage(error: BaseException | None) -> str:
-    """Return the database's message for an outage, which says it all; empty for any other fault."""
-    if isinstance(error, DBAPIError) and is_outage(error) and _code(error.orig).startswith(_OUTAGES):
+    """Return the database's message for an outage; empty for any other error."""
+    if isinstance(error, DBAPIError) and is_outage(error) and _code_of(error.orig).startswith(_OUTAGES):
         return str(error.orig).strip()
     return ""
 
 
-def _code(error: BaseException | None) -> str:
-    """Return SQLite's name or PostgreSQL's code of an error; "08" for psycopg without a connection."""
+def _code_of(error: BaseException | None) -> str:
+    """Return an error's name in SQLite or code in PostgreSQL; "08" where it has none: no connection."""
     return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
 
 
 def may_open_files() -> bool:
-    """Tell if this process can open another file; without that it takes and makes no connection."""
+    """Return whether this process can open another file, as each new connection needs one."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:

@@ -1,7 +1,7 @@
 """Tracing for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin_tracing`.
 
 Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``nod.*`` where that has none. No
-span holds a text: no message, no argument, no result, no person.
+span names a person or holds a message, an argument or a result.
 
 A proposal may wait for weeks, so no span lasts that long. It is a trace of its own instead: one short span
 when it is made, one when people decide, one for each run, in whichever process that is. The ids of the trace
@@ -23,7 +23,7 @@ _REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 
 
 class TracedSpan:
-    """A span that can be given more attributes while its work runs; empty where nothing is traced."""
+    """A span that can be given attributes while its work runs; without effect where nothing is traced."""
 
     def __init__(self, span: Any = None) -> None:
         self.span = span
@@ -33,7 +33,7 @@ class TracedSpan:
             self.span.set_attributes(values)
 
     def fail(self, kind: str) -> None:
-        """Mark it as failed. ``kind``: one word, not the text of an error, which may hold anything."""
+        """Mark it as failed. ``kind``: one word. The text of an error may hold secrets."""
         if self.span is not None:
             from opentelemetry.trace import StatusCode
 
@@ -51,7 +51,7 @@ _NOTHING = TracedSpan()
 def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
     """Trace from now on, for the collector at ``endpoint``.
 
-    Returns a function that sends the last spans and ends it; it blocks.
+    Returns a function that ends the tracing; it blocks until the last spans are sent.
     """
     global _otel  # noqa: PLW0603 - as logging: one for the process, off in all tests but one
     from bot.telemetry.otel import Otel
@@ -76,7 +76,7 @@ def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) ->
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation_id,
     }
-    yield from _current(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
+    yield from _trace_current(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
 
 
 def begin_model_call(model: str, provider: str) -> TracedSpan:
@@ -95,14 +95,16 @@ def begin_model_call(model: str, provider: str) -> TracedSpan:
 @contextmanager
 def trace_read(tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs within a turn."""
-    yield from _current(lambda otel: otel.begin_child(f"execute_tool {tool}", _tool(tool, call_id)))
+    yield from _trace_current(
+        lambda otel: otel.begin_child(f"execute_tool {tool}", _describe_tool(tool, call_id))
+    )
 
 
 @contextmanager
 def trace_execution(proposal_id: str, tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs for an approved proposal."""
-    values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
-    yield from _current(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
+    values = {**_describe_tool(tool, call_id), "nod.proposal.id": proposal_id}
+    yield from _trace_current(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
 
 
 def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) -> None:
@@ -124,7 +126,7 @@ def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> No
         _otel.continue_keyed(proposal_id, f"decide {tool}", values).end()
 
 
-def _tool(name: str, call_id: str) -> dict[str, Value]:
+def _describe_tool(name: str, call_id: str) -> dict[str, Value]:
     values: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
@@ -135,18 +137,18 @@ def _tool(name: str, call_id: str) -> dict[str, Value]:
     return values
 
 
-def _current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
+def _trace_current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
     """Make a span current while its work runs. An exception is recorded by its type alone."""
     if _otel is None:
         yield _NOTHING
         return
     span = start(_otel)
-    noted = TracedSpan(span)
+    traced = TracedSpan(span)
     try:
         with _otel.current(span):
-            yield noted
+            yield traced
     except BaseException as error:
-        noted.fail(type(error).__name__)
+        traced.fail(type(error).__name__)
         raise
     finally:
         span.end()

@@ -21,7 +21,7 @@ from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.redaction import HIDDEN, veil
 from bot.errors import ToolError
-from bot.store.connections import find_connection, get_connections, whose_call, whose_owner
+from bot.store.connections import find_connection, get_connections, load_owner, load_requester
 from bot.store.database import Database
 from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolset, ToolSource
@@ -106,10 +106,10 @@ def find_whose(session: Session, context: CallContext) -> Whose | None:
     of the chat where they ask.
     """
     if context.connected_as:
-        return whose_owner(session, context.connected_as)
+        return load_owner(session, context.connected_as)
     if not context.conversation_id:
         return None
-    return whose_call(session, Actor.parse(context.requested_by), context.conversation_id)
+    return load_requester(session, Actor.parse(context.requested_by), context.conversation_id)
 
 
 def secrets_of(access: ConnectionAccess) -> Secrets:

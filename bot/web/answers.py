@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Match
 
 from bot.domain.attachments import PICTURES, UNKNOWN
-from bot.domain.files import File, for_people, safe_name
+from bot.domain.files import File, prepare_for_people, safe_name
 from bot.domain.text import escape_point, make_visible
 from bot.errors import BadArguments, NodError
 from bot.tools.signature import fault_in_words
@@ -133,7 +133,7 @@ async def download(file: File | None) -> Response:
         # any other type could be one that a browser runs
         media_type = file.kind if file.kind in PICTURES else UNKNOWN
         return Response(file.data, headers=attached, media_type=media_type)
-    text = await asyncio.to_thread(for_people, file.text)
+    text = await asyncio.to_thread(prepare_for_people, file.text)
     visible_text = make_visible(text.replace("\r\n", "\n"), escape_point)
     return PlainTextResponse(visible_text, headers=attached)
 

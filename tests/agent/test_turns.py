@@ -11,7 +11,7 @@ from sqlmodel import Session, col, select
 from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
-from bot.domain.chat import Address, Answer, Command, make_said
+from bot.domain.chat import Address, Answer, Command, act_on_choice
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -233,8 +233,8 @@ async def test_a_servers_fault_is_told_in_plain_words_and_the_conversation_conti
 
 async def test_a_button_of_a_conversation_that_has_ended_starts_none(nod: Nod) -> None:
     nod.model.will(breaks(ModelError("Busy.")), says("There."))
-    again = make_said("Try again", "1", ANA, ROOM, private=True, names={})
-    late = make_said("Try again", "2", ANA, ROOM, private=True, names={})
+    again = act_on_choice("Try again", "1", ANA, ROOM, private=True, names={})
+    late = act_on_choice("Try again", "2", ANA, ROOM, private=True, names={})
     await nod.say("hi")
     await nod.idle()
     assert (await nod.assistant.handle(again)).answer is Answer.ACCEPTED

@@ -76,7 +76,7 @@ async def test_of_twenty_who_approve_at_the_same_time_one_claims_and_it_runs_onc
 
 async def test_what_another_press_has_just_approved_is_run_by_that_one(nod: Nod) -> None:
     [p] = await nod.asked(ENROLL)
-    own = nod.assistant.own
+    own = nod.assistant.own_work
     async with held(nod.database):
         opened = own.take_opened(p.id)
         assert opened is not None

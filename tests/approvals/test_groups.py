@@ -9,7 +9,7 @@ from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.store.rules import GROUP_COUNTS
+from bot.store.rules import GROUP_VALID_FOR
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
 
 OPS = "chat:ops/admins"
@@ -38,7 +38,7 @@ async def test_one_of_the_group_decides_and_others_are_refused_by_its_name(nod: 
 async def test_who_has_left_the_group_decides_no_longer_once_its_time_is_over(nod: Nod) -> None:
     [p] = await nod.asked(RED, private=False)
     nod.chat.groups[OPS] = UserGroup("the ops", frozenset({str(EVE)}))
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=BEN)).text
     assert (await nod.press(Verb.APPROVE, p, by=EVE)).text == "Approved."
 
@@ -46,7 +46,7 @@ async def test_who_has_left_the_group_decides_no_longer_once_its_time_is_over(no
 async def test_while_the_platform_does_not_say_who_is_in_it_no_one_decides(nod: Nod) -> None:
     [p] = await nod.asked(RED, private=False)
     nod.chat.refusals["look_up"] = ChannelError("down")
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     refused = await nod.press(Verb.APPROVE, p, by=BEN)
     assert (refused.answer, refused.text) == (Answer.REFUSED, CANT_CHECK)
     asked = len(nod.chat.looked_up)
@@ -79,7 +79,7 @@ async def test_a_linked_account_that_is_no_member_there_by_now_decides_nowhere(
     await nod.link(BEN, token)
     nod.chat.standings[str(BEN)] = standing
     [p] = await nod.asked(RED, private=False)
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=token)).text
 
 
@@ -91,7 +91,7 @@ async def test_someone_from_outside_does_not_decide_by_being_in_the_group(nod: N
 
 async def test_what_waits_for_the_group_is_listed_for_those_in_it_alone(nod: Nod) -> None:
     [p] = await nod.asked(RED, private=False)
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     assert p.id[:8] in (await nod.command("/nod status", by=BEN)).text
     assert (await nod.command("/nod status", by=EVE)).text == "Nothing is waiting."
     assert [each.proposal_id for each in (await nod.lookup.overview(BEN)).waiting] == [p.id]
@@ -105,7 +105,7 @@ async def test_a_private_request_is_sent_to_those_in_the_group(nod: Nod) -> None
 
 async def test_a_group_with_no_one_in_it_is_a_rule_that_no_one_can_satisfy(nod: Nod) -> None:
     nod.chat.groups[OPS] = UserGroup("the ops", frozenset())
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     assert await nod.asked(RED, private=False) == []
     assert "REFUSED: no one may decide this here" in nod.model.results[-1]
     reply = await nod.command(f"/approvals approvers {OPS} for paint", by=ADA)
@@ -119,7 +119,7 @@ async def test_too_few_in_the_group_for_a_quorum_is_told(nod: Nod) -> None:
 
 async def test_what_cannot_be_undone_is_never_approved_by_who_asked_although_they_are_in_it(nod: Nod) -> None:
     nod.chat.groups[OPS] = UserGroup("the ops", frozenset({str(BEN), str(ANA)}))
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     [p] = await nod.asked(SMASH, private=False)
     assert "Four eyes" in (await nod.press(Verb.APPROVE, p, by=ANA)).text
     assert (await nod.press(Verb.APPROVE, p, by=BEN)).text == "Approved."
@@ -127,7 +127,7 @@ async def test_what_cannot_be_undone_is_never_approved_by_who_asked_although_the
 
 async def test_while_no_one_can_say_who_is_in_it_what_cannot_be_undone_needs_four_eyes(nod: Nod) -> None:
     nod.chat.refusals["look_up"] = ChannelError("down")
-    nod.clock.forward(GROUP_COUNTS)
+    nod.clock.forward(GROUP_VALID_FOR)
     [p] = await nod.asked(SMASH, private=False)
     assert (p.state, p.deciders.four_eyes) == (State.PROPOSED, True)
 

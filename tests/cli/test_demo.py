@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.settings import SCRIPTED
+from bot.settings import SCRIPTED_NOTICE
 from tests.cli.conftest import Demo, Shell
 
 pytestmark = pytest.mark.slow
@@ -84,7 +84,7 @@ def test_the_demo_tells_in_a_line_how_each_proposal_ended(demo: Demo):
 
 def test_run_without_a_model_says_that_the_scripted_one_answers_before_it_says_where_it_is(shell: Shell):
     with_a_model = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    for model, said in (({}, f"{SCRIPTED}\n"), (with_a_model, "")):
+    for model, said in (({}, f"{SCRIPTED_NOTICE}\n"), (with_a_model, "")):
         running = shell.begin("run", NOD_PORT="0", NOD_ADMINS="http:local", **model)
         assert running.stdout is not None
         assert running.stdout.readline() == STARTING

@@ -7,7 +7,7 @@ import pytest
 from bot.domain.chat import Press
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
-from bot.store.rules import GROUP_COUNTS
+from bot.store.rules import GROUP_VALID_FOR
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
@@ -76,7 +76,7 @@ async def test_while_slack_does_not_say_who_is_in_it_the_card_stays_open(slack: 
     await slack.command("/approvals approvers @oncall")
     await asked(slack)
     assert isinstance(slack.world.clock, FakeClock)
-    slack.world.clock.forward(GROUP_COUNTS)
+    slack.world.clock.forward(GROUP_VALID_FOR)
     slack.slack.fail("usergroups.users.list", "missing_scope", times=50)
     await slack.press(slack.cards()[0], Verb.APPROVE, eve=True)
     told = await eventually(lambda: [m for m in slack.slack.posted if m.only_for == CLEO], "a word for Cleo")
@@ -130,7 +130,7 @@ async def test_a_telegram_group_that_moved_is_asked_at_its_new_id(telegram: Tele
     telegram.telegram.admins[-100300] = telegram.telegram.admins[TEAM]
     await telegram.telegram.upgrade(TEAM, -100300, told=False)
     assert isinstance(telegram.world.clock, FakeClock)
-    telegram.world.clock.forward(GROUP_COUNTS)
+    telegram.world.clock.forward(GROUP_VALID_FOR)
     said = await telegram.command(f"/approvals approvers telegram:{TEAM}/admins for write_note")
     assert "can't see" not in said
 

@@ -87,7 +87,7 @@ def test_faster_than_it_can_be_read(
 ) -> None:
     rows = [
         ReadDecision(
-            "ben", NOON, "c1", approves=True, words=count, shown_at=before(at), viewed_at=before(opened)
+            "ben", NOON, "c1", approves=True, word_count=count, shown_at=before(at), viewed_at=before(opened)
         )
         for count, at, opened in zip(words, shown, viewed, strict=True)
     ]
@@ -131,10 +131,10 @@ def test_working_hours_are_eight_to_six_on_weekdays(day: int, clock: str, outsid
 def test_a_table_is_one_decision_and_what_was_opened_is_counted_before_approvals() -> None:
     opened = NOON - timedelta(minutes=1)
     decisions = [
-        *(decide(0, card="batch", words=10, shown_at=opened) for _ in range(3)),
-        decide(1, words=10, shown_at=opened, viewed_at=opened, has_trial=True, is_diff_open=True),
-        decide(2, words=10, shown_at=opened, has_trial=True),
-        decide(3, words=10, shown_at=opened, viewed_at=opened, approves=False),
+        *(decide(0, card="batch", word_count=10, shown_at=opened) for _ in range(3)),
+        decide(1, word_count=10, shown_at=opened, viewed_at=opened, has_trial=True, is_diff_open=True),
+        decide(2, word_count=10, shown_at=opened, has_trial=True),
+        decide(3, word_count=10, shown_at=opened, viewed_at=opened, approves=False),
     ]
     signs = count_signs(decisions, UTC)["ben"]
     assert (signs.decided, signs.approved, signs.timed, signs.faster) == (4, 3, 4, 0)

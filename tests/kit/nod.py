@@ -24,7 +24,7 @@ from bot.approvals.asking import ask_tools
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import has_account, standing
-from bot.core import Ports, core
+from bot.core import Ports, make_core
 from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press, Reply
@@ -160,7 +160,7 @@ class Nod:
         environment = frozenset((k, v) for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST")
         settings = _load_settings(environment).model_copy(update=self.changed_settings)
         parts = FeatureParts(settings=settings, database=self.database, policies=policies, clock=self.clock)
-        made = core(
+        made = make_core(
             Ports(
                 self.database,
                 self.valve,

@@ -35,7 +35,7 @@ from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.conversations import MessageRow
-from bot.store.tables.proposals import CALLS, ProposalRow
+from bot.store.tables.proposals import TIMED_ACTIONS, ProposalRow
 from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
@@ -262,14 +262,14 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
     looks: dict[str, tuple[Callable[..., object], ...]] = {
         "list": (proposals.list_in_states, [State.PROPOSED], 9),
         "due": (proposals.list_due, now, 9),
-        **{what: (proposals.list_due_for, what, now, 9) for what in CALLS},
+        **{what: (proposals.list_due_for, what, now, 9) for what in TIMED_ACTIONS},
         "abandoned": (transitions.list_abandoned, "me"),
         "questions left": (transitions.list_abandoned_questions, "me"),
         "approved": (proposals.list_approved,),
         "wanted": (turns.list_wanted,),
         "undelivered": (turns.list_with_undelivered, before, now),
         "unposted": (outputs.list_with_unposted, before, now),
-        "untold": (questions.untold, before, now),
+        "untold": (questions.list_with_untold, before, now),
         "cards": (posted_cards.list_outdated_messages,),
         "teams": (teams.list_outdated,),
     }

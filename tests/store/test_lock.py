@@ -77,15 +77,15 @@ def _ring(file: Path) -> None:
     engine.dispose()
 
 
-async def _next(rings: AsyncIterator[None]) -> None:
+async def _next(signals: AsyncIterator[None]) -> None:
     async with asyncio.timeout(20):
-        await anext(rings)
+        await anext(signals)
 
 
 async def test_another_process_wakes_the_one_that_holds_the_lock(file: Path) -> None:
     _ring(file)  # no one listens: nothing happens
     with FileLock(file) as lock:
-        heard = asyncio.create_task(_next(lock.rings()))
+        heard = asyncio.create_task(_next(lock.wait_for_signals()))
         await asyncio.sleep(0)
         _ring(file)
         await heard
@@ -96,7 +96,7 @@ async def test_something_else_in_the_bells_place_is_left_alone(file: Path) -> No
     wake = file.with_name("nod.db.wake")
     wake.write_text("mine")
     with FileLock(file) as lock:
-        heard = asyncio.create_task(_next(lock.rings()))
+        heard = asyncio.create_task(_next(lock.wait_for_signals()))
         await asyncio.sleep(0)
         _ring(file)
         heard.cancel()

@@ -72,7 +72,7 @@ async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
         notify(database.engine)
         async with asyncio.timeout(20):
             for wire in both:
-                await anext(wire.rings())
+                await anext(wire.wait_for_signals())
 
 
 async def test_a_start_that_is_cancelled_closes_its_connection(database: Database, database_url: str) -> None:
@@ -106,5 +106,5 @@ async def test_a_lost_connection_is_made_again_and_counts_as_a_ring(
                 )
             )
         async with asyncio.timeout(20):
-            await anext(one.rings())
+            await anext(one.wait_for_signals())
         assert await asyncio.to_thread(at_work, database_url)

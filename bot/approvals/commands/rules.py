@@ -607,7 +607,7 @@ class RuleCommands:
         if text == "verify":
             faults = await asyncio.to_thread(verification.find_faults, self._database.read_now)
             if not faults:
-                return await self._database.read(verification.intact)
+                return await self._database.read(verification.describe_intact)
             return "\n".join(f"- {fault}" for fault in faults)
         wanted = await self._read_wanted(text)
         rows, total = await self._database.read(verification.find_rows, wanted, _MAX_AUDIT_ROWS)

@@ -126,7 +126,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     p = rights.with_standing_votes(session, policies, p)
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
-    if approver is Approver.BOTH and len(people.voices(session, p, Verb.APPROVE)) < p.quorum:
+    if approver is Approver.BOTH and len(people.list_voters(session, p, Verb.APPROVE)) < p.quorum:
         p = move_or_lose(session, p, by, now, votes=votes)
         return "Your approval counts. A person must approve it as well.", (redraw(session, p),)
     approvals = [vote for vote in p.votes if vote.verb == Verb.APPROVE]

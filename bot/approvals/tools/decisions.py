@@ -92,7 +92,7 @@ def _list_visible(
             p,
             asked=people.person_of(session, p.requester) == person,
             may_decide=rights.find_objection(session, policies, p, actor) is None,
-            voted=any(person.id in voice for voice in people.voices(session, p)),
+            voted=any(person.id in voter for voter in people.list_voters(session, p)),
         )
         for p in proposals.list_in_states(session, states, _MAX_SCANNED)
         if p.kind is not kinds.SUGGESTION  # a suggestion is about Nod's own rules

@@ -15,7 +15,7 @@ from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import GIVE_UP
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
-from bot.domain.files import for_people
+from bot.domain.files import prepare_for_people
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs
 from bot.store.database import Database
@@ -55,7 +55,7 @@ class Attachments:
     async def _post_file(self, poster: Poster, conversation: Conversation, output: StoredOutput) -> bool:
         """Post a file, or say why it can't be posted. Returns False if it may arrive at another try."""
         address = conversation.origin
-        text = await asyncio.to_thread(for_people, output.file.text)
+        text = await asyncio.to_thread(prepare_for_people, output.file.text)
         try:
             await poster.post_file(address, output.file.name, output.file.data or text)
         except ChannelError as error:

@@ -492,7 +492,7 @@ class Cards:
         proposal, card = draw_card(session, proposal, available, self.policies, address, together=True)
         if card.group is None or posted_cards.are_posted_at(session, card.group.members, address):
             return ProposalCard(proposal, card)
-        return ProposalCard(proposal, card.alone)
+        return ProposalCard(proposal, card.without_group)
 
     async def load_cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """Return the cards of the proposals that ``find`` returns, by proposal id, all in one read."""

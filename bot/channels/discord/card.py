@@ -151,7 +151,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
             label = f"{sign} {position + 1}"
             row_buttons.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, label))
         else:
-            sign = "✅" if position in picked.places else "⬜"
+            sign = "✅" if position in picked.positions else "⬜"
             row_buttons.append(make_button(Way.TOGGLE, f"{sign} {position + 1}", position))
     page_way = Way.LOOK if opens_rows else Way.CHOOSE
     controls = []

@@ -28,7 +28,7 @@ from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
 from bot.channels.discord.text import OUTLINER, cut, fence, fit, literal, width
 from bot.domain.batches import PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Inbox, Press, Reply, make_said, read_choice, refusal
+from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, read_choice, refusal
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.value_text import label_of
@@ -111,7 +111,7 @@ class DiscordPresses:
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show all in the channel who chose what."""
-        message = make_said(
+        message = act_on_choice(
             choice,
             interaction.ref or interaction.id,
             interaction.actor,

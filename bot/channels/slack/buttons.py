@@ -219,7 +219,7 @@ def make_group_buttons(card: Card) -> list[Block]:
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
         approve_question = question
-        final_changes = card.group.alone
+        final_changes = card.group.irreversible
         if final_changes:
             which = "it" if final_changes == 1 else "each"
             approve_question += f" {final_changes} can't be undone: approve {which} there."

@@ -26,7 +26,7 @@ from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Command, Inbox, Press, Reply, make_said, read_choice, refusal
+from bot.domain.chat import Address, Answer, Command, Inbox, Press, Reply, act_on_choice, read_choice, refusal
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Level
@@ -191,7 +191,7 @@ class SlackPresses:
         actor = await self._actor(click)
         address, private = place.address, place.private
         reply = await self.inbox(
-            make_said(choice, str(click.ref), actor, address, private=private, names=click.names)
+            act_on_choice(choice, str(click.ref), actor, address, private=private, names=click.names)
         )
         refused = refusal(reply)
         if refused:

@@ -151,7 +151,7 @@ def show_context(words: str, subject: ModalSubject) -> Block:
 def choose_rows(card: Card, subject: ModalSubject) -> Review:
     """Show the rows of a batch with a checkbox for each that may be approved with others."""
     rows = card.rows
-    choosable = Picked.all_of(card).places
+    choosable = Picked.all_of(card).positions
     shown: list[Block] = []
     some_cut = False
     for start in range(0, len(rows), _ROWS_PER_CHECKBOXES):

@@ -241,7 +241,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
             data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
             row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))
         else:
-            sign = "✅" if position in picked.places else "⬜"
+            sign = "✅" if position in picked.positions else "⬜"
             row_buttons.append(make_button(ButtonAction.TOGGLE, f"{sign} {position + 1}", position))
     starts = range(0, len(row_buttons), _MAX_BUTTONS_IN_ROW)
     rows = [row_buttons[start : start + _MAX_BUTTONS_IN_ROW] for start in starts]

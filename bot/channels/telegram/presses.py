@@ -37,7 +37,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import OFFERED, Address, Answer, Inbox, make_said, read_choice, refusal
+from bot.domain.chat import OFFERED, Address, Answer, Inbox, act_on_choice, read_choice, refusal
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import posted_cards
@@ -179,7 +179,7 @@ class TelegramPresses:
         if place is None:
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         ref = TelegramPosted(pressed.chat.id, pressed.message_id)
-        message = make_said(
+        message = act_on_choice(
             choice,
             str(ref),
             actor_of(query.from_user),

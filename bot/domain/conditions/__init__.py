@@ -1,10 +1,11 @@
-"""Conditions of rules on the arguments of a call: a small typed language, read with a bound.
+"""Conditions of rules on the arguments of a call: a small typed language that admins write after ``where``.
 
     amount > 100 and currency in (EUR, USD)
     path matches "infra/**" or not (options.force = true)
     host(url) not in (docs.python.org, pypi.org)
 
-``parser.py`` has the grammar, ``expressions.py`` the judgement of a call.
+``parser.py`` has the grammar; ``expressions.py`` judges a call; ``schemas.py`` reads the JSON schemas of
+tools; ``hints.py`` says what to write in place of what does not parse. Other modules use `Condition`.
 
 A condition answers True or False, or None where the answer is unknown: a field is missing or of another
 kind, the condition does not fit the tool, or spellings of one path, address or name disagree
@@ -36,7 +37,7 @@ class Condition:
     """The condition that an admin wrote after ``where``."""
 
     text: str
-    root: Expression | None  # None: another release stored the condition, and this one can't parse it
+    root: Expression | None  # None: another release of Nod stored the text, and this one can't parse it
 
     @classmethod
     def parse(cls, text: str) -> "Condition":
@@ -73,7 +74,7 @@ class Condition:
         identity: Identity = Identity.NOD,
         level: Level | None = None,
     ) -> Answer:
-        """Return whether the condition holds for a call: its arguments, and the JSON schema of its tool.
+        """Return the answer for a call: its ``arguments``, and the JSON schema of its tool.
 
         ``of_several``: the rule is about several tools, so a tool that lacks the field is outside the rule.
         ``identity``: the account under which the call is made. ``level``: the risk of the call.
@@ -81,7 +82,7 @@ class Condition:
         if self.root is None:
             return None
         if of_several and self.lacking(schema):
-            # no field of the condition is left out, since a path may stand in any argument of this tool
+            # this tool has no field of the condition, but any of its arguments may be a path that is meant
             call = GivenArguments(arguments, schema, frozenset())
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
@@ -92,7 +93,7 @@ class Condition:
         return self.root.holds(GivenArguments(arguments, schema, condition_fields, identity, level))
 
     def lacking(self, schema: Mapping[str, Any]) -> str | None:
-        """Return the first field that a tool with this JSON schema lacks; None where it has all."""
+        """Return the condition's first field that a tool with this JSON schema lacks; None if it has all."""
         for comparison in self._comparisons:
             if comparison.is_lacking_in(schema):
                 return comparison.field.name

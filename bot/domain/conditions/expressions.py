@@ -1,8 +1,9 @@
 """Expressions of a condition, which judge a call: True, False, or None where the answer is unknown.
 
-None is unknown, as in SQL: `Not` keeps None, and `Several` answers None unless another part decides. A rule
-whose condition is unknown counts where it makes the call stricter. So False has to be certain: where the
-thing that a condition names may stand in another argument of the call, the answer is None.
+The parser makes a tree of these classes, and `holds` of its root gives the `Answer`. None is unknown, as in
+SQL: `Not` keeps None, and `Several` answers None unless another part decides. A rule whose condition is
+unknown counts where it makes the call stricter. So False has to be certain: where the path, host or name that
+a condition means may stand in another argument of the call, the answer is None.
 """
 
 import operator
@@ -30,19 +31,16 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 # names of fields that often hold a path, such as the two ends of a move
 _FIELD_LIKE_PATH = re.compile(r"(to|into|from|target|new|old)([_A-Z].*)?$")
-_NOT_IN_HOST = re.compile(r"[\s\\\x00-\x1f]")
-_MISSING = object()
+_NOT_IN_HOST = re.compile(r"[\s\\\x00-\x1f]")  # with these in an address, its host is unclear
+_MISSING = object()  # the value of a field that a call does not have
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPath:
-    """The path to a value in the arguments; with ``host``, to the host in the address at that path.
+    """The path to a value in the arguments, such as ``options.force`` or ``files.0``."""
 
-    Each step is the name of a field, or the index of an item in a list.
-    """
-
-    path: tuple[str, ...]
-    host: bool = False
+    path: tuple[str, ...]  # each step is the name of a field, or the index of an item in a list
+    host: bool = False  # the condition is about the host in the address at this path: ``host(url)``
 
     @property
     def name(self) -> str:
@@ -100,25 +98,22 @@ def _find_first_referent(parts: Iterable[Schema]) -> Referent | None:
 
 
 class OtherPath(NamedTuple):
-    """A path in an argument that a condition does not name, with the kind that the tool declares for it."""
+    """A path of a file in an argument that the condition does not name."""
 
     field_name: str
     text: str
-    referent: Referent | None
+    referent: Referent | None  # the kind of thing that the tool declares for the argument, if it declares one
 
 
 @dataclass(frozen=True, slots=True)
 class GivenArguments:
-    """The arguments of a call, the tool's JSON schema, and the arguments that a condition names.
-
-    ``level``: the risk of the call; None where it is not known yet.
-    """
+    """The facts of a call that a condition reads."""
 
     arguments: Mapping[str, Any]
-    schema: Schema
-    condition_fields: frozenset[str]
+    schema: Schema  # the tool's
+    condition_fields: frozenset[str]  # the names of the arguments that the condition is about
     identity: Identity = Identity.NOD
-    level: Level | None = None
+    level: Level | None = None  # the risk of the call; None where it is not known yet
 
     def list_other_paths(self) -> Iterator[OtherPath]:
         """Yield the texts in other arguments that are paths by their declaration or their field's name."""
@@ -180,8 +175,8 @@ class Comparison:
     def _compare_field(self, text: str, call: GivenArguments) -> Answer:
         """Compare the field's text, and answer None if other texts of the call make the answer uncertain.
 
-        For a field that is a path, all other paths of the call must give the same answer. A False also needs
-        that no other text, which may be the thing that the rule names, gives True or None.
+        - If the field is a path, all other paths of the call must give the same answer.
+        - For False, no other text that may be what the rule means may give True or None.
         """
         name = self.field.last_field_name
         referent = self._find_declared_referent(call.schema)
@@ -219,7 +214,7 @@ class Comparison:
                     yield item
 
     def may_be_in_other_argument(self, call: GivenArguments) -> bool:
-        """Tell if another argument of a tool that lacks the field may hold a path that the values name."""
+        """Tell if an argument of a tool that lacks the field may be a path that the values name."""
         if (
             self.field.host
             or self.verb in ORDER

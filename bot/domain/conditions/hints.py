@@ -1,4 +1,7 @@
-"""Hints for conditions that don't parse: how to write what people write after a field."""
+"""Hints for conditions that don't parse: what to write for words such as "contains" or "over".
+
+The parser adds them to its errors: for ``amount over 100`` the hint is "Write `amount > 10`".
+"""
 
 import re
 
@@ -31,7 +34,7 @@ OPERATORS = {
     **dict.fromkeys(("between", "within", "range", ".."), "{0} >= 10 and {0} <= 20"),
     **dict.fromkeys(("exists", "set", "given", "present", "empty", "null", "missing"), "{0} != x"),
 }
-"""The comparison to write, by the word that people write after a field."""
+"""An example of the comparison to write, by the word that people write in its place; ``{0}`` is the field."""
 
 
 def hint_at_operator(word: str, field: str) -> str:

@@ -39,6 +39,7 @@ from bot.domain.proposals import Level
 _Word = TypeVar("_Word", Identity, Level)
 LONGEST = 500  # characters of a condition
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
+# after any white space: a text in double or single quotes, a sign, or a word; one group for each of the four
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # the quotes that phones write
 _PATH = re.compile(r"[^\W\d][\w-]*(\.[\w-]+)*")
@@ -133,7 +134,7 @@ class _Parser:
         return expression
 
     def _parse_word(self, known: type[_Word]) -> _Word:
-        """Parse what stands after ``is``: one of these words."""
+        """Parse ``NAME is WORD``, and return the member of the enum ``known`` that the word is."""
         name = self._peek().text.lower()
         self._position += 2
         word = self._peek().text.lower()
@@ -157,6 +158,7 @@ class _Parser:
         return ArgumentPath(path, is_host)
 
     def _parse_comparison(self, field: ArgumentPath) -> Expression:
+        # an operator of another language, such as "=~" or "<>", may be read as two tokens
         signs = "".join(token.text for token in self._list_next(2) if not token.is_quoted)
         if signs in OPERATORS and len(signs) == len("<>"):
             raise self._make_error(hint_at_operator(signs, field.name))
@@ -240,7 +242,7 @@ class _Parser:
 
 
 def _make_membership(field: ArgumentPath, values: Sequence[Value]) -> Comparison:
-    """Return the comparison that asks for one of these values; hosts are compared in lower case."""
+    """Return the comparison of a field with these values, any of which may fit; hosts in lower case."""
     if field.host:
         return Comparison(field, "in", tuple(str(value).lower() for value in values))
     return Comparison(field, "in", tuple(values))

@@ -1,4 +1,8 @@
-"""Reading of JSON schemas as far as conditions need it: the kinds of value that a part may have."""
+"""Reading of JSON schemas as far as conditions need it: the kinds of value that a part may have.
+
+A *part* is the schema of one field or item within a tool's schema (``root``). A part that names neither types
+nor fields may have any value.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +26,7 @@ _KINDS = {
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a plain value in words."""
+    """Return the kind of a value that a condition can name, in words; "something else" for others."""
     if isinstance(value, bool):
         return YES_OR_NO
     if isinstance(value, int | float):
@@ -74,7 +78,10 @@ def may_have(part: Schema, name: str) -> bool:
 
 
 def is_left_out(part: Schema, name: str) -> bool:
-    """Return whether a schema lists its fields, this one is not among them, and no others are allowed."""
+    """Return whether a schema lists its fields without this one.
+
+    Unlike in JSON Schema, other fields are allowed only where ``additionalProperties`` says so.
+    """
     properties = part.get("properties")
     if not isinstance(properties, Mapping) or part.get("additionalProperties"):
         return False

@@ -1,7 +1,9 @@
-"""The kinds of proposals: one value each, one module each, found by the name that rows have.
+"""The kinds of proposals: one `ProposalKind` value each, in modules of their own, found by the name in rows.
 
-Begin with ``calls.py``. A new kind is a value in a module here and its name in `KINDS`: every process that
-reads rows knows all of them. Nothing here reads rows, and nothing is drawn here.
+A kind says in which words a proposal is shown, what people may do with it, who decides it, and whether a tool
+runs for it. Begin with ``calls.py``, the usual kind; `ProposalKind` in ``bot/domain/proposals.py`` explains
+each field. A new kind is a value in a module here and a member of `KINDS`, since every process that reads
+rows knows all kinds. Nothing here reads rows, and nothing is drawn here.
 """
 
 from bot.domain.kinds.agents import AGENT
@@ -34,15 +36,11 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 _UNKNOWN_TEXT = "This version of Nod can't decide it."
 
 
-def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
-    return ()
-
-
 def find_kind(name: str, *, called: bool = False) -> ProposalKind:
-    """Return the kind of a proposal; ``called``: a call of the model led to it.
+    """Return the kind of a proposal by its name. ``called``: a call of the agent's model led to it.
 
-    A kind that this Nod does not know is shown and can be declined or withdrawn. It is not approved, not
-    edited, and never runs.
+    A kind of another release, which this one does not know, is made up here: such a proposal is shown and can
+    be declined or withdrawn. It is not approved, not edited, and never runs.
     """
     found = _BY_NAME.get(name)
     if found is None:
@@ -57,3 +55,7 @@ def find_kind(name: str, *, called: bool = False) -> ProposalKind:
     if called and found.of_agent:
         return found.of_agent
     return found
+
+
+def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    return ()

@@ -1,4 +1,7 @@
-"""Agents: a person's yes to a program that wants to call tools for them."""
+"""Agents: a person agrees to a token by which a program calls tools on that person's behalf.
+
+Only that person sees the card and decides. Until then the token opens nothing.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,8 @@
-"""Calls: one write call of a tool."""
+"""Calls: one write call of a tool, the usual kind of proposal.
+
+It is the only kind that rules and grants may let run without asking people. Its flags are explained in
+`ProposalKind`; all that is not said here is as usual.
+"""
 
 from bot.domain.proposals import ProposalKind
 from bot.domain.verbs import Verb

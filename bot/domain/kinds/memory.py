@@ -1,4 +1,7 @@
-"""Memory: a fact to remember or to forget."""
+"""Memory: a fact for Nod to remember or to forget, about a person, a place or the team.
+
+A fact about a person is that person's own: no one else decides or sees the card.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,8 @@
-"""Plans: what the agent or a teammate wants to do, step by step."""
+"""Plans: what the agent or a teammate wants to do, step by step.
+
+No tool runs after the approval: an approved plan unlocks its teammate, which could only read before, and lets
+the calls that its steps list run (``bot/domain/plans.py``). People may also send it back for changes.
+"""
 
 from dataclasses import replace
 
@@ -31,7 +35,7 @@ def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
 
 
 def _tell_model(p: Proposal) -> str:
-    """Return the words of a plan that was sent back, rejected or replaced."""
+    """Return the text for the model on a plan that was sent back, rejected or replaced; empty for another."""
     if p.state is State.CANCELLED and p.cause is Cause.SUPERSEDED:
         return "CANCELLED: a newer version of the plan took its place."
     if p.state is not State.DECLINED:

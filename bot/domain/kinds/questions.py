@@ -1,6 +1,7 @@
-"""Questions: of the agent to people, and of a tool's server to the person whose call the server runs.
+"""Questions: of the agent to people, and of a tool's server to the person for whom the server runs a call.
 
-An answer approves nothing. Rows call both kinds ``question``; the model's own call leads to the agent's.
+An answer approves nothing. Rows have the name ``question`` for both kinds: it is the agent's `QUESTION` if a
+call of its model led to it, else a `FORM` (see `ProposalKind.of_agent`).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,10 @@
-"""Readings: calls that only read under a person's account, where others see the result or caused the call."""
+"""Readings: a call that only reads, but under a person's account, in a conversation with other people.
+
+Such a call runs unasked where its person alone caused it and reads along. Where others would see what the
+account may read, or had it read, the owner of the account is asked by a card that no one else has: allow it
+in this conversation, only in private, or not now.
+``bot/approvals/readings.py`` asks.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Requests: something that a script outside asks people to approve. The script acts, not Nod."""
+"""Requests: something that a script asks people to approve over HTTP. The script acts afterwards, not Nod.
+
+So no tool runs for a request, and its end is final: the script has read it.
+"""
 
 from bot.domain.proposals import AskerFacts, ProposalKind, introduce_asker
 

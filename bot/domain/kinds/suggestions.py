@@ -1,4 +1,7 @@
-"""Suggestions: a rule that Nod suggests to admins."""
+"""Suggestions: a rule that Nod suggests to admins, as people approved the same kind of call again and again.
+
+To approve it is to set the rule. *Never suggest this* declines it for good.
+"""
 
 from dataclasses import replace
 

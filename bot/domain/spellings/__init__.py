@@ -1,11 +1,14 @@
 """The spellings of a path, an address, a mail address or a name, compared as tools use them.
 
-`compare` answers True where a text is what a rule names, False where it is not, and None where the spellings
-disagree: then one program may take it for the same and another may not. A rule that makes a call stricter
-counts for None, one that makes it looser does not (``bot/domain/rules.py``).
+A condition of a rule names a thing by a text, such as ``path matches "infra/**"``; a call names one by an
+argument, perhaps in another spelling, such as ``infra/../INFRA/main.tf``. `compare` answers True where the
+argument is what the rule names, False where it is not, and None where the spellings disagree: then one
+program may take it for the same and another may not. A rule that makes a call stricter counts for None, one
+that makes it looser does not (``bot/domain/rules.py``).
 
-There is a module for each kind: names, paths, hosts, addresses, mail. Each module compares twice: strictly,
-as the standard says, and loosely, as the most tolerant program reads the text.
+There is a module for each kind of thing (`Referent`): names, paths, hosts, addresses, mail. Each compares
+twice: strictly, as the standard says, and loosely, as the most tolerant program reads the text. If both
+agree, that is the answer.
 """
 
 import re
@@ -35,9 +38,10 @@ __all__ = (
 KEYWORD = "x-names"
 """The keyword of a field's JSON schema that says what it names, as a `Referent`."""
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
-_MAX_NAME_CHARS = 300  # a longer text with spaces counts as no name
+_MAX_NAME_CHARS = 300  # a longer text with spaces names nothing: it is prose
 _CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
+_PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")  # "a/b", "~", "notes.txt"
+# a host, perhaps with a port and a path: "example.org:80/x", "localhost"
 _LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")
 _FORMATS = {
     **dict.fromkeys(("uri", "uri-reference", "iri", "iri-reference", "url"), Referent.ADDRESS),
@@ -66,16 +70,16 @@ _COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {
 
 
 def find_declared(schema: Mapping[str, Any]) -> Referent | None:
-    """Return the kind of thing that a field's schema declares, or None."""
+    """Return the kind of thing that a field's schema declares by `KEYWORD` or by its format, or None."""
     declared = schema.get(KEYWORD)
     if declared in list(Referent):
         return Referent(declared)
     return _FORMATS.get(str(schema.get("format")))
 
 
-def guess_referent(key: str) -> Referent | None:
-    """Guess the kind of thing that a field holds by its name, or return None."""
-    words = _CAMEL_CASE_BORDER.sub("_", key).lower()
+def guess_referent(field_name: str) -> Referent | None:
+    """Guess the kind of thing that a field holds by its name (``targetDir``: a folder), or return None."""
+    words = _CAMEL_CASE_BORDER.sub("_", field_name).lower()
     for referent, pattern in _FIELD_PATTERNS.items():
         if pattern.search(words):
             return referent
@@ -87,39 +91,40 @@ def is_path_like(text: str) -> bool:
     return bool(_PATH_MARKS.search(text))
 
 
-def compare(found: str, wanted: NamedText, referent: Referent | None, key: str = "") -> Answer:
-    """Compare an argument with what a rule names.
+def compare(found: str, wanted: NamedText, referent: Referent | None, field_name: str = "") -> Answer:
+    """Compare an argument, ``found``, with what a rule names, ``wanted``.
 
-    ``referent`` is what the tool declares of the argument. If it declares nothing, the argument is compared
-    as each kind of thing that the text, the rule or the field's name (``key``) suggests, and all must agree.
+    ``referent`` is the kind of thing that the tool declares for the argument. If it declares nothing, the
+    argument is compared as each kind that its text, the rule or the name of its field suggests, and all of
+    these answers must agree.
     """
     if found == wanted.text and not wanted.pattern:
         return True
     if referent is not None:
         return _COMPARISONS[referent](found, wanted)
     answers = {compare_names(found, wanted)}
-    for suggested in _suggest_referents(found, wanted.text, key):
+    for suggested in _suggest_referents(found, wanted.text, field_name):
         answers.add(_COMPARISONS[suggested](found, wanted))
     if len(answers) == 1:
         return answers.pop()
     return None
 
 
-def _suggest_referents(found: str, named: str, key: str) -> set[Referent]:
+def _suggest_referents(found: str, named: str, field_name: str) -> set[Referent]:
     """Return the kinds of thing that an argument may name if its tool declares nothing."""
-    by_key = guess_referent(key)
-    suggested = {by_key} if by_key else set()
+    by_field = guess_referent(field_name)
+    suggested = {by_field} if by_field else set()
     texts = (found.strip(), named.strip())
     has_spaces = " " in texts[0] or "\n" in texts[0]
     if len(texts[0]) > _MAX_NAME_CHARS and has_spaces:
         return suggested
 
-    is_path_by_key = by_key in PATHS
+    is_path_by_field = by_field in PATHS
     has_scheme = any(SCHEME.match(text) for text in texts)
     is_like_host = any(_LIKE_A_HOST.match(text) for text in texts)
-    if has_scheme or (is_like_host and not is_path_by_key):
+    if has_scheme or (is_like_host and not is_path_by_field):
         suggested.add(Referent.ADDRESS)
-    if not is_path_by_key and any(_PATH_MARKS.search(text) for text in texts):
+    if not is_path_by_field and any(_PATH_MARKS.search(text) for text in texts):
         is_relative = "/" in named and not found.startswith("/")
         suggested.add(Referent.TREE if is_relative and not has_scheme else Referent.PATH)
     if any(LIKE_MAIL.search(text) for text in texts):

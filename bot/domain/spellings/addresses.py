@@ -1,4 +1,8 @@
-"""Addresses, as RFC 3986 (6.2) writes them, and as the most tolerant program reads them."""
+"""Addresses (URLs), compared as RFC 3986 (6.2) normalises them, and as the most tolerant program reads them.
+
+``HTTP://Example.org:80/a/../b`` and ``http://example.org/b`` are the same address in the strict form. In the
+loose form scheme, user, usual port, case and doubled slashes do not count either.
+"""
 
 import contextlib
 import re
@@ -12,7 +16,7 @@ from bot.domain.spellings.hosts import compare_hosts, loosen_host, normalize_hos
 from bot.domain.spellings.names import decode_percent
 from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
 
-_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
+_USUAL_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
 # percent-escapes of letters, digits, "-", ".", "_" and "~", which are never necessary (RFC 3986, 2.3)
@@ -20,7 +24,11 @@ _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-
 
 
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
-    """Compare addresses, as RFC 3986 writes them, and as the most tolerant program reads them."""
+    """Compare an argument with an address that a rule names.
+
+    None, besides where the two forms disagree: an address below the one that the rule names, with a user's
+    name, with characters that make it unclear where it leads, and one that can't be parsed.
+    """
     if len(found) > MAX_CHARS:
         return None
     strict = _normalize_address(found)
@@ -47,7 +55,7 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
 
 
 class _SplitAddress(NamedTuple):
-    """An address in parts. Host and port are read only here, since reading them may fail."""
+    """An address in parts. Host and port are read here, once, since reading them may raise."""
 
     parts: SplitResult
     host: str
@@ -62,7 +70,7 @@ def _split_address(text: str) -> _SplitAddress | None:
 
 
 def _normalize_address(text: str) -> str | None:
-    """Return an address in its normal form, the fragment left out; None where it has none."""
+    """Return an address in the strict form, without its fragment; None for a text that is no address."""
     address = _split_address(text)
     if address is None or not address.host:
         return None
@@ -73,7 +81,7 @@ def _normalize_address(text: str) -> str | None:
         user = parts.netloc.rpartition("@")[0]
         normal += f"{user}@"
     normal += normalize_host(address.host)
-    if address.port not in (None, _PORTS.get(scheme)):
+    if address.port not in (None, _USUAL_PORTS.get(scheme)):
         normal += f":{address.port}"
     normal += _without_dots(_escape_reserved(parts.path)) or "/"
     if parts.query:
@@ -82,7 +90,7 @@ def _normalize_address(text: str) -> str | None:
 
 
 def _escape_reserved(text: str) -> str:
-    """Normalise percent-escapes: only necessary ones, in capitals."""
+    """Return a text with only the necessary percent-escapes, in capitals: ``%7ea%2fb`` -> ``~a%2Fb``."""
     plain = _UNRESERVED.sub(lambda escape: unquote(escape[0]), text)
     escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda escape: escape[0].upper(), plain)
     return quote(escaped, safe="!#$%&'()*+,/:;=?@[]~{}|^`\"<>")
@@ -105,17 +113,18 @@ def _without_dots(path: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _loosen_address(text: str) -> str:
-    """Return an address without scheme, user, usual port, fragment, doubled slashes and case."""
+    """Return an address in the loose form: no scheme, user, usual port, fragment, doubled slashes, case."""
     plain = decode_percent(text.strip().strip("<>\"'"))
     plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
-    plain = re.sub(r"^(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}/{2,}", "", plain)  # view-source:http:
-    plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE)  # with too few slashes
+    # up to three schemes with their slashes, as in "view-source:http://", or one with too few slashes
+    plain = re.sub(r"^(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}/{2,}", "", plain)
+    plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE)
     plain = plain.partition("#")[0]
 
     end_of_host = re.search(r"[/?]|$", plain)
     host_chars = end_of_host.start() if end_of_host else len(plain)
     host, rest = plain[:host_chars], plain[host_chars:]
-    if not host.endswith("]"):  # an IPv6 address
+    if not host.endswith("]"):  # then it is no IPv6 address, whose colons are not a port's
         host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2])
     path, _, query = rest.partition("?")
     path = re.sub(r"/{2,}", "/", _without_dots(path)).rstrip("/")
@@ -124,7 +133,7 @@ def _loosen_address(text: str) -> str:
 
 
 def compare_host_or_address(found: str, wanted: NamedText) -> Answer:
-    """Compare what may be a bare host, or an address that has one."""
+    """Compare an argument that is a bare host, perhaps with a port, or a full address."""
     if "/" in found or "@" in found or "/" in wanted.text:
         return compare_addresses(found, wanted)
     without_port = re.sub(r":[0-9]{1,5}$", "", found)

@@ -1,6 +1,8 @@
-"""Hosts: names in Unicode or punycode, and addresses in any of their notations.
+"""Hosts: names in Unicode or punycode, and IP addresses in any of their notations (UTS #46).
 
-Source: UTS #46.
+``compare_host`` is for the host in an address, which programs may read differently; ``compare_hosts``
+compares two bare hosts. In the loose form ``0x7f.1`` is ``127.0.0.1``, and ``xn--bcher-kva.de`` is
+``bücher.de``.
 """
 
 import contextlib
@@ -15,14 +17,15 @@ from bot.domain.spellings.names import decode_percent, fold
 from bot.domain.spellings.terms import Answer, NamedText, agree
 from bot.domain.text import host_of
 
+# the start of an address in front of its host: a scheme, and any number of slashes
 _SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
 _MAX_LABEL_CHARS = 63  # RFC 1035, 2.3.4
-_IN_BRACKETS = re.compile(r"^[^/?#]*\[")
-_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
+_IN_BRACKETS = re.compile(r"^[^/?#]*\[")  # an IPv6 address as host
+_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # the second host in "a.example?@b.example"
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
-    """Compare the host of an address with the host that a rule names; None if programs disagree on it."""
+    """Compare the host in an address with the host that a rule names; None if programs read another host."""
     return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
 
@@ -30,7 +33,7 @@ def _list_hosts(address: str) -> Iterator[str]:
     """Yield the host of an address as different programs read it."""
     yield host_of(address).removesuffix(".")
     rest = _SLASHES.sub("", address)  # some programs accept any number of slashes
-    if not _IN_BRACKETS.search(rest):  # an IPv6 address
+    if not _IN_BRACKETS.search(rest):
         front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
         yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
     late = _LATE_USER.search(rest)  # some programs take ``?@`` and ``#@`` for the end of a user's name
@@ -39,6 +42,7 @@ def _list_hosts(address: str) -> Iterator[str]:
 
 
 def compare_hosts(found: str, wanted: NamedText) -> Answer:
+    """Compare a bare host with the host that a rule names."""
     strict = wanted.fits(normalize_host(found), wanted.normal(normalize_host))
     return agree(strict, wanted.fits(loosen_host(found), loosen_host(wanted.text)))
 

@@ -1,6 +1,7 @@
-"""Mail addresses: one text may have several, with names; a tag reaches the same mailbox.
+"""Mail addresses (RFC 5321): an argument may have several of them, with names, or be a ``mailto:`` link.
 
-Source: RFC 5321.
+A mail address with a tag, as ``ana+news@example.org``, reaches the same mailbox as without. So the answer is
+True only if every address in the argument is what the rule names.
 """
 
 import re
@@ -12,12 +13,15 @@ from bot.domain.spellings.names import decode_percent, fold
 from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
 
 LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
-_TAG = re.compile(r"\+[^@]*@")
+_TAG = re.compile(r"\+[^@]*@")  # "+news@"
 _DOTLESS = frozenset({"gmail.com", "googlemail.com"})  # one mailbox, with or without dots in the name
 
 
 def compare_mail(found: str, wanted: NamedText) -> Answer:
-    """Compare mail addresses; one text may have several, with names."""
+    """Compare an argument with a mail address that a rule names.
+
+    True if all addresses in the argument fit, in the strict form too; None if some fit; False if none does.
+    """
     if len(found) > MAX_CHARS:
         return None
     wanted_mail = _loosen_mail(wanted.text)
@@ -45,7 +49,7 @@ def _loosen_mail(text: str) -> str:
 
 
 def _list_mail(text: str) -> list[str]:
-    """Return the addresses in a text, and each that has a tag without it: both reach one mailbox."""
+    """Return the mail addresses in a text, in the loose form; those with a tag also without it."""
     plain = decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
     if plain != text:  # a mailto address, which may name others after its question mark
         plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)

@@ -1,4 +1,7 @@
-"""Names and free text: case, width, unseen characters and white space, which some programs ignore."""
+"""Names and free text, such as names of accounts, branches and channels.
+
+Some programs ignore case, width, unseen characters and white space in them, others do not.
+"""
 
 import re
 import unicodedata
@@ -9,15 +12,12 @@ from urllib.parse import unquote
 from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
 
 _MAX_DECODED = 3  # the most times that a text is percent-decoded
-_ID = re.compile(r"[0-9a-fA-F]{12,}")
-_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
+_ID = re.compile(r"[0-9a-fA-F]{12,}")  # the beginning of a container's id, or all of it
+_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")  # the prefix of a git reference: "refs/heads/main"
 
 
 def compare_names(found: str, wanted: NamedText) -> Answer:
-    """Compare names and free text.
-
-    Differences in case, width, unseen characters and white space are unclear.
-    """
+    """Compare names and free text; None if they differ only in what some programs ignore."""
     strict = wanted.fits(found, wanted.text)
     if len(found) > MAX_CHARS:
         return strict
@@ -27,7 +27,7 @@ def compare_names(found: str, wanted: NamedText) -> Answer:
 
 
 def compare_name_or_id(found: str, wanted: NamedText) -> Answer:
-    """Compare a name with what may be its ID: then the answer is unclear."""
+    """Compare an argument with a name; None if the argument may be the ID of what has the name."""
     answer = compare_names(found, wanted)
     if answer is False and _ID.fullmatch(found):
         return None
@@ -44,7 +44,7 @@ def _list_names(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def fold(text: str) -> str:
-    """Return a text without the differences that some programs ignore."""
+    """Return a text in the loose form: in one case and width, without unseen characters and extra space."""
     visible = [
         character
         for character in text

@@ -1,6 +1,11 @@
-"""Paths, as the tool's own system splits them, and as the most tolerant program does.
+"""Paths, compared as the tool's own system splits them, and as the most tolerant program does.
 
-Source: https://learn.microsoft.com/windows/win32/fileio/naming-a-file (case, dots and spaces at the end).
+A path is split into its names (`Steps`): ``/srv/a.txt`` is ``("", "srv", "a.txt")``. In the loose form case,
+the kind of slash, percent-escapes, drives, and what Windows ignores do not count
+(https://learn.microsoft.com/windows/win32/fileio/naming-a-file). The answer is False only if the path is
+certainly not what the rule names. It is None where that depends on links, on wildcards that a program may
+expand, on the folder at which a relative path begins, or where the path lies below or above what the rule
+names.
 """
 
 import re
@@ -11,13 +16,13 @@ from functools import lru_cache
 from bot.domain.spellings.names import decode_percent, fold
 from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, Referent
 
-_ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")
+_ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")  # "c:a.txt": relative to the current folder of that drive
 _DRIVE = re.compile(r"[A-Za-z]:")
-_HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a folder that is not known here
+_HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # "~ana", "$HOME", "%TEMP%": a folder that is not known here
 _WILD = re.compile(r"[*?\[]")
-_CLASS = re.compile(r"\[[^\]/]*\]?")
-_BRACED = re.compile(r"\{[^{}]*\}")
-_EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # the alternatives of shells
+_CLASS = re.compile(r"\[[^\]/]*\]?")  # "[a-z]", the characters of which one fits
+_BRACED = re.compile(r"\{[^{}]*\}")  # "{a,b}", alternatives of shells
+_EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # "+(a|b)", further alternatives of shells
 _ANY_FOLDERS = re.compile(r"\*\*+/")
 _SHORT_NAME = re.compile(r"([^/~]{1,6})~[0-9]{1,6}(\.[^/.]{1,3})?(?=/|$)")  # of Windows: PROGRA~1
 _MAX_WILD_CHARS = 500  # a longer path with wildcards may stand for anything: it is not compared
@@ -27,7 +32,11 @@ Steps = tuple[str, ...]
 
 
 def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = None) -> Answer:
-    """Compare paths. ``below``: the call reaches everything below the folder, too."""
+    """Compare an argument with a path that a rule names.
+
+    ``below``: the call also reaches everything below a folder: TREE if the path may be one, FOLDER if it is.
+    None: the call reaches only the file or folder itself.
+    """
     if len(found) > MAX_CHARS:
         return None
     strict, strict_wanted = _split_strictly(found), _split_strictly(wanted.text)
@@ -41,7 +50,7 @@ def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = Non
         return None if _has_other_expansions(found, wanted) else True
     unescaped = found.replace("\\", "")
     if unescaped != found and compare_paths(unescaped, wanted, below=below) is not False:
-        return None  # a backslash before a letter is nothing to a program that expands wildcards
+        return None  # a program that expands wildcards ignores a backslash before a letter
     if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose, loose_wanted, wanted):
         return None  # the answer depends on the current folder of that drive, or on the program
     if _is_near(loose, loose_wanted, wanted, below):
@@ -50,7 +59,10 @@ def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = Non
 
 
 def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
-    """Return whether a path with wildcards, or a short name of Windows, may stand for what a rule names."""
+    """Return whether a program may expand a path to what a rule names: it has wildcards or a short name.
+
+    Both are compared as patterns: the path and, since a rule may have a pattern, the rule's text.
+    """
     text = _to_wildcards(_join_steps(found))
     if not _WILD.search(text):
         return False
@@ -63,7 +75,7 @@ def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
 
 
 def _to_wildcards(path: str) -> str:
-    """Return a path with * and ? in place of everything that a program may expand."""
+    """Return a path with * in place of everything that a program may expand, as ``a/*`` for ``a/{b,c}``."""
     plain = _EXTENDED.sub("*", path)
     while _BRACED.search(plain):
         plain = _BRACED.sub("*", plain)
@@ -74,9 +86,9 @@ def _to_wildcards(path: str) -> str:
 def _may_both_fit(one: str, other: str) -> bool:
     """Return whether a text exists that fits both patterns, of * and ?.
 
-    The patterns are read together, as two automata. After each character of ``one``, ``reached`` has the
-    positions in ``other`` up to which some text fits both beginnings. These are the bits of a number, since
-    a set of them would take too long for long paths.
+    For example ``a*`` and ``*b``: ``ab`` fits both. The patterns are read together, as two automata. After
+    each character of ``one``, ``reached`` has the positions in ``other`` up to which some text fits both
+    beginnings. A position is a bit of a number: with sets long paths would take too long.
     """
     other = re.sub(r"\*+", "*", other)
     stars = _mark_positions(other, "*")
@@ -102,22 +114,24 @@ def _mark_positions(text: str, characters: str) -> int:
 
 
 def _has_other_expansions(found: str, wanted: NamedText) -> bool:
-    """Return whether a path that fits a rule as text has wildcards that may stand for something else."""
+    """Return whether a path that fits the rule, as a text, may be expanded to a path that does not fit."""
     if not (_WILD.search(found) or _BRACED.search(found)):
         return False
     return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
 
 
 def compare_trees(found: str, wanted: NamedText) -> Answer:
+    """Compare the path of a file, or of a folder of which a call reaches all that is below."""
     return compare_paths(found, wanted, below=Referent.TREE)
 
 
 def compare_folders(found: str, wanted: NamedText) -> Answer:
+    """Compare the path of a folder of which a call reaches all that is below."""
     return compare_paths(found, wanted, below=Referent.FOLDER)
 
 
 def _split_strictly(text: str) -> Steps:
-    """Split a path into names; an absolute path begins with an empty name."""
+    """Split a path into its names at each slash, in the strict form."""
     names = tuple(name for name in text.split("/") if name not in ("", "."))
     if text.startswith("/"):
         return ("", *names)
@@ -126,7 +140,7 @@ def _split_strictly(text: str) -> Steps:
 
 @lru_cache(maxsize=1024)
 def _split_loosely(text: str) -> Steps:
-    """Split a path into names as the most tolerant program does."""
+    """Split a path into its names, in the loose form."""
     path = _loosen_path(text)
     names = [_loosen_name(name) for name in path.split("/")]
     is_absolute = path.startswith("/")
@@ -151,7 +165,7 @@ def _loosen_path(text: str) -> str:
 
 
 def _loosen_name(name: str) -> str:
-    """Return one name without case, dots and spaces at its end, unseen characters and a stream's name."""
+    """Return one name in the loose form: ``Notes.TXT. :stream`` -> ``notes.txt``."""
     plain = fold(name)
     if plain in (".", ".."):
         return plain
@@ -166,7 +180,7 @@ def _join_steps(steps: Steps) -> str:
 
 
 def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
-    """Return whether a path may be what a rule names from another folder, or lies below or above it."""
+    """Return whether a path may be what a rule names from some folder, or lies below or above that."""
     if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
         return True  # the path may be above the folder at which the rule begins
     for placed, placed_named in _place_in_one_folder(found, named):
@@ -180,7 +194,10 @@ def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | No
 
 
 def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, Steps]]:
-    """Yield both paths from each folder that both may begin at: one is absolute, the other is not."""
+    """Yield both paths from each folder at which both may begin.
+
+    If one path is absolute and the other relative, the relative one may begin at each folder of the other.
+    """
     roots = (found[:1] == ("",), named[:1] == ("",))
     if roots[0] == roots[1]:
         yield found, named
@@ -191,13 +208,16 @@ def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, St
 
 
 def _is_inside(found: Steps, named: Steps, wanted: NamedText) -> bool:
-    """Tell if a folder above the path is what the rule names."""
+    """Return whether a folder above the path is what the rule names."""
     parents = [found[:count] for count in range(1, len(found))]
     return any(wanted.fits(_join_steps(parent), _join_steps(named)) for parent in parents)
 
 
 def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
-    """Tell if a path is the folder whose content a rule names, or a parent in a call that reaches below."""
+    """Return whether a call reaches what a rule names, since its path is a folder above that.
+
+    The folder whose content a rule names, as in ``infra/*``, counts also for calls that reach nothing below.
+    """
     content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
     if content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True

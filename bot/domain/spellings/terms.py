@@ -1,4 +1,8 @@
-"""Terms of the comparison of spellings: its answer, the kinds of things, the text in a rule."""
+"""Terms of the comparison of spellings: its answer, the kinds of things, the text in a rule.
+
+Each module of this folder brings the text of a rule (`NamedText`) and an argument of a call into the same
+form, and asks `NamedText.fits`.
+"""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -25,19 +29,19 @@ class Referent(StrEnum):
 
 
 class NamedText(NamedTuple):
-    """The text in a rule."""
+    """The text by which a rule names a thing: ``a.txt``, or as a pattern ``infra/*``."""
 
     text: str
     pattern: bool  # True: the text may hold * and ?
 
     def fits(self, found: str, named: str) -> bool:
-        """Return whether an argument is what the rule names; both were brought into the same form."""
+        """Return whether an argument is what the text names; both were brought into the same form."""
         if self.pattern:
             return fnmatchcase(found, named)
         return found == named
 
     def normal(self, form: Callable[[str], str | None]) -> str:
-        """Return the text in its normal form; a pattern stays as it is written."""
+        """Return the text in the form that ``form`` makes; a pattern, or a text that has none, as it is."""
         if self.pattern:
             return self.text
         return form(self.text) or self.text

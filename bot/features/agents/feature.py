@@ -28,7 +28,7 @@ def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
 
 
 def _end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    return end_work(session, tokens.end_of_account(session, account, now), now)
+    return end_work(session, tokens.end_after_unlink(session, account, now), now)
 
 
 AGENTS = Feature(

@@ -38,7 +38,7 @@ def _list_people(session: Session, now: datetime) -> list[Actor]:
 
 
 def _end(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    return end_work(session, tokens.end_of_gone(session, account, now), now)
+    return end_work(session, tokens.end_with_account(session, account, now), now)
 
 
 def _end_due(session: Session, now: datetime) -> tuple[Job, ...]:

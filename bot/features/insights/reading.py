@@ -224,7 +224,7 @@ def _add_reading(decision: ReadDecision, read: Any, openings: Mapping[str, datet
     before = {part: at for part, at in openings.items() if at <= decision.at}
     return replace(
         decision,
-        words=read.words,
+        word_count=read.words,
         shown_at=read.shown_at,
         viewed_at=before.get(CardPart.ALL),
         is_diff_open=decision.has_trial and bool(before),

@@ -1,9 +1,9 @@
-"""The audit log of people's changes other than proposals: rules, grants, accounts, tokens, sessions, pauses.
+"""The audit log of changes other than of proposals: of rules, grants, accounts, tokens, sessions, pauses.
 
-Append-only. Each row names the author and the time, has the states before and after, and holds the hash of
-every table row that the change left behind. So `breaks` finds a rule, a grant or a link that no one made, or
-that was altered since. The rows are links of the one chain (``bot/store/audit/chain.py``), like the rows
-about proposals (``bot/store/audit/log.py``).
+Each row of it (`LedgerRow`) names a *thing* and its key, who changed it and when, and the states before and
+after. It also *holds* the hash of each table row that the change left behind. So `breaks` finds a rule, a
+grant or a link that no one made, or that was altered since. Rows are only added. They are links of the one
+chain (``bot/store/audit/chain.py``), like the rows about proposals (``bot/store/audit/log.py``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,11 +32,11 @@ from bot.store.tables.rules import GrantRow, RuleRow
 _TABLE = table_of(LedgerRow)
 _INSERT = insert(_TABLE)
 _PROPOSALS = table_of(ProposalRow)
-_BATCH = 2000
+_BATCH = 2000  # rows that are read at a time
 
 
 class Thing(StrEnum):
-    """The kinds of things that rows are about, and their keys. Features add more, each named by its table."""
+    """The kinds of things in the log, with comments on their keys. Features add more for their tables."""
 
     RULE = "rule"  # subject, tools and place, as `rule_key` says
     GRANT = "grant"  # G-7
@@ -47,11 +47,12 @@ class Thing(StrEnum):
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
-    TRIAL = "trial"  # a name of its own
+    TRIAL = "trial"  # a random key
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
 
 
 IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
+"""A condition: someone read the conversation that led to a proposal. A literal, so that an index is used."""
 
 State = Mapping[str, Any] | None
 """The state of a thing as JSON; None where it does not exist."""
@@ -67,10 +68,10 @@ def record(
     now: datetime,
     tool: str = "",
 ) -> None:
-    """Record who changed a thing and how, in the change's own transaction.
+    """Record who changed a thing and how, in the transaction of the change.
 
-    ``key``: the key of the thing, as `Thing` says. ``before`` and ``after``: its states. ``tool``: the
-    pattern of the tools that the thing is about.
+    ``thing``: its kind. ``key``: its key, as `Thing` says. ``before`` and ``after``: its states. ``tool``:
+    the pattern of the tools that it is about; empty for none.
     """
     session.flush()
     row = {
@@ -99,22 +100,22 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
-    """Return the newest row in which this was done to a thing, or None."""
+    """Return the newest row in which ``verb`` was done to a thing of this kind, or None."""
     chain.link_added(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
-    """Seal with the newest key from now on, unless that is so already. Raises as `chain.link` does."""
+    """Record that the newest key seals rows from now on, unless it does already. Raises like `chain.link`."""
     if not chain.is_sealed_with_newest(session):
         _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
 
 
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
-    """Begin to seal a log that has no seal; returns the number of the first sealed row.
+    """Begin to seal a log that has no seal; return the number of the first sealed row.
 
-    The rows before it are trusted as they are. Later changes of these rows are found, too.
+    The rows before it are trusted as they are now. If they are changed later, that is found.
     """
     first = chain.adopt(session)
     by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
@@ -127,7 +128,10 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 
 
 def rule_key(row: RuleRow) -> str:
-    """Return the key by which one rule replaces another. Roles and routes may have several values."""
+    """Return the key of a rule in the log: ``quorum for pay_* in slack:T1``, followed by its limits.
+
+    Rules that may stand side by side with different values, roles and routes, have their value in it.
+    """
     key = f"{row.subject} for {row.pattern} in {row.scope}"
     if row.subject in (Subject.ROLE, Subject.ROUTE):
         key += f" {canonical(row.value)}"
@@ -143,6 +147,7 @@ def rule_key(row: RuleRow) -> str:
 
 
 def rule_state(row: RuleRow) -> State:
+    """Return a rule's state for the log."""
     value = row.value
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # as SQLite gives a bare number back
@@ -150,10 +155,7 @@ def rule_state(row: RuleRow) -> State:
 
 
 def grant_state(row: GrantRow) -> State:
-    """Return a grant's state for the log.
-
-    Exact arguments only as their hash, since they may hold a secret.
-    """
+    """Return a grant's state for the log; the arguments that it matches only as a hash, for their secrets."""
     return {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
@@ -172,14 +174,14 @@ def grant_state(row: GrantRow) -> State:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """Accounts that became one person, or an account that left, in words for admins."""
+    """A link of accounts to one person, or an unlink."""
 
-    row: int
-    words: str
+    row: int  # the number of its last row
+    words: str  # for admins
 
 
 def links_after(session: Session, row: int) -> list[LinkChange]:
-    """Return the links and unlinks in rows after this one, oldest first."""
+    """Return the links and unlinks in the rows after the number ``row``, oldest first."""
     chain.link_added(session)
     found = session.execute(
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
@@ -216,7 +218,7 @@ def _find_audited_tables() -> dict[str, Any]:
 
 
 def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
-    """Return the table rows that a change was about, each by its thing and its key in the table."""
+    """Return the names of the table rows that a change was about, such as ``rule 7``."""
     table = _find_audited_tables().get(thing)
     if table is None:
         return []
@@ -225,19 +227,19 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
 
 
 def _hash_now(session: Session, name: str) -> str | None:
-    """Return the hash of a row as it is now; None where it does not exist or count."""
+    """Return the hash of the table row of this name as it is now; None where it does not exist or count."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
     by = table.c[table.info[AUDITED].key]
     same = by == (int(key) if isinstance(by.type, Integer) else key)
     found = session.execute(select(table).where(same)).mappings().first()
     if found:
-        return _content(table.info[AUDITED], found)
+        return _hash_content(table.info[AUDITED], found)
     return None
 
 
-def _content(audited: Audited, row: Any) -> str | None:
-    """Return the hash of a row, or None for a row that does not count, such as the book without a pause."""
+def _hash_content(audited: Audited, row: Any) -> str | None:
+    """Return the hash of a table row; None for one that needs no record, such as the book without a pause."""
     kept = {name: value for name, value in row.items() if name not in audited.uncounted}
     if audited.counts(row):
         return chain.content(kept)
@@ -245,12 +247,12 @@ def _content(audited: Audited, row: Any) -> str | None:
 
 
 def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield every row that this log covers, with its hash as it is now, of the tables that are imported."""
+    """Yield the name and the current hash of each row that this log covers, in the imported tables."""
     for thing, table in _find_audited_tables().items():
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
-            found = _content(audited, row)
+            found = _hash_content(audited, row)
             if found is not None:
                 yield f"{thing} {row[audited.key]}", found
     for tool in session.exec(select(ToolVersionRow)):
@@ -258,19 +260,19 @@ def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
-    """Yield each row that is not as the log recorded it: unrecorded, missing or altered.
+    """Yield a sentence on each table row that is not as the log recorded it: unrecorded, missing or altered.
 
-    The chain of the log itself is checked apart. A schema that comes while this reads is one that no one used
-    yet; the rest is of one snapshot.
+    `chain.breaks` checks the log itself. All is read over one snapshot, after the recorded schemas of tools:
+    a schema that is added in between counts as one that was not used yet.
     """
     schemas = {
         f"{Thing.TOOL} {name} {version}": schema
         for name, version, schema in log.list_proposed_schemas(read, count)
     }
-    yield from read(lambda session: list(_find_unrecorded(session, count, schemas)))
+    yield from read(lambda session: list(_find_deviations(session, count, schemas)))
 
 
-def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str]) -> Iterator[str]:
+def _find_deviations(session: Session, count: Counter, schemas: Mapping[str, str]) -> Iterator[str]:
     recorded: dict[str, str | None] = dict(schemas)
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
@@ -293,7 +295,7 @@ def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str
 
 
 def _find_miscounted(session: Session) -> Iterator[str]:
-    """Yield grants whose count of uses differs from the number of proposals that they approved."""
+    """Yield a sentence on each grant whose count of uses is not the number of proposals run by it."""
     grants, proposals = table_of(GrantRow), _PROPOSALS
     used = (
         select(grants.c.id, grants.c.uses, func.count(proposals.c.id))

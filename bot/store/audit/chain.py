@@ -1,15 +1,19 @@
 """The hash chain of the audit log: each row carries the hash of the row before it.
 
 The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
-``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
-middle. It is locked from the first row that a transaction adds to its commit, so numbers are committed in
-order: anyone who has read up to a number has read everything below it. Every writer waits for that lock, so
-rows are collected (`record_row`) and linked as the last step of a transaction (`link`).
+``chain_end``, *the end*, holds the newest number and hash, so rows missing at the end show as well as rows
+missing in the middle. It is locked from the first row that a transaction adds to its commit, so numbers are
+committed in order: anyone who has read up to a number has read everything below it. Every writer waits for
+that lock, so rows are collected (`record_row`) and linked as the last step of a transaction (`link`).
 
-With ``NOD_AUDIT_KEY`` the hashes are HMACs: a writer of the database without the key cannot make rows that
-fit. With several keys, the first seals, and the others still verify the rows that they sealed. The end has a
-seal of its own, from the first moment of a database that is made with a key, and a row is added only to an
-end whose seal fits: a log without a seal is continued only if an operator asked for that once (`adopt`).
+With ``NOD_AUDIT_KEY`` the log is sealed: the hashes are HMACs, so a writer of the database without the key
+can't make rows that fit. With several keys, the first seals, and the others still verify the rows that they
+sealed. The end has a seal of its own, its *mark*, from the first moment of a database that is made with a
+key. A row is added only to an end whose mark fits: a log without a seal is continued with one only if an
+operator asked for that once (`adopt`).
+
+Databases from before this chain have older rows, numbered in each table apart: a ledger row `UPGRADE` follows
+them, with the hash over all of them (`before_the_chain`).
 """
 
 import hashlib
@@ -20,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
 from sqlmodel import Session, select
@@ -36,14 +40,14 @@ KEYS = "nod_audit_keys"
 """The execution option of an engine that holds the keys, as a tuple of bytes."""
 
 UPGRADE = "upgrade"
-"""The thing of the ledger row that follows the rows from before the one chain."""
+"""The thing of the ledger row that follows the rows from before this chain."""
 
 KEY = "key"
-"""The thing of the ledger row with which seals begin, or with which the seals of a new key begin."""
+"""The thing of the ledger row that is the first with a seal, or the first with the seal of a new key."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
-_BOTH = (_AUDIT, _LEDGER)
+_BOTH = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
 _ENDS = table_of(ChainEndRow)
 _THE_END = _ENDS.c.id == literal_column("1")
 _AT_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
@@ -55,12 +59,12 @@ _MOVE_END = (
 )
 ADDITIONS = "to be linked"
 """The key of a session's `Additions`. A session without `Additions` can't record anything."""
-_BATCH = 2000
+_BATCH = 2000  # rows that are read at a time
 _ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _MIN_ANCHOR_DIGITS = 16  # the fewest digits that an anchor to check must have
 
 ADDED: Mapping[str, Any] = {}
-"""Columns that were added to hashed tables later; a hash leaves out a column with the value given here."""
+"""Columns that were added to hashed tables later, with the value of older rows: `content` leaves that out."""
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 _OLD = {
@@ -73,7 +77,7 @@ _OLD = {
         *("previous", "hash"),
     ),
 }
-"""The columns of rows from before the one chain."""
+"""The columns that rows from before this chain had, by table; `before_the_chain` hashes these."""
 
 
 class OtherKey(NodError):
@@ -119,29 +123,26 @@ def _keys_in(connection: Connection) -> tuple[bytes, ...]:
 
 @dataclass(slots=True)
 class Additions:
-    """The new rows of a transaction, each with the statement that inserts it, until `link` inserts them.
+    """The new rows of a transaction, until `link` inserts them."""
 
-    ``adopts``: the first of these rows is the first sealed row, after rows without a seal.
-    """
-
-    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
-    adopts: bool = False
+    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)  # each with its statement
+    adopts: bool = False  # the first of these rows is the first with a seal, after rows without
 
 
 def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
-    """Record this row, which ``insert_one`` inserts, when the transaction ends."""
+    """Add a row to the log, at the end of the transaction, by the statement ``insert_one``."""
     session.info[ADDITIONS].rows.append((insert_one, row))
 
 
 def link_added(session: Session) -> None:
-    """Insert the rows added so far in a session's transaction, before the session reads the log."""
+    """Insert the rows that this transaction has added so far, so that the session can read them."""
     added = session.info.get(ADDITIONS)
     if added is not None:
         link(session.connection(), added)
 
 
 def link(connection: Connection, added: Additions) -> None:
-    """Number, chain and insert the added rows. The end of the log is locked until the commit."""
+    """Number, chain and insert the added rows. The end is locked from here to the commit."""
     if not added.rows:
         return
     end = connection.execute(_HOLD_END, {}).first()
@@ -164,7 +165,10 @@ def link(connection: Connection, added: Additions) -> None:
 
 
 def _choose_key(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
-    """Return the key for the next row. Raises OtherKey, NotSealed or EndAltered where none may follow."""
+    """Return the key that seals the next row; empty for none.
+
+    Raises OtherKey, NotSealed or EndAltered where no row may follow this end.
+    """
     by_name = {name_of(key): key for key in (b"", *keys)}
     if end.key not in by_name:
         raise OtherKey
@@ -177,14 +181,14 @@ def _choose_key(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> byt
 
 
 def is_sealed_with_newest(session: Session) -> bool:
-    """Return whether the newest row has the seal that the next will have. Raises like `link`."""
+    """Return whether the newest row is sealed with the key that seals the next row. Raises like `link`."""
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_choose_key(keys_of(session), end)) == end.key
 
 
 def adopt(session: Session) -> int:
-    """Make the next row the first sealed row, after rows without a seal; returns its number.
+    """Have the next row be the first with a seal, after rows without; return its number.
 
     Raises NodError if that is impossible.
     """
@@ -199,7 +203,7 @@ def adopt(session: Session) -> int:
 
 
 def count_unsealed(session: Session) -> int:
-    """Return the number of rows older than the first seal; 0 where all are sealed, or none."""
+    """Return the number of rows before the first one with a seal; 0 if all have one, or none has."""
     first = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
     for table in (_AUDIT, _LEDGER):
         before = session.execute(select(table).where(table.c.id == first - 1)).mappings().first()
@@ -209,7 +213,7 @@ def count_unsealed(session: Session) -> int:
 
 
 def blank(connection: Connection) -> dict[str, Any]:
-    """Return the end of a record that has no rows yet."""
+    """Return the end of a log that has no rows yet, as a row."""
     key = next(iter(connection.get_execution_options().get(KEYS, ())), b"")
     return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": _mark(key, 0, "") if key else ""}
 
@@ -222,7 +226,7 @@ def name_of(key: bytes) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a column's value in the form that both databases return."""
+    """Return a column's value in one form: SQLite and PostgreSQL return times and numbers differently."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, float) and value.is_integer():
@@ -249,7 +253,7 @@ def _mark(key: bytes, number: int, last: str) -> str:
 
 
 def content(row: Mapping[str, Any]) -> str:
-    """Return the hash of a row of another table.
+    """Return the hash of a row of another table, such as a proposal's, for a row of the log.
 
     Columns without a value are left out, so that a new column changes no hash.
     """
@@ -262,7 +266,10 @@ def content(row: Mapping[str, Any]) -> str:
 
 
 def anchor(session: Session) -> str | None:
-    """Return the newest number and hash, to be kept outside the database; None while nothing is recorded."""
+    """Return the anchor of the log, ``NUMBER-HASH`` of its newest row; None while there are no rows.
+
+    Kept outside the database, it proves later that the rows up to that number are still the same.
+    """
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     if end is not None and end.number:
@@ -270,8 +277,8 @@ def anchor(session: Session) -> str | None:
     return None
 
 
-def astray(session: Session, anchor: str) -> str | None:
-    """Return the contradiction between the log and an earlier anchor of it, in words, or None.
+def find_contradiction(session: Session, anchor: str) -> str | None:
+    """Return how the log contradicts an earlier anchor of it, in words, or None.
 
     Raises NodError where the text is no anchor.
     """
@@ -287,14 +294,14 @@ def astray(session: Session, anchor: str) -> str | None:
 
 @dataclass(slots=True)
 class _Check:
-    """A check of rows in their order. Once a row is sealed with a key, no older key may seal a later one."""
+    """A check of the seals of rows in their order: once a key has sealed a row, no older key may seal one."""
 
     keys: tuple[bytes, ...]
-    """The keys that may seal the next row, the newest first. The empty key, for unsealed rows, is last."""
+    """The keys that may seal the next row, newest first. The empty key, for rows without seal, is last."""
 
-    def fits(self, row: Mapping[str, Any]) -> bool:
-        """Return whether one of the keys sealed the row, and drop the keys that are older."""
-        # from the oldest: that key sealed the row before, and mostly this row, too
+    def accept(self, row: Mapping[str, Any]) -> bool:
+        """Tell if one of the keys sealed the row. If so, older keys are dropped for the rows that follow."""
+        # from the oldest: it sealed the row before, and mostly this row, too
         for at in range(len(self.keys) - 1, -1, -1):
             if _hash(self.keys[at], row) == row["hash"]:
                 self.keys = self.keys[: at + 1]
@@ -303,18 +310,18 @@ class _Check:
 
 
 class SnapshotReader(Protocol):
-    """Runs a function over one snapshot: each over its own (`Database.read_now`), or all over the same."""
+    """Runs functions that read: each over a snapshot of its own (`Database.read_now`), or all over one."""
 
     def __call__(self, function: Callable[[Session], T], /) -> T: ...
 
 
 def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
-    """Yield the rows that were changed, removed or inserted, in words, in the order of the log.
+    """Yield a sentence on each row that was changed, removed or inserted, in the order of the log.
 
     Each part is read over a snapshot of its own: a snapshot that is held for long lets SQLite's log grow, and
     PostgreSQL keep dead rows. Rows that are added in the meantime are read, too.
     """
-    keys, end, (least, found), previous = read(_read_beginning)
+    keys, end, upgrade, previous = read(_read_beginning)
     if end is None:
         yield "the end of the audit log is missing"
         return
@@ -324,8 +331,8 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
     if keys and not end.key:
         yield "it is not sealed with NOD_AUDIT_KEY"
     check = _Check((*keys, b""))
-    number = max(least - 1, 0)
-    yield from (f"before the upgrade: {fault}" for fault in found)
+    number = max(upgrade.row_number - 1, 0)
+    yield from (f"before the upgrade: {fault}" for fault in upgrade.faults)
     parts = _Parts(read, number)
     for row in count.follow(chain.from_iterable(parts)):
         here = row["id"]
@@ -337,10 +344,10 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
             yield f"{gap} missing before {_name_row(row)}"
         elif row["previous"] != previous:
             yield f"{_name_row(row)} does not follow what is before it"
-        older = not check.keys[-1]
-        if not check.fits(row):
+        may_lack_seal = not check.keys[-1]
+        if not check.accept(row):
             yield f"{_name_row(row)} was altered"
-        elif older and check.keys[-1] and number and row.get("thing") != KEY:
+        elif may_lack_seal and check.keys[-1] and number and row.get("thing") != KEY:  # the first with a seal
             yield f"rows up to {number} carry no seal"
         number, previous = here, row["hash"]
     end = parts.end
@@ -356,13 +363,29 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
         yield "the end of the audit log was altered"
 
 
-def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int, list[str]], str]:
-    """Return the keys, the end and, of an older record, where the chain begins, its faults and its hash."""
-    upgraded = check_upgraded(session)
-    first_number, _ = upgraded
-    before = before_the_chain(session.connection(), first_number) if first_number else ""
+class Upgrade(NamedTuple):
+    """The row `UPGRADE`, which follows the rows from before this chain."""
+
+    row_number: int  # 0: the chain began with the database
+    faults: list[str]  # the faults of those rows at the time of the upgrade, in words
+
+
+class _Beginning(NamedTuple):
+    """The facts for a check of the chain from its beginning."""
+
+    keys: tuple[bytes, ...]
+    end: Any  # the row of the end, or None
+    upgrade: Upgrade
+    previous: str  # the hash that the first row of the chain must follow
+
+
+def _read_beginning(session: Session) -> _Beginning:
+    upgrade = find_upgrade(session)
+    previous = ""
+    if upgrade.row_number:
+        previous = before_the_chain(session.connection(), upgrade.row_number)
     end = session.connection().execute(_READ_END, {}).first()
-    return keys_of(session), end, upgraded, before
+    return _Beginning(keys_of(session), end, upgrade, previous)
 
 
 @dataclass
@@ -370,7 +393,7 @@ class _Parts:
     """The rows of both tables in their order, a part at a time."""
 
     read: SnapshotReader
-    after: int
+    after: int  # the number of the row that was read last
     end: Any = None  # the end of the log, from the snapshot in which no rows were left
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
@@ -398,26 +421,23 @@ def _name_row(row: Mapping[str, Any]) -> str:
     return f"row {row['id']} ({row['thing']} {row['key']})"
 
 
-def check_upgraded(session: Session) -> tuple[int, list[str]]:
-    """Return the number of the row that follows the rows from before the chain, and the faults of those rows.
-
-    The number is 0 where the chain began with the database.
-    """
+def find_upgrade(session: Session) -> Upgrade:
+    """Return the facts of the row `UPGRADE`, also where there is none."""
     row = session.execute(
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
     ).first()
     if row:
-        return (row[0], row[1]["faults"])
-    return (0, [])
+        return Upgrade(row[0], row[1]["faults"])
+    return Upgrade(0, [])
 
 
-def before_the_chain(connection: Connection, least: int) -> str:
-    """Return the hash over all rows from before the chain, which the first row of the chain follows."""
+def before_the_chain(connection: Connection, row_number: int) -> str:
+    """Return the hash over all rows below ``row_number``, those from before this chain."""
     running = hashlib.sha256()
     for table in (_AUDIT, _LEDGER):
         columns = [table.c[name] for name in _OLD[table.name]]
         rows = connection.execute(
-            select(*columns).where(table.c.id < least).order_by(table.c.id),
+            select(*columns).where(table.c.id < row_number).order_by(table.c.id),
             execution_options={"yield_per": _BATCH},
         )
         for row in rows.mappings():

@@ -1,9 +1,9 @@
-"""The append-only log of every change of a proposal, written in the change's own transaction.
+"""The append-only log of every change of a proposal, written in the transaction of the change.
 
-Each row is a link of the one chain (``bot/store/audit/chain.py``) and holds the hash of the full proposal
-as the change left it: requester, deciders, votes, preview, result, due times. So a change of a cell without
-a row in the log is found. The first row, and each that changes the arguments, also has the request, without
-secrets.
+Each row (`AuditRow`) is a link of the one chain (``bot/store/audit/chain.py``) and holds the hash of the full
+proposal as the change left it, its *content*: requester, deciders, votes, preview, result, due times. So a
+cell that was changed without a row in the log is found (`breaks`). The first row of a proposal, and each that
+changes its arguments, also has the request without secrets (``about``).
 """
 
 import hashlib
@@ -41,19 +41,20 @@ PLACE_AND_SCHEMA = (
     .scalar_subquery(),
 )
 """The columns that `describe_request` needs: the place of the request, and the tool's stored schema."""
-_SINCE = (
+_AFTER_ID = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
     .order_by(_TABLE.c.id)
     .limit(bindparam("limit"))
 )
-_BATCH = 2000
+_BATCH = 2000  # rows that are read at a time
 _P = table_of(ProposalRow)
-_UNDER_WAY = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
-"""The columns that change without a row in the log."""
-_LAST = (
+_UNRECORDED_COLUMNS = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
+"""The columns of a proposal that change without a row in the log, so that no content covers them."""
+# proposals in the order of their ids, each with the log's row about its present version, if there is one
+_WITH_LAST_ROW = (
     select(  # type: ignore[call-overload]
-        *(column for column in _P.columns if column.name not in _UNDER_WAY),
+        *(column for column in _P.columns if column.name not in _UNRECORDED_COLUMNS),
         _TABLE.c.id.label("audit_id"),
         _TABLE.c.content.label("audit_content"),
     )
@@ -68,14 +69,15 @@ _LAST = (
     .order_by(_P.c.id)
     .limit(_BATCH)
 )
-_GONE = (
+# proposals of which the log has a row, but which are gone, or are at an older version
+_BEHIND_LOG = (
     select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
     .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
     .where(_P.c.id.is_(None) | (_P.c.version < _TABLE.c.version))
     .group_by(_TABLE.c.proposal_id, _P.c.version)
     .order_by(_TABLE.c.proposal_id)
 )
-_ASKED = (
+_REQUESTS = (
     select(_TABLE.c.id, _TABLE.c.about)
     .where(_TABLE.c.about.is_not(None), _TABLE.c.id > bindparam("after"))
     .order_by(_TABLE.c.id)
@@ -85,20 +87,22 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """The author of a change: a person through an account, or Nod itself."""
+    """The author of a change, and what they did: a person through an account, or Nod itself."""
 
     verb: Done
-    actor: str
-    person: str
+    actor: str  # the account, as text; ``nod`` for Nod
+    person: str  # the id of the Person; ``nod`` for Nod
     channel: str
     reason: str | None = None
 
     @classmethod
     def press(cls, verb: Done, actor: Actor, person: Person, reason: str | None = None) -> "By":
+        """Return a person as the author."""
         return cls(verb, str(actor), person.id, actor.channel, reason)
 
     @classmethod
     def nod(cls, verb: Done, reason: str | None = None) -> "By":
+        """Return Nod as the author."""
         return cls(verb, "nod", "nod", "nod", reason)
 
 
@@ -109,10 +113,10 @@ def key_of_place_and_schema(p: Proposal) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A proposal as a change left it, as a value and as its row."""
+    """A change of a proposal: the proposal as the change left it, and the author."""
 
     proposal: Proposal
-    row: Mapping[str, Any]
+    row: Mapping[str, Any]  # the same as the columns of its row
     by: By
     about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
@@ -144,7 +148,11 @@ def _make_row(change: Change) -> dict[str, Any]:
 
 
 def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the facts on a new proposal for the log, without secrets, with the hash of the tool's schema."""
+    """Return the request for the log: what was asked, by whom and where, without secrets.
+
+    ``place``: the address of the conversation, as text. ``schema``: the JSON schema of the tool, of which the
+    log has the hash.
+    """
     name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
     request: dict[str, Any] = {
         "requester": str(proposal.requester),
@@ -178,7 +186,7 @@ def schema_hash(schema: Mapping[str, Any]) -> str:
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
     """Return the ids of audit rows after ``last_id`` with the ids of their proposals, oldest first."""
-    rows = session.connection().execute(_SINCE, {"last_id": last_id, "limit": limit}).all()
+    rows = session.connection().execute(_AFTER_ID, {"last_id": last_id, "limit": limit}).all()
     return [(row[0], row[1]) for row in rows]
 
 
@@ -190,8 +198,8 @@ def last_id(session: Session) -> int:
 
 def history(session: Session, proposal_id: str) -> list[AuditRow]:
     """Return all rows about one proposal, oldest first."""
-    its = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
-    return list(session.exec(its.order_by(col(AuditRow.version))))
+    of_proposal = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
+    return list(session.exec(of_proposal.order_by(col(AuditRow.version))))
 
 
 def list_newest(session: Session, limit: int) -> list[AuditRow]:
@@ -199,15 +207,18 @@ def list_newest(session: Session, limit: int) -> list[AuditRow]:
 
 
 def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
-    """Yield the proposals that differ from their last row, in words. The chain is checked apart."""
+    """Yield a sentence on each proposal that is not as its last row in the log says.
+
+    `chain.breaks` checks the log itself.
+    """
     after = ""
-    while part := read(partial(_read_last, after=after)):
+    while part := read(partial(_read_with_last_row, after=after)):
         for row in count.follow(part):
-            broken = _difference(row)
-            if broken:
-                yield f"proposal {row['id']}: {broken}"
+            difference = _find_difference(row)
+            if difference:
+                yield f"proposal {row['id']}: {difference}"
         after = part[-1]["id"]
-    for ident, version, now_at in read(lambda session: session.execute(_GONE).all()):
+    for ident, version, now_at in read(lambda session: session.execute(_BEHIND_LOG).all()):
         if now_at is None:
             what = "its row is gone"
         else:
@@ -215,17 +226,14 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
         yield f"proposal {ident}: {what}, its audit at {version}"
 
 
-def _read_last(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
-    """Return the next proposals, each with its last row."""
-    found: Any = session.connection().execute(_LAST, {"after": after}).mappings().all()
+def _read_with_last_row(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
+    """Return the next proposals by id, each with the log's row about its present version."""
+    found: Any = session.connection().execute(_WITH_LAST_ROW, {"after": after}).mappings().all()
     return found  # type: ignore[no-any-return]
 
 
-def _difference(row: Any) -> str | None:
-    """Return the difference between a proposal and its last audit row, or None.
-
-    Arguments other than the approved ones count, too.
-    """
+def _find_difference(row: Any) -> str | None:
+    """Return how a proposal differs from its last row in the log or from its own digest, or None."""
     columns = {name: value for name, value in row.items() if not name.startswith("audit_")}
     if row["audit_id"] is None:
         return f"its row is at version {row['version']}, its audit is not"
@@ -238,9 +246,9 @@ def _difference(row: Any) -> str | None:
 
 
 def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
-    """Yield every proposed tool and version, with the hash of its schema when it was proposed."""
+    """Yield the name, the version and the hash of the schema of every tool that was ever proposed."""
     seen, after = set(), 0
-    while part := read(partial(_read_asked, after=after)):
+    while part := read(partial(_read_requests, after=after)):
         for _, about in count.follow(part):
             name, version = about["tool"]
             proposed = (name, version, about["schema"])
@@ -250,6 +258,6 @@ def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterato
         after = part[-1][0]
 
 
-def _read_asked(session: Session, after: int) -> Sequence[Any]:
-    """Return the number and the request of the next rows that record one."""
-    return session.connection().execute(_ASKED, {"after": after}).all()
+def _read_requests(session: Session, after: int) -> Sequence[Any]:
+    """Return the number and the request of the next rows that have a request."""
+    return session.connection().execute(_REQUESTS, {"after": after}).all()

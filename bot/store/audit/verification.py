@@ -1,7 +1,8 @@
-"""The audit log with both its parts: verification, anchors, export.
+"""The audit log as one: its verification, anchors to keep outside, search and export.
 
 Every row is a link of one chain (``bot/store/audit/chain.py``). Rows about proposals are made in
-``bot/store/audit/log.py``, rows about other changes in ``bot/store/audit/admin_changes.py``.
+``bot/store/audit/log.py``, rows about other changes in ``bot/store/audit/admin_changes.py``. The functions
+here read both and return plain rows with the same columns (`EXPORTED`), in which secrets are hidden.
 """
 
 import csv
@@ -36,14 +37,25 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _PROPOSAL = table_of(ProposalRow)
 _PLACE = table_of(ConversationRow)
-PART_ROWS = 1000
-_OF_AUDIT = tuple(column.name for column in _AUDIT.columns)
-_OF_LEDGER = tuple(column.name for column in _LEDGER.columns)
-_LAST = ("about", "content", "previous", "hash")
-_ASKED = ("tool_name", "description", "requester", "requester_name", "tool_version")
+PART_ROWS = 1000  # the numbers of rows in one part of an export
+_AUDIT_COLUMNS = tuple(column.name for column in _AUDIT.columns)
+_LAST_COLUMNS = ("about", "content", "previous", "hash")  # the last ones of an export
+_REQUEST_COLUMNS = ("tool_name", "description", "requester", "requester_name", "tool_version")
 EXPORTED = (
-    *(name for name in _OF_AUDIT if name not in _LAST),
-    *(*_ASKED, "place", "arguments", "thing", "key", "before", "after", "tool", "holds", *_LAST, "hidden"),
+    *(name for name in _AUDIT_COLUMNS if name not in _LAST_COLUMNS),
+    *(
+        *_REQUEST_COLUMNS,
+        "place",
+        "arguments",
+        "thing",
+        "key",
+        "before",
+        "after",
+        "tool",
+        "holds",
+        *_LAST_COLUMNS,
+        "hidden",
+    ),
 )
 """The columns of the export: every column of both records, so that each hash can be computed again.
 
@@ -52,7 +64,7 @@ first row of a proposal and on each row that changed them; the other facts of th
 rows, as they were then. ``hidden`` names the columns of a row in which a secret is hidden.
 """
 _EARLIER = _AUDIT.alias("earlier")
-_ASKED_THEN = (
+_REQUEST_OF_ROW = (
     select(_EARLIER.c.about)
     .where(
         _EARLIER.c.proposal_id == _AUDIT.c.proposal_id,
@@ -64,16 +76,16 @@ _ASKED_THEN = (
     .correlate(_AUDIT)
     .scalar_subquery()
 )
-"""The newest request of a proposal up to a row."""
+"""The newest request of a proposal up to the row that is read."""
 _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
-"""The columns that have nothing to hide."""
+"""The columns of hashes, which have no secrets to hide."""
 
 ANCHOR_EVERY = timedelta(hours=1)
-_ANCHOR = "audit anchor"
+_ANCHOR_TASK = "audit anchor"  # the name of the recurring task that remembers the last anchor
 
 
-def intact(session: Session) -> str:
-    """Return the text for a log without faults."""
+def describe_intact(session: Session) -> str:
+    """Return the sentence for people on a log in which no faults were found."""
     older = chain.count_unsealed(session)
     note = f" Rows 1 to {older} are older than the seal." if older else ""
     return f"Audit log verified: nothing missing or altered.{note}"
@@ -87,12 +99,11 @@ def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = i
 def find_faults(
     read: chain.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore
 ) -> list[str]:
-    """Return every row that was changed, removed or inserted, in words, or empty.
+    """Return a sentence on each row that was changed, removed or inserted without a record; empty for none.
 
-    A long log takes long, so each part is read over a snapshot of its own.
-
-    ``anchors`` are numbers and hashes kept outside the database (`chain.anchor`). Raises NodError for any
-    other text. ``progress`` receives the number of checks so far; some rows have several.
+    ``read`` decides over which snapshots the log is read, since a long one takes long. ``anchors``: anchors
+    of the log that were kept outside the database (`chain.anchor`); raises NodError for any other text.
+    ``progress`` receives the number of checks so far; some rows have several.
     """
     found: list[str] = []
     count = Counter(0 if progress is ignore else read(_rows_to_check), progress)
@@ -104,7 +115,7 @@ def find_faults(
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
             found.append(f"there is a value that no release of Nod wrote ({type(error).__name__}: {error})")
     for anchor in anchors:
-        contradiction = read(partial(chain.astray, anchor=anchor))
+        contradiction = read(partial(chain.find_contradiction, anchor=anchor))
         if contradiction:
             found.append(contradiction)
     return found
@@ -112,7 +123,7 @@ def find_faults(
 
 def _rows_to_check(session: Session) -> int:
     """Return the number of rows that the checks of `faults` read."""
-    counts = (
+    counts = (  # the chain reads every row; requests, states and proposals are read a second time
         func.count(_AUDIT.c.id) + func.count(_AUDIT.c.about),
         func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
         func.count(_PROPOSAL.c.id),
@@ -120,15 +131,15 @@ def _rows_to_check(session: Session) -> int:
     return sum(int(session.execute(select(count)).scalar_one()) for count in counts)
 
 
-def anchor_due(session: Session, now: datetime) -> str | None:
-    """Return the anchor to store elsewhere now, at most one an hour; None if nothing was recorded since."""
-    last = load_task_state(session, _ANCHOR)
+def take_due_anchor(session: Session, now: datetime) -> str | None:
+    """Return the anchor to keep elsewhere now, and remember it; None within an hour, or without new rows."""
+    last = load_task_state(session, _ANCHOR_TASK)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
         return None
     if last and now - datetime.fromisoformat(last["at"]) < ANCHOR_EVERY:
         return None
-    keep_task_state(session, _ANCHOR, {"anchor": anchor, "at": now.isoformat()})
+    keep_task_state(session, _ANCHOR_TASK, {"anchor": anchor, "at": now.isoformat()})
     return anchor
 
 
@@ -141,7 +152,7 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
 
 
 def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """Return the newest ``limit`` rows that match, as JSON data without secrets, and the number of all."""
+    """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
     who = _accounts(session, wanted)
     asked = _of_proposals(wanted, who)
     of_proposals, of_the_rest = _read(session, asked, limit), _of_the_rest(session, wanted, who)
@@ -154,7 +165,7 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the newest rows of both tables, newest first, and the ``before`` of the next page, if any.
+    """Return a page of the matching rows, newest first, and the ``before`` of the next page, if there is one.
 
     A page may have one row more than ``limit``: rows from before the upgrade are numbered in each table
     apart.
@@ -197,6 +208,7 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
 
 
 def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
+    """Return the id and the accounts of the Person that the filter names; empty for everyone."""
     if not wanted.who:
         return frozenset()
     person = people.person_of(session, Actor.parse(wanted.who))
@@ -204,12 +216,12 @@ def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
 
 
 def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
-    """Return the statement that finds the rows about proposals, the newest first."""
+    """Return the statement that finds the matching rows about proposals, newest first."""
     statement = (
         select(  # type: ignore[call-overload]
-            *(_AUDIT.c[name] for name in _OF_AUDIT),
-            *(_PROPOSAL.c[name] for name in _ASKED),
-            _ASKED_THEN.label("asked"),
+            *(_AUDIT.c[name] for name in _AUDIT_COLUMNS),
+            *(_PROPOSAL.c[name] for name in _REQUEST_COLUMNS),
+            _REQUEST_OF_ROW.label("asked"),
             (_PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
         )
         .join(_PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
@@ -233,13 +245,13 @@ def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
 
 
 def _read(session: Session, of_proposals: Any, limit: int | None = None) -> list[dict[str, Any]]:
-    """Read the newest of these rows about proposals, each with the request as of the row."""
+    """Run a statement of `_of_proposals`; each row gets the facts of the request as of that row."""
     newest = session.connection().execute(of_proposals.limit(limit)).mappings()
     return [row | _read_request(row) for row in map(dict, newest)]
 
 
 def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request as of this row, not as the proposal is now."""
+    """Return the facts of the request at the time of a row, by their columns, not as the proposal is now."""
     asked = row["asked"]
     if asked is None:
         return {}
@@ -257,7 +269,7 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
 def _of_the_rest(
     session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
-    """Read the newest rows about other changes."""
+    """Return the newest matching rows about other changes, newest first."""
     statement = select(_LEDGER)
     if wanted.proposal:
         about = starts_with(_LEDGER.c.key, wanted.proposal)
@@ -279,12 +291,14 @@ def _of_the_rest(
 
 
 def _about_tool(pattern: str, wanted: Wanted) -> bool:
+    """Return whether a row about the tools of this pattern is about the tool of the filter."""
     if wanted.known:
         return fnmatchcase(wanted.tool, pattern)
     return pattern == wanted.tool
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with all of `EXPORTED` as JSON data, in which secrets are hidden."""
     full: dict[str, Any] = {name: row.get(name) for name in EXPORTED}
     full["at"] = full["at"].astimezone(UTC).isoformat()
     shown = {name: value if name in _HASHES else redact(value) for name, value in full.items()}
@@ -296,10 +310,11 @@ def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
-    """Return rows as CSV with a header of ``names``; a cell that would run as a formula gets a quote first.
+    """Return rows as CSV with a header of ``names``.
 
-    Each cell is quoted, so that no other separator begins one in it. A byte-order mark comes first: without
-    it, Excel reads other letters than ASCII in the code page of its computer.
+    A cell that a spreadsheet would run as a formula begins with a quote. Each cell is quoted, so that a
+    spreadsheet with another separator splits none. A byte-order mark comes first: without it, Excel reads
+    other letters than ASCII in the code page of its computer.
     """
     return csv_head(names) + csv_lines(found, names)
 

@@ -1,4 +1,5 @@
 """Locks: of a process, a conversation, a resource.
 
-Begin with `resource_lock.py`. A lock is taken before what it guards is read.
+Begin with `resource_lock.py`. On PostgreSQL a lock is an advisory lock: a number that is locked, not a row. A
+lock is taken before what it guards is read.
 """

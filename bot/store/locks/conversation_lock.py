@@ -17,7 +17,7 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
 _HELD = "exclusive in"  # the key of a session's ``info`` for the ids of locked conversations
-_EVERYWHERE = ""
+_EVERYWHERE = ""  # stands among these ids for the lock on everything
 
 _PROPOSAL = table_of(ProposalRow)
 _TEAMMATE = table_of(TeammateRow)
@@ -33,14 +33,16 @@ def _number(name: Any) -> Any:
     return func.hashtextextended(words, literal_column("0"))
 
 
+# The lock on everything excludes the locks on conversations, which don't exclude one another: each of these
+# also takes the lock on everything, but as a shared one.
 _ALL = _number(literal_column(f"'{_EVERYWHERE}'"))
-_NOT_ALL = func.pg_advisory_xact_lock_shared(_ALL)
+_SHARE_ALL = func.pg_advisory_xact_lock_shared(_ALL)
 _HOLD_ALL = select(func.pg_advisory_xact_lock(_ALL))
-_HOLD_CONVERSATION = select(_NOT_ALL, func.pg_advisory_xact_lock(_number(func.coalesce(_LEAD, _GIVEN))))
+_HOLD_CONVERSATION = select(_SHARE_ALL, func.pg_advisory_xact_lock(_number(func.coalesce(_LEAD, _GIVEN))))
 _HOLD_PROPOSAL = (
     select(
         _PROPOSAL.c.conversation_id,
-        _NOT_ALL,
+        _SHARE_ALL,
         func.pg_advisory_xact_lock(_number(func.coalesce(_TEAMMATE.c.lead_id, _PROPOSAL.c.conversation_id))),
     )
     .outerjoin_from(_PROPOSAL, _TEAMMATE, _TEAMMATE.c.id == _PROPOSAL.c.conversation_id)

@@ -1,7 +1,9 @@
-"""Presence of processes on a database, and the signal that wakes one when another changed its rows.
+"""The presence of processes on a database, and the signal that wakes one when another changed its rows.
 
-SQLite: one process at a time; it holds a lock file next to the database, by the file's true name, and a named
-pipe wakes it. PostgreSQL: any number of processes (``bot/store/notifications.py``).
+SQLite: one process at a time works on a file. It holds a lock file next to the database, whose symbolic links
+are resolved first, and a named pipe wakes it, as a command does that changed rows. PostgreSQL: any number of
+processes, which share an advisory lock while they work and listen on a channel
+(``bot/store/notifications.py``).
 """
 
 import asyncio
@@ -28,7 +30,7 @@ CHANNEL = "'nod_' || md5(coalesce(current_schema(), ''))"
 AT_WORK = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
 """The SQL of the advisory lock that all of these processes share while they work."""
 _TRY_LOCK_ALONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
-_RING = text(f"SELECT pg_notify({CHANNEL}, '')")
+_NOTIFY = text(f"SELECT pg_notify({CHANNEL}, '')")
 
 
 def at_work(url: str) -> bool:
@@ -48,7 +50,7 @@ def notify(engine: Engine) -> None:
         _write_to(_beside(Path(engine.url.database or ""), ".wake"))
         return
     with contextlib.suppress(DBAPIError), engine.begin() as connection:
-        connection.execute(_RING)
+        connection.execute(_NOTIFY)
 
 
 def _beside(database: Path, ending: str) -> Path:
@@ -149,17 +151,17 @@ class FileLock:
             os.close(self._handle)
             self._handle = None
 
-    async def rings(self) -> AsyncIterator[None]:
+    async def wait_for_signals(self) -> AsyncIterator[None]:
         """Yield each time another process says that it changed rows, without end."""
         self._pipe = pipe = _open_pipe(_beside(self._database, ".wake"))
-        rang = asyncio.Event()
+        was_signalled = asyncio.Event()
         loop = asyncio.get_running_loop()
         if pipe is not None:
-            loop.add_reader(pipe, _hear, pipe, rang)
+            loop.add_reader(pipe, _drain, pipe, was_signalled)
         try:
             while True:
-                await rang.wait()
-                rang.clear()
+                await was_signalled.wait()
+                was_signalled.clear()
                 yield
         finally:
             if pipe is not None:
@@ -183,9 +185,9 @@ def _open_pipe(path: Path) -> int | None:
     return None
 
 
-def _hear(pipe: int, rang: asyncio.Event) -> None:
+def _drain(pipe: int, was_signalled: asyncio.Event) -> None:
     os.read(pipe, 4096)
-    rang.set()
+    was_signalled.set()
 
 
 def _write_to(path: Path) -> None:

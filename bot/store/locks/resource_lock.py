@@ -1,9 +1,10 @@
-"""Locks on named resources: one change at a time, in every process on the database.
+"""Locks on named resources, such as one file: one change at a time, in every process on the database.
 
 An approved call reads the old values again, is claimed and runs between `ResourceLock.enter` and
-`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the
-lock taken does not wait: `leave` returns the proposals whose turn it is, in the order they came. The order is
-only in memory; after a crash the approved rows are found again and enter in a new order.
+`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the lock
+taken does not wait: `leave` returns the proposals whose turn it is, in the order they came, and their jobs
+are woken. The order is only in memory; after a crash the approved rows are found again and enter in a new
+order.
 """
 
 import asyncio
@@ -19,89 +20,91 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between tries for a lock that another process holds
-
-
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between tries for a lock that another process holds
 _NUMBER = "hashtextextended('nod thing ' || coalesce(current_schema(), '') || ' ' || :name, 0)"
 _TAKE = text(f"SELECT pg_try_advisory_lock({_NUMBER})")
 _GIVE = text(f"SELECT pg_advisory_unlock({_NUMBER})")
 
 
 class ResourceLock:
-    """The locks on resources. ``who`` is the id of a proposal; one proposal enters once at a time."""
+    """The locks on resources, each by the name of the resource. Proposals hold them, one at a time each."""
 
     def __init__(self, database: Database) -> None:
-        self._inside: dict[str, str] = {}  # the proposal that holds the lock, by name
-        self._waiting: dict[str, str] = {}  # the name by waiting proposal, in the order they came
-        self._elsewhere = _Advisory(database) if database.dialect == "postgresql" else None
+        self._holders: dict[str, str] = {}  # the proposal of this process that has the lock, by name
+        self._waiting: dict[str, str] = {}  # the name by the id of a waiting proposal, in the order they came
+        self._other_processes = _AdvisoryLocks(database) if database.dialect == "postgresql" else None
 
-    async def enter(self, who: str, name: str) -> bool:
-        """Take the lock on a name; False where others have it or came first, until `leave` names ``who``."""
-        first = next(iter(self._in_line(name)), who)
-        if name in self._inside or first != who:
-            self._waiting.setdefault(who, name)
+    async def enter(self, proposal_id: str, name: str) -> bool:
+        """Take the lock on a name for a proposal.
+
+        False where another proposal has it or came first: then the proposal waits until `leave` or `forget`
+        returns its id, and enters again. Where another process has the lock, this waits for it.
+        """
+        first = next(iter(self._list_waiting(name)), proposal_id)
+        if name in self._holders or first != proposal_id:
+            self._waiting.setdefault(proposal_id, name)
             return False
-        self._waiting.pop(who, None)
-        self._inside[name] = who
-        if self._elsewhere is not None:
+        self._waiting.pop(proposal_id, None)
+        self._holders[name] = proposal_id
+        if self._other_processes is not None:
             try:
-                await self._elsewhere.take(name)
+                await self._other_processes.take(name)
             except BaseException:
-                del self._inside[name]
+                del self._holders[name]
                 raise
         return True
 
-    def ahead(self, name: str) -> str | None:
-        """Return the proposal that waits next for a name without a holder in this process."""
-        if name in self._inside:
-            return None
-        return next(iter(self._in_line(name)), None)
+    def find_next(self, name: str) -> str | None:
+        """Return the proposal that waits next for a name, if no proposal in this process has the lock."""
+        return next(iter(self._list_next(name)), None)
 
-    async def leave(self, who: str, name: str) -> tuple[str, ...]:
-        """Give up the lock that ``who`` holds; returns the proposal that comes next, if one waits."""
-        self._waiting.pop(who, None)
-        if self._elsewhere is not None:
-            await self._elsewhere.give(name)
-        del self._inside[name]
-        return self._next(name)
+    async def leave(self, proposal_id: str, name: str) -> tuple[str, ...]:
+        """Give up the lock of a proposal; return the proposal that comes next, if one waits."""
+        self._waiting.pop(proposal_id, None)
+        if self._other_processes is not None:
+            await self._other_processes.give(name)
+        del self._holders[name]
+        return self._list_next(name)
 
-    def forget(self, who: str) -> tuple[str, ...]:
-        """Remove a waiting proposal, and return the next if it was its turn. A lock that it holds stays."""
-        return self._next(self._waiting.pop(who, None))
+    def forget(self, proposal_id: str) -> tuple[str, ...]:
+        """Remove a waiting proposal; return the one that waits next for its name, if the lock is free."""
+        name = self._waiting.pop(proposal_id, None)
+        return () if name is None else self._list_next(name)
 
-    def _next(self, name: str | None) -> tuple[str, ...]:
-        if name is None or name in self._inside:
+    def _list_next(self, name: str) -> tuple[str, ...]:
+        """Return the proposal that waits next for a name; empty without one, or while the lock is taken."""
+        if name in self._holders:
             return ()
-        return self._in_line(name)[:1]
+        return self._list_waiting(name)[:1]
 
-    def _in_line(self, name: str) -> tuple[str, ...]:
-        return tuple(who for who, wanted in self._waiting.items() if wanted == name)
+    def _list_waiting(self, name: str) -> tuple[str, ...]:
+        return tuple(proposal_id for proposal_id, wanted in self._waiting.items() if wanted == name)
 
     def close(self) -> None:
         """Give up every lock; no proposal enters any longer."""
-        if self._elsewhere is not None:
-            self._elsewhere.close()
+        if self._other_processes is not None:
+            self._other_processes.close()
 
 
-class _Advisory:
-    """PostgreSQL's advisory locks for all processes, on one connection without a transaction.
+class _AdvisoryLocks:
+    """PostgreSQL's advisory locks, by which processes exclude one another, on one connection of this process.
 
-    A lock lasts until it is given back or the connection ends, as it does with the process.
+    A lock lasts until it is given back, or until the connection ends, as it does with the process.
     """
 
     def __init__(self, database: Database) -> None:
         self._engine = open_unpooled(database.engine.url)  # a pool would reset the connection
         self._connection: Connection | None = None
-        self._speaking = asyncio.Lock()  # a connection does one thing at a time
+        self._is_asking = asyncio.Lock()  # a connection does one thing at a time
         self._in_use = threading.Lock()  # a cancelled caller's statement may still run in its thread
-        self._over = False
+        self._is_closed = False
 
     async def take(self, name: str) -> None:
         """Wait until no other process holds the name."""
-        pause = _FIRST_LOOK
+        pause = _FIRST_PAUSE
         while not await self._ask(_TAKE, name):
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_LOOK)
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def give(self, name: str) -> None:
         """Give a lock back. Never raises: where the connection was lost, the lock is gone with it."""
@@ -113,17 +116,17 @@ class _Advisory:
 
     def close(self) -> None:
         with self._in_use:
-            self._over = True
+            self._is_closed = True
             if self._connection is not None:
                 self._connection.close()
 
     async def _ask(self, statement: TextClause, name: str) -> bool:
-        async with self._speaking:
+        async with self._is_asking:
             return await asyncio.get_running_loop().run_in_executor(None, self._ask_now, statement, name)
 
     def _ask_now(self, statement: TextClause, name: str) -> bool:
         with self._in_use:
-            if self._over:
+            if self._is_closed:
                 raise RuntimeError("Nod has let go of its locks.")
             if self._connection is None or self._connection.closed:
                 self._connection = self._engine.connect()

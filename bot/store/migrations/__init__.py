@@ -1,7 +1,8 @@
-"""The schema's history. `upgrade` brings a database to the newest version at every start.
+"""The history of the database's schema: `upgrade` brings a database to the newest version at every start.
 
-Alembic and the definitions of all tables are imported only when they are needed: each import takes a tenth of
-a second.
+Each version is a module in ``versions``, whose name begins with its number. The first one, 0007, creates all
+tables of that time from frozen SQL; later ones change them by Alembic. Alembic and the definitions of all
+tables are imported only when they are needed: each import takes a tenth of a second.
 """
 
 import contextlib
@@ -22,11 +23,12 @@ _TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schem
 _MAX_NAMED = 3  # the most tables or columns that a fault names
 HERE = Path(__file__).parent
 
-_FIRST = "0007"
+_FIRST = "0007"  # the first version; its module is the first in ``versions``
 
 # Databases from before the first release. Remove this after the release, with `adopt`, its uses and
 # tests/store/test_adoption.py.
 ADOPTED = frozenset({"0004", "0005", "0006"})
+"""The versions from before the first one that `adopt` turns into the first one."""
 _ADDED: tuple[tuple[str, Column[Any]], ...] = (
     ("name", Column("standing", String)),
     ("turn", Column("retry_at", UTCDateTime())),
@@ -78,9 +80,9 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
 
 
 def find_damage(engine: Engine) -> str:
-    """Return the fault of the present tables, and how to fix it; empty without a fault.
+    """Return why no release can use the present tables, and what to do; empty if there is no such fault.
 
-    Only tables of the newest version are compared with the tables of this release.
+    Of an older version, only the encoding is checked: its tables may be others than those of this release.
     """
     encoding = _find_wrong_encoding(engine)
     if encoding:
@@ -167,7 +169,7 @@ def create_first_schema(connection: Connection) -> None:
 
 
 def adopt(connection: Connection, version: str | None) -> None:
-    """Make a database of schema 0004 or later one of the first schema, in the caller's transaction."""
+    """Turn the schema of a version in `ADOPTED` into the first one, in the caller's transaction."""
     if version not in ADOPTED:
         return
     for table, column in _ADDED:

@@ -1,4 +1,8 @@
-"""``make migration NAME=…``: a new version of the schema, from what the tables have and the newest lacks."""
+"""``make migration NAME=…``: write a new version of the schema.
+
+A new database is brought to the newest version; Alembic compares it with the tables in the code, and writes a
+version that makes the difference.
+"""
 
 import sys
 import tempfile

@@ -1,4 +1,7 @@
-"""Conversations, what was said in them, the turns of the agent there, and its teammates."""
+"""Tables of conversations: their lines, the turns of the agent in them, and its teammates.
+
+People see a conversation at its own address, but a teammate's conversation at the lead agent's address.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -27,10 +30,10 @@ class ConversationRow(Row, table=True):
     )
 
     id: str = Field(primary_key=True)
-    channel: str
+    channel: str  # with ``key``, the address
     key: str
-    private: bool
-    owner: str
+    private: bool  # it is in a private chat of one person
+    owner: str  # the account that began it
     title: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
@@ -42,6 +45,7 @@ _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
+# a thread's address, slack:T1/C2/1.5, has two slashes; the inner rtrim cuts all that follows the last slash
 _IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - as in slack:T1/C2/1.5: a team, a channel, a thread
 SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
 """The chat of `SEEN_AT`, as text, like `bot.domain.chat.chat_of` of that address."""
@@ -98,7 +102,7 @@ class MessageRow(Row, table=True):
 
 
 class TurnRow(Row, table=True):
-    """One piece of agent work; at most one per conversation is ``wanted`` at a time."""
+    """A turn, one piece of the agent's work. In a conversation, at most one at a time is wanted."""
 
     __tablename__ = "turn"
     __table_args__ = (
@@ -115,8 +119,8 @@ class TurnRow(Row, table=True):
 
     id: int | None = serial()
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
-    state: str
-    owner: str = ""  # id of the process that runs it; "" while none does
+    state: str  # ``wanted`` until it ends; then an `Ending` or ``failed``; or see `bot.store.turns.OPINION`
+    owner: str = ""  # the id of the process that runs it; empty while none does
     attempts: int = 0  # failed attempts since its last answer
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -133,7 +137,7 @@ class TurnRow(Row, table=True):
 
 
 class TeammateRow(Row, table=True):
-    """A sub-agent; its ``id`` is that of its conversation. What it does now follows from other rows."""
+    """A teammate, a sub-agent of the lead agent. What it does now follows from other rows."""
 
     __tablename__ = "teammate"
     __table_args__ = (
@@ -141,8 +145,8 @@ class TeammateRow(Row, table=True):
         Index("teammate_place", "place"),
     )
 
-    id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))
-    lead_id: str = Field(foreign_key=id_of(ConversationRow))  # the conversation it was started in
+    id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))  # its own conversation's
+    lead_id: str = Field(foreign_key=id_of(ConversationRow))  # the conversation in which it was started
     place: str  # the address of that conversation
     name: str
     role: str
@@ -151,10 +155,10 @@ class TeammateRow(Row, table=True):
     needs_plan: bool
     position: int  # among the teammates of that conversation
     asked: int = Field(sa_column=Column(Id, nullable=False))  # the id of the person's line that led to it
-    rounds: int = 0
-    plan_id: str | None = None
-    standing: str
-    words: str = ""
+    rounds: int = 0  # the number of plans that it submitted
+    plan_id: str | None = None  # its newest plan
+    standing: str  # a `Standing`
+    words: str = ""  # its result, or why it ended
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 

@@ -53,7 +53,7 @@ class AbsenceRow(Row, table=True):
 class TokenRow(Row, table=True):
     """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept.
 
-    A token with ``tools`` belongs to an agent, which works for one person.
+    A token with ``tools`` belongs to an agent, a program that calls tools for one person.
     """
 
     __tablename__ = "token"

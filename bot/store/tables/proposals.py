@@ -1,4 +1,8 @@
-"""Tables of proposals: their deciders, tool versions, cards and webhooks."""
+"""Tables of proposals: the proposals, their deciders, tool versions, inverse calls, cards and webhooks.
+
+Most indexes are partial: they hold the rows of some states alone, and a query uses one only if it has the
+same condition.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -17,11 +21,13 @@ With ``state = 'proposed'`` SQLite would choose an index over all states, and re
 proposals. PostgreSQL treats both forms alike.
 """
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
-CALLS = ("warn", "remind", "notify", "escalate")
+"""The condition of questions that wait for an answer, or whose answer was not passed on yet."""
+TIMED_ACTIONS = ("warn", "remind", "notify", "escalate")
+"""What is done about an open proposal at a time of its own, the column ``ACTION_at``."""
 
 
 class ProposalRow(Row, table=True):
-    """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
+    """A proposal; `bot.domain.proposals.Proposal` explains each column that has no comment here."""
 
     __tablename__ = "proposal"
     __table_args__ = (
@@ -41,8 +47,8 @@ class ProposalRow(Row, table=True):
         partial("proposal_due", "expires_at", where=WAITS),
         partial("proposal_waiting", "id", where=WAITS),
         *(
-            partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
-            for what in CALLS
+            partial(f"proposal_{action}", f"{action}_at", where=f"{WAITS} AND {action}_at IS NOT NULL")
+            for action in TIMED_ACTIONS
         ),
         partial("proposal_of_agent", "agent", "state", where="agent IS NOT NULL"),
         partial("proposal_batch", "batch", where="batch IS NOT NULL"),
@@ -130,7 +136,7 @@ class ProposalRow(Row, table=True):
 
 
 class DeciderRow(Row, table=True):
-    """An account that a proposal names as decider, or that voted on it: for queries, not a right."""
+    """An account that a proposal names as a decider, or that voted on it: for searches, not for rights."""
 
     __tablename__ = "decider"
 
@@ -149,7 +155,7 @@ class ToolVersionRow(Row, table=True):
 
 
 class InverseRow(Row, table=True):
-    """The arguments of the call that undoes a proposal. Deleted earlier than the proposal."""
+    """The arguments of the call that undoes a proposal. They are deleted earlier than the proposal."""
 
     __tablename__ = "inverse"
 

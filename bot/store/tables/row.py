@@ -1,7 +1,8 @@
-"""The base of all tables: flat rows, times in UTC. Values are made of them in the file of each aggregate.
+"""The base of all tables, and the parts of which columns, indexes and conditions are made.
 
-Making a table takes some milliseconds, so a command makes only the tables that it needs: a file of this
-folder imports only the tables that its foreign keys name. ``bot/store/migrations/schema.py`` has all tables.
+Rows are flat, with times in UTC. `value_of` makes a value of the domain of one. Making a table takes some
+milliseconds, so a command makes only the tables that it needs: a file of this folder imports only the tables
+that its foreign keys name. ``bot/store/migrations/schema.py`` has all tables.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,18 +32,18 @@ AUDITED = "audited"
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The mark of a table that the audit log covers: it finds rows made or altered without a record."""
+    """The mark of a table that the audit log covers: a row that was altered without a record is found."""
 
     thing: str
-    """The name of its rows in the log."""
+    """The kind of its rows in the log (`Thing`)."""
     key: str = "id"
     """The column that identifies a row."""
     uncounted: frozenset[str] = frozenset()
     """The columns that change without a record."""
     find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
-    """Returns the keys of the rows that a change was about, from its record's key and its two states."""
+    """A function of the key and the two states in a record: it returns the keys of the rows that changed."""
     counts: Callable[[Mapping[str, Any]], bool] = lambda _: True
-    """Returns False for a row that needs no record, such as the rulebook without a pause."""
+    """A function of a row: it returns False if the row needs no record, as the rulebook without a pause."""
 
 
 def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
 
 
 def keys_in_states(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]]:
-    """Return `Audited.find_keys` for rows whose number stands in the states under the name of the thing."""
+    """Return `Audited.find_keys` for rows whose number is in the states, under the name of the thing."""
     return lambda _, states: sorted({state[thing] for state in states})
 
 
@@ -133,12 +134,15 @@ def delete_older(session: Session, row: type[SQLModel], time: str, before: datet
 
 
 def serial() -> Any:
+    """Return the field of a primary key that the database numbers."""
     return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=True))
 
 
 def make_numbered_key() -> Any:
+    """Return the field of a primary key that Nod numbers itself."""
     return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=False))
 
 
 def as_json(*, nullable: bool = False) -> Any:
+    """Return the field of a column with JSON."""
     return Field(default=None, sa_column=Column(JSON(none_as_null=True), nullable=nullable))

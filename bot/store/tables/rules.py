@@ -1,4 +1,4 @@
-"""Rules that admins set, and grants."""
+"""Tables of rules that admins set, and of grants that people gave with a decision."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from bot.store.tables.row import Row, as_json, id_of, keys_in_states, make_audit
 
 
 class RuleRow(Row, table=True):
-    """A rule that an admin set; ended rules stay as the record of their authors and times."""
+    """A rule that an admin set (`bot.domain.rules.Rule`). Ended rules stay, with their authors and times."""
 
     __tablename__ = "rule"
     __table_args__ = make_audited("rule", find_keys=keys_in_states("rule"))
@@ -23,7 +23,8 @@ class RuleRow(Row, table=True):
     value: Any = as_json()
     condition: str | None = None  # the condition on the arguments of a call, as an admin wrote it
     who: str | None = None  # an account: the rule is only for requests of its Person
-    hours: list[str] | None = as_json(nullable=True)  # in the team's time zone, and days of the week
+    # the limits on the time: two times of day in the team's time zone (`clock`), and the weekdays (`days`)
+    hours: list[str] | None = as_json(nullable=True)
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
     set_at: datetime = Field(sa_type=UTCDateTime)
@@ -32,7 +33,7 @@ class RuleRow(Row, table=True):
 
     @property
     def clock(self) -> list[str]:
-        """The two times of day between which the rule counts; empty for all of the day."""
+        """The two times of day between which the rule counts, as ``9:00``; empty for all of the day."""
         return [part for part in self.hours or () if ":" in part]
 
     @property
@@ -42,7 +43,7 @@ class RuleRow(Row, table=True):
 
 
 class BookRow(Row, table=True):
-    """The rulebook in one row: its version, which each change raises, and the pause."""
+    """The rulebook as one row: its version, which each change of a rule raises, and the pause of Nod."""
 
     __tablename__ = "book"
     __table_args__ = make_audited(

@@ -1,4 +1,7 @@
-"""Workspaces that installed Nod, each with a token of its own. Where there are several, admins are of one."""
+"""The table of workspaces of Slack that installed Nod, each with a token of its own.
+
+Where there are several, an admin of one workspace is not an admin of the others.
+"""
 
 from datetime import datetime
 
@@ -10,7 +13,7 @@ from bot.store.tables.row import Row
 
 
 class WorkspaceRow(Row, table=True):
-    """A workspace with a token of its own; off when the token was revoked or the app removed."""
+    """A workspace of Slack that installed Nod."""
 
     __tablename__ = "slack_workspace"
 
@@ -22,5 +25,5 @@ class WorkspaceRow(Row, table=True):
     scopes: str = ""
     installed_by: str = ""
     installed_at: datetime = Field(sa_type=UTCDateTime)
-    off_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    off_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the token was revoked or Nod removed
     off_reason: str = ""

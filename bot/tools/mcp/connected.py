@@ -18,7 +18,7 @@ from bot.domain.chat import Clock
 from bot.domain.connections import Connection, ConnectionAccess, TokenSource, encodings_of
 from bot.domain.rules import Place
 from bot.store import conversations
-from bot.store.connections import get_connections, whose_is
+from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database
 from bot.tools.connected import Secrets, find_connections, secrets_of
 from bot.tools.mcp.base import Action, Ask, Elicited, Question, ServerStatus
@@ -150,7 +150,7 @@ class ConnectedServers:
 
         def find_place_of_owner(session: Session, question: Question) -> Place | None:
             """Return the place of the call; None if the call is not the owner's."""
-            if question.requested_by not in whose_is(session, connection).accounts:
+            if question.requested_by not in load_owner(session, connection.owner).accounts:
                 return None
             return conversations.load_place(session, question.conversation_id)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.approvals.tools import outputs as output_tool
 from bot.approvals.tools.outputs import output_tools
 from bot.domain.files import File
-from bot.domain.outcomes import MAX_RESULT, find_kept, shorten_result
+from bot.domain.outcomes import MAX_RESULT, find_full_text, shorten_result
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import outputs
@@ -60,11 +60,11 @@ async def test_the_offset_that_is_told_is_where_the_beginning_ended(database, cl
 async def test_what_is_shortened_again_still_says_how_the_whole_is_read(database, clock, hands):
     text = "".join(f"{n:06}\n" for n in range(10_000))
     told = await cut(database, "c1", text, clock)
-    handle, length = find_kept(told)
+    handle, length = find_full_text(told)
     assert (handle, length) == (handle_in(told), len(text))
     again = shorten_result(told, handle, 2_000, length)
     assert len(again) <= 2_000
-    assert find_kept(again) == (handle, len(text))
+    assert find_full_text(again) == (handle, len(text))
     offset = int(again.partition("offset=")[2].partition(")")[0])
     part = await hands.run("output_read", handle=handle, offset=offset)
     assert text.startswith(again[:offset] + part["text"])
@@ -72,8 +72,8 @@ async def test_what_is_shortened_again_still_says_how_the_whole_is_read(database
 
 async def test_what_only_quotes_where_another_text_was_cut_is_no_such_text(database, clock):
     told = await cut(database, "c1", "x" * 30_000, clock)
-    assert find_kept(f"> {told}") is None
-    assert find_kept("x" * 100) is None
+    assert find_full_text(f"> {told}") is None
+    assert find_full_text("x" * 100) is None
 
 
 async def test_another_conversation_cannot_read_it(database, clock, hands):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.approvals.tools.outputs import output_tools
 from bot.channels.delivery.pauses import GIVE_UP
-from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, for_people, safe_name
+from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, prepare_for_people, safe_name
 from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
@@ -255,11 +255,11 @@ async def test_a_message_comes_between_the_pieces_in_which_old_output_is_forgott
 
 
 def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
-    assert for_people(f"token {SECRET}") == f"token {HIDDEN}"
-    long = for_people("é" * MOST_BYTES)
+    assert prepare_for_people(f"token {SECRET}") == f"token {HIDDEN}"
+    long = prepare_for_people("é" * MOST_BYTES)
     assert long.endswith("\n[1000000 more bytes left out]\n")
     assert len(long.encode()) < MOST_BYTES + 100
-    assert for_people("a\ud800b") == "a?b"
+    assert prepare_for_people("a\ud800b") == "a?b"
 
 
 @pytest.mark.parametrize(
@@ -278,12 +278,12 @@ def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
     ids=["an object with lines", "single values", "no object", "cut", "deep", "plain text"],
 )
 def test_what_a_program_printed_is_read_line_by_line_and_not_as_json(text: str, read: str) -> None:
-    assert for_people(text) == read
+    assert prepare_for_people(text) == read
 
 
 def test_a_secret_that_only_stands_out_line_by_line_is_hidden_too() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----"
-    assert "MIIE" not in for_people(json.dumps({"stdout": f"{key}\n"}))
+    assert "MIIE" not in prepare_for_people(json.dumps({"stdout": f"{key}\n"}))
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from bot.domain.annotations import Annotation
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.unusual import KNOWN_LEAST, MAX_CALLS, EarlierCall, PastCalls, find_unusual
+from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls, find_unusual
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.channels.slack.conftest import make_proposal
@@ -80,7 +80,7 @@ async def test_rows_of_one_answer_are_one_question(nod: Nod) -> None:
 
 async def test_the_first_call_of_a_tool_is_unusual_only_where_the_chat_has_a_past(nod: Nod) -> None:
     first = await propose(nod, "smash", lamp="desk")
-    for turn in range(KNOWN_LEAST):
+    for turn in range(MIN_KNOWN_PROPOSALS):
         nod.clock.forward(DAY / 12)
         await propose(nod, "paint", lamp="desk", color=f"red {turn}")
     there = await propose(nod, "trip")
@@ -223,7 +223,7 @@ def test_the_two_most_telling_facts_are_said() -> None:
 
 
 async def test_the_calls_of_one_answer_are_no_past_of_each_other(nod: Nod) -> None:
-    calls = [call("paint", lamp="desk", color=f"red {turn}") for turn in range(KNOWN_LEAST + 2)]
+    calls = [call("paint", lamp="desk", color=f"red {turn}") for turn in range(MIN_KNOWN_PROPOSALS + 2)]
     rows = await nod.asked(*calls, at=HALL, private=False)
     assert len(rows) == len(calls)
     assert {row.record for row in rows} == {()}

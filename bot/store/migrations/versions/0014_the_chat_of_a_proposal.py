@@ -8,6 +8,9 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
+# The chat of the conversation's address, for conversations that are not private: for a thread, which has two
+# slashes (slack:T1/C2/17.1), its chat (slack:T1/C2). The inner rtrim cuts what follows the last slash, as it
+# trims every character that the address has, other than slashes.
 _FILL = """
 UPDATE proposal SET chat = (
     SELECT CASE
