@@ -1,4 +1,8 @@
-"""Agents: programs with a token call tools for a person, who said yes to that."""
+"""Agents: programs that call the team's tools with a token of their own, for a person who agreed to that.
+
+`AGENTS` names the feature's parts, and ``bot/app.py`` puts them into the running Nod: routes for agents and
+people, the tool that asks for a person's consent, and the sweep and the hook that end tokens.
+"""
 
 from datetime import datetime
 
@@ -10,7 +14,7 @@ from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.features.agents import routes, status
-from bot.features.agents.sweep import GoneSweep
+from bot.features.agents.sweep import TokenSweep
 from bot.features.agents.tools import agent_tools
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
@@ -23,11 +27,12 @@ def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
 
 
 def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
-    sweep = GoneSweep(parts.database, parts.has_account, parts.wake)
+    sweep = TokenSweep(parts.database, parts.has_account, parts.wake)
     return (Sweep("end_agents", LOOK_SECONDS, sweep.run),)
 
 
-def _end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
+def _end_agents_of(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
+    """End the agents of a person whom this account has left, with their grants and open calls."""
     return end_work(session, tokens.end_after_unlink(session, account, now), now)
 
 
@@ -37,7 +42,7 @@ AGENTS = Feature(
     tags={"agents": "Programs that call tools for a person."},
     make_toolsets=_make_toolsets,
     make_sweeps=_make_sweeps,
-    make_hooks=lambda _: Hooks(change_person=(_end_of_account,), list_active=(status.list_tokens,)),
+    make_hooks=lambda _: Hooks(change_person=(_end_agents_of,), list_active=(status.list_tokens,)),
     examine=status.examine_agents,
 )
-"""A program with a token calls tools; what it would change waits for people."""
+"""The feature of agents. A call that only reads runs immediately, any other waits for people."""

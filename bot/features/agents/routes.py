@@ -1,4 +1,9 @@
-"""The HTTP interface of agents: calls of tools, their status and withdrawal, and the tokens of a person."""
+"""The HTTP interface of agents, which are programs that call the team's tools for one person.
+
+The routes under ``/tools`` and ``/calls`` are for an agent, which calls with its own token. A call that
+does more than read becomes a proposal that people decide: it stays open until it has run or was refused, and
+the agent asks for its status. The routes under ``/agents`` are for people: they list, make and end tokens.
+"""
 
 from base64 import b64encode
 from dataclasses import replace
@@ -28,9 +33,9 @@ from bot.web.schemas import DoneBody, Time, View
 from bot.web.sign_in.tokens import Forbidden
 from bot.web.site import Caller, SiteDep, Waiting, api_routes
 
-_NONE = "There is no such call."
-_FOR_AGENTS = "This is for the token of an agent: nod token new NAME --tools 'issues_*'."
-_LONGEST = timedelta(days=366)
+_NO_CALL_TEXT = "There is no such call."
+_ONLY_AGENTS_TEXT = "This is for the token of an agent: nod token new NAME --tools 'issues_*'."
+_MAX_LIFE = timedelta(days=366)
 
 router = api_routes("agents", prefix="/api")
 
@@ -48,7 +53,7 @@ class CallBody(Body):
 
 
 class CallFileView(View):
-    """A file that came with a tool's answer: ``data`` in base64, or ``text`` where it is nothing else."""
+    """A file that came with a tool's answer: either ``data``, in base64, or ``text``; the other is null."""
 
     name: str
     media_type: str
@@ -66,15 +71,17 @@ class CallFileView(View):
 class AgentCallView(View):
     """A call of an agent.
 
-    - `id`: to ask for its status; empty for what only read, which has ended.
-    - `end`: waiting, running, succeeded, failed, declined, expired, withdrawn, cancelled, undeliverable or
-      outcome_unknown. `cancelled` is by the agent itself, `withdrawn` by people.
-    - `text`: the tool's answer, or how it stands in words. `is_error`: it ended, and not well.
-    - `joined`: it is an earlier call that was made again.
-    - `waits_for`: who may decide, in words. `edited`: what people changed before it ran.
-    - `arguments`: those that run, or ran; null for what only read.
+    - `id`: to ask for its status; empty for a call that only read, which has ended.
+    - `end`: the status of the call: waiting, running, succeeded, failed, declined, expired, withdrawn,
+      cancelled, undeliverable or outcome_unknown. `cancelled` is by the agent itself, `withdrawn` by people.
+    - `text`: the tool's answer, or the status in words. `is_error`: the call has ended in another way than
+      succeeded.
+    - `joined`: this is an earlier call, which the agent made again.
+    - `waits_for`: who may decide, in words; empty unless the call waits. `edited`: what people changed before
+      it ran.
+    - `arguments`: those with which it runs, or ran; null for a call that only read.
     - `files`: pictures and other files of the answer, at most 8 and 2 MB; `text` names those left out.
-    - `pause`: the seconds after which to ask again, from 2 to 60; 0 once it has ended.
+    - `pause`: the seconds after which to ask for the status again, from 2 to 60; 0 once the call has ended.
     """
 
     id: str
@@ -96,7 +103,9 @@ class AgentCallView(View):
     @classmethod
     def of_status(cls, status: CallStatus) -> "AgentCallView":
         proposal = status.proposal
-        is_waiting = proposal is not None and status.end == "waiting"
+        waits_for = ""
+        if proposal is not None and status.end == "waiting":
+            waits_for = proposal.deciders.in_words(proposal.requester.label)
         return cls(
             id=status.id,
             tool=status.tool_name,
@@ -104,7 +113,7 @@ class AgentCallView(View):
             text=status.text,
             is_error=status.is_error,
             joined=status.joined,
-            waits_for=proposal.deciders.in_words(proposal.requester.label) if proposal and is_waiting else "",
+            waits_for=waits_for,
             edited=[edit.told for edit in proposal.edits] if proposal else [],
             arguments=dict(proposal.arguments) if proposal else None,
             files=[CallFileView.of_file(each) for each in status.files],
@@ -123,8 +132,10 @@ class OneCall(DoneBody):
 class AgentView(View):
     """A token of an agent, without its secret.
 
+    - `label`: the public part of the token, which names the token; `name`: the name of the agent.
     - `person`: the person for whom the agent calls tools. `agreed`: this person agreed to the token.
     - `tools`: patterns of the names of tools. `servers`: where the agent acts with this person's sign-in.
+    - `mine`: the agent calls tools for the caller of this route.
     """
 
     label: str
@@ -172,7 +183,7 @@ class MadeAgent(DoneBody):
 
 def _require_agent(actor: Actor) -> None:
     if actor.channel != AGENTS:
-        raise Forbidden(_FOR_AGENTS)
+        raise Forbidden(_ONLY_AGENTS_TEXT)
 
 
 @router.post("/tools/{name}/calls", summary="An agent calls a tool", status_code=201)
@@ -186,10 +197,11 @@ async def call_tool(
     idempotency_key: Key = None,
     nod_depth: Depth = 0,
 ) -> OneCall:
-    """A call that only reads is answered immediately. Any other waits for people: ``wait`` up to 60 seconds.
+    """Make a call. One that only reads is answered immediately, any other waits for people.
 
-    A second call with the same ``Idempotency-Key`` is answered with the first call and 200. So is the same
-    call without a key, while the first call waits or runs.
+    With ``wait`` (at most 60 seconds) the answer comes later, with the end of the call if it ends by then. A
+    second call with the same ``Idempotency-Key`` is answered with the first call and 200. So is the same call
+    without a key, while the first call waits or runs.
     """
     _require_agent(actor)
     try:
@@ -210,24 +222,25 @@ async def call_tool(
 
 @router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
 async def show_call(call_id: CallId, actor: Caller, parts: PartsDep, poll: Waiting) -> OneCall:
-    """Returns after ``wait`` seconds (60 at most), or as soon as the call ended. No other token sees it.
+    """Return a call of this token after ``wait`` seconds (60 at most), or as soon as it has ended.
 
-    A client that asks without ``wait`` keeps to ``pause``; more than 20 times a second is refused with 429.
+    No other token sees the call. A client that asks without ``wait`` keeps to ``pause``; more than 20
+    requests a second are refused with 429.
     """
     _require_agent(actor)
     _limit_polling(parts, actor)
-    found = require_or_404(await _wait(parts, actor, call_id, poll), _NONE)
+    found = require_or_404(await _wait(parts, actor, call_id, poll), _NO_CALL_TEXT)
     return OneCall(call=AgentCallView.of_status(found))
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
 async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: PartsDep) -> OneCall:
-    """A call that was decided already stays as it is, and the answer has the decision."""
+    """Withdraw a call that waits. A call that was decided already stays as it is; the answer has its end."""
     _require_agent(actor)
-    found = require_or_404(await parts.agents.find_call(actor, call_id), _NONE)
+    found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
     if found.proposal is not None and found.end == "waiting":
         await site.take_in(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
-    found = require_or_404(await parts.agents.find_call(actor, call_id), _NONE)
+    found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
     return OneCall(call=AgentCallView.of_status(found))
 
 
@@ -263,7 +276,7 @@ def _as_fault(error: ToolError) -> Fault:
 
 @router.get("/agents", summary="The agents that call tools for you")
 async def list_agents(actor: Caller, parts: PartsDep) -> AgentList:
-    """Yours; for admins of all of Nod everyone's."""
+    """Return your agents; to an admin of all of Nod everyone's."""
 
     def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
         whose = rights.find_visible_accounts(session, parts.policies, actor)
@@ -293,12 +306,15 @@ def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
 
 @router.post("/agents", summary="Make a token for an agent of yours", status_code=201)
 async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsDep) -> MadeAgent:
-    """The agent calls tools for you alone. For another person, ``nod token new NAME --as`` asks them."""
+    """Make a token for an agent that calls tools for you.
+
+    An agent of another person needs this person's consent: ``nod token new NAME --as`` asks for it.
+    """
     try:
         patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)
     except ValueError as error:
         raise Fault(422, str(error)) from None
-    if lasts > _LONGEST:
+    if lasts > _MAX_LIFE:
         raise Fault(422, "A token lasts for 366 days at most.")
     until = parts.clock() + lasts
     found = await list_matching(site.channel.registry, actor, patterns)
@@ -320,7 +336,10 @@ async def _issue(parts: RouteParts, name: str, actor: Actor, now: datetime, term
 
 @router.delete("/agents/{label}", summary="End an agent's token")
 async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
-    """Yours; an admin of all of Nod ends anyone's. Its grants end too, and its open calls are withdrawn."""
+    """End a token of yours; an admin of all of Nod ends anyone's.
+
+    The grants given to the agent end with it, and its open calls are withdrawn.
+    """
 
     def write(session: Session) -> tuple[int, tuple[Job, ...]]:
         now = parts.clock()

@@ -1,4 +1,4 @@
-"""The agents' tokens that there are: for the list of what is on, and for ``nod doctor``."""
+"""The agents' tokens that work now: for an admin's list of active parts, and for ``nod doctor``."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,7 @@
-"""The end of agents' tokens: at their time, and with the account of their person."""
+"""The sweep that ends agents' tokens: when their time is over, and when their person's account is gone.
+
+With a token end the grants for its agent, and the agent's open calls are withdrawn (`end_work`).
+"""
 
 from datetime import datetime
 
@@ -15,29 +18,33 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 
-class GoneSweep:
-    """Ends the agents whose time is over, and those of people whose accounts are gone."""
+class TokenSweep:
+    """The sweep over the tokens of agents, run by the scheduler."""
 
     def __init__(self, database: Database, has_account: HasAccount, wake: Wake) -> None:
         self._database, self._has_account, self._wake = database, has_account, wake
 
     async def run(self, now: datetime) -> None:
-        """End the tokens whose time is over, and those of people who are gone."""
+        """End the tokens whose time is over, and those of people whose accounts no longer exist."""
         await self._wake(*await self._database.write(_end_due, now))
-        for account in await self._database.read(_list_people, now):
+        for account in await self._database.read(_list_accounts, now):
             if await is_gone(account, self._has_account):
-                await self._wake(*await self._database.write(_end, account, now))
+                await self._wake(*await self._database.write(_end_of_gone, account, now))
                 log.info("an account is gone, so its agents have ended", account=str(account))
 
 
-def _list_people(session: Session, now: datetime) -> list[Actor]:
-    accounts = {each.person for each in tokens.list_agents(session, None, now) if each.person}
-    people = map(Actor.parse, sorted(accounts))
-    # whether the others may come in is asked with each call
-    return [each for each in people if each.channel not in notices.POSTLESS]
+def _list_accounts(session: Session, now: datetime) -> list[Actor]:
+    """Return the accounts of agents' people whose platform can be asked about them.
+
+    The console and the command line are left out: no platform knows these accounts. With each call of an
+    agent, its person's account of the console is checked (``bot/web/sign_in/tokens.py``).
+    """
+    accounts = {token.person for token in tokens.list_agents(session, None, now) if token.person}
+    actors = map(Actor.parse, sorted(accounts))
+    return [actor for actor in actors if actor.channel not in notices.POSTLESS]
 
 
-def _end(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
+def _end_of_gone(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
     return end_work(session, tokens.end_with_account(session, account, now), now)
 
 

@@ -1,6 +1,8 @@
-"""The tool `allow_agent`: a person's consent to an agent's token. Only this person sees the card.
+"""The tool `allow_agent`: a person's consent that an agent, which is a program, calls tools in their name.
 
-No model is offered the tool, and no one else can ask for a decision on it.
+The kernel opens a proposal to call this tool when someone makes a token for an agent of another person, and
+when an agent gets tools at further servers. Only this person sees its card and decides it; no model is
+offered the tool. Its run confirms the token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,7 @@ from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "agents"
 _GONE = "This token has ended, or it is not for you. Nothing was allowed."
-_LONGEST = 40  # the most names on a card
+_MAX_NAMED = 40  # the most names of tools on a card
 
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=500)]
@@ -79,12 +81,12 @@ def agent_tools(database: Database, clock: Clock) -> FixedToolset:
             raise ToolError(_GONE)
         return f"{agreed.name} may call tools for you. What it would change still asks."
 
-    allowing = replace(allow_agent, offered=False, kind=kinds.AGENT)
-    if allowing.name != ALLOW:
+    consent_tool = replace(allow_agent, offered=False, kind=kinds.AGENT)
+    if consent_tool.name != ALLOW:
         raise TypeError("the tool has another name than the kernel asks for")
-    return FixedToolset(GROUP, (allowing,))
+    return FixedToolset(GROUP, (consent_tool,))
 
 
 def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LONGEST} more" if len(names) > _LONGEST else ""
-    return (", ".join(names[:_LONGEST]) or "none yet") + more
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return (", ".join(names[:_MAX_NAMED]) or "none yet") + more

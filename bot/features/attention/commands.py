@@ -1,4 +1,7 @@
-"""``/nod open``: the card of a proposal comes to the private chat of the person who asks for it."""
+"""``/nod open ID``: the card of a proposal comes to the private chat of the person who sends the command.
+
+The buttons of the table with cards that were held back (`release.py`) send this command.
+"""
 
 from sqlmodel import Session
 
@@ -15,7 +18,7 @@ _FOLLOWS_TEXT = "The card follows in your private chat with me."
 
 
 class OpenCommand:
-    """The command that the rows of a table send."""
+    """The command, which posts a card as a notice to one person."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
@@ -25,18 +28,18 @@ class OpenCommand:
         ]
 
     async def _open(self, command: Command, prefix: str) -> str:
-        found = await find(self._groups, self._policies, command.actor, prefix)
-        if found.state is not State.PROPOSED:
-            return f"{found.description}: {too_late(found, self._clock())}"
+        proposal = await find(self._groups, self._policies, command.actor, prefix)
+        if proposal.state is not State.PROPOSED:
+            return f"{proposal.description}: {too_late(proposal, self._clock())}"
         if command.actor.channel in notices.POSTLESS:
             return _IN_CONSOLE_TEXT
-        await self._database.write(self._post, found, command)
+        await self._database.write(self._post, proposal, command)
         return _FOLLOWS_TEXT
 
-    def _post(self, session: Session, found: Proposal, command: Command) -> None:
-        """Have the card posted in the person's private chat; where it stands already, point to it."""
-        own = Address(command.actor.channel, command.actor.key)
-        copies = posted_cards.list_copies(session, found.card_id)
-        is_there = any(copy.address == own and not copy.gone for copy in copies)
+    def _post(self, session: Session, proposal: Proposal, command: Command) -> None:
+        """Have the card posted in the person's private chat; if it is there already, point to it."""
+        private_chat = Address(command.actor.channel, command.actor.key)
+        copies = posted_cards.list_copies(session, proposal.card_id)
+        is_there = any(copy.address == private_chat and not copy.gone for copy in copies)
         text = _HERE_TEXT if is_there else ""
-        notices.store_notice(session, own, text, self._clock(), found.card_id)
+        notices.store_notice(session, private_chat, text, self._clock(), proposal.card_id)

@@ -1,4 +1,8 @@
-"""Attention: a flood of cards reaches a person together, so that it hurries no one."""
+"""Attention: a person whom a rule of attention names gets only so many cards an hour, the others later.
+
+`ATTENTION` names the feature's parts: the watcher of deliveries, which holds cards back, the sweep that
+releases them, and the command that opens a released card.
+"""
 
 from collections.abc import Sequence
 from functools import partial

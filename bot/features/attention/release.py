@@ -1,4 +1,8 @@
-"""The sweep that tells people, in one table, of the cards that were held back from them."""
+"""The sweep that releases cards which the watcher of deliveries held back from people (`watcher.py`).
+
+Each person is told in one table, whose buttons open the cards. Then the release is recorded in each card's
+history, and the card loses its hold line, which announced when the people would be told.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +23,7 @@ from bot.domain.rules import Subject
 from bot.domain.text import as_written, one_line, shorten
 from bot.domain.times import format_span
 from bot.features.attention import rows
-from bot.features.attention.watcher import without_line
+from bot.features.attention.watcher import without_hold_line
 from bot.store import notices, people, proposals, transitions
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -28,7 +32,7 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 SECONDS = 5
-_AT_A_TIME = 20  # the most people, or cards, in one run
+_AT_A_TIME = 20  # the most accounts to tell, and cards to record, in one run
 _MOST_ROWS = 20  # the most rows of a table, each with a button
 _MAX_TITLE_CHARS = 120
 _PURGE_EVERY = timedelta(minutes=10)
@@ -41,13 +45,14 @@ class ReleaseSweep:
     database: Database
     policies: Policies
     wake: Wake
-    _may_hold: bool = field(default=True, init=False)  # False once the rows show that no card is held
+    # False once the rows show that no card is held, and no release has to be recorded
+    _may_have_work: bool = field(default=True, init=False)
     _purged_at: datetime | None = field(default=None, init=False)
 
     async def run(self, now: datetime) -> None:
-        """Release the due cards. Without a rule about attention and without held cards, nothing is read."""
+        """Release the due cards. Without a rule of attention and without held cards, nothing is read."""
         has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
-        if not (has_rules or self._may_hold):
+        if not (has_rules or self._may_have_work):
             return
         for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):
             await self.database.write(_release, self.policies, account, now)
@@ -57,14 +62,18 @@ class ReleaseSweep:
         if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
             self._purged_at = now
             await self.database.write(rows.purge_counted, now)
-        self._may_hold = has_rules or not await self.database.read(rows.is_empty)
+        self._may_have_work = has_rules or await self.database.read(rows.has_unrecorded)
 
 
 def _release(session: Session, policies: Policies, account: str, now: datetime) -> None:
     """Release an account's held cards, and send one table with those that the account may decide now."""
-    released, place = rows.release_all(session, account, now)
+    released = rows.release_all(session, account, now)
     person = Actor.parse(account)
-    waiting = [p for p in released if rights.find_objection(session, policies, p, person) is None]
+    waiting = [
+        proposal
+        for proposal in released.proposals
+        if rights.find_objection(session, policies, proposal, person) is None
+    ]
     if not waiting:
         return
     for watcher in hooks_of(session).watch_delivery:
@@ -74,22 +83,26 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
         return
     cards = together(waiting)
     name = people.find_known_names(session, [account]).get(account, "")
-    text = as_written(f"{name}, {_count(len(cards))}" if name else _count(len(cards)))
+    told = _describe_count(len(cards))
+    text = as_written(f"{name}, {told}" if name else told)
     if len(cards) > _MOST_ROWS:
         text += f" The first {_MOST_ROWS} are below. `/approvals list` has all."
     offers = [_make_row(card, now) for card in cards[:_MOST_ROWS]]
-    instead = Address.parse(place) if place else None
-    notices.store_notice(session, Address(person.channel, person.key), text, now, None, instead, offers)
+    # where the person has no private chat, the notice comes in a shared chat that has some of the cards
+    instead = Address.parse(released.shared_chat) if released.shared_chat else None
+    notices.store_notice(
+        session, Address(person.channel, person.key), text, now, instead=instead, offers=offers
+    )
 
 
-def _count(cards: int) -> str:
+def _describe_count(cards: int) -> str:
     if cards == 1:
         return "1 card waited for you, since many came within an hour."
     return f"{cards} cards waited for you, since many came within an hour. Each is decided by itself."
 
 
 def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
-    """Return a row of the table: the card, who asked, how long it waits, and the button that opens it."""
+    """Return a row of the table: the card, who asked, the time that is left, and the button that opens it."""
     first = card[0]
     more = f" and {len(card) - 1} more of its batch" if len(card) > 1 else ""
     title = shorten(one_line(redact_text(first.description)), _MAX_TITLE_CHARS)
@@ -100,16 +113,18 @@ def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
 
 
 def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
-    """Record in a card's history that people are told now, and remove the line that announces this."""
+    """Record in a card's history that people are told now, and remove the hold line.
+
+    Nothing is recorded for a decided card, or while the card is still held back from others.
+    """
     conversation_lock.with_proposal(session, proposal_id)
     if not rows.mark_recorded(session, proposal_id):
         return ()
     proposal = proposals.get(session, proposal_id)
     if proposal is None or proposal.state is not State.PROPOSED:
         return ()
-    held = [each for each, row in rows.find_held(session, proposal_id).items() if row.released_at is None]
-    if held:  # the line still applies to these people
-        return ()
+    if any(row.released_at is None for row in rows.find_held(session, proposal_id).values()):
+        return ()  # the hold line still applies to the others
     by = By.nod(Act.RELEASE, "told together with others")
-    moved = transitions.move(session, proposal, by, now, annotations=without_line(proposal))
+    moved = transitions.move(session, proposal, by, now, annotations=without_hold_line(proposal))
     return () if moved is None else (redraw(session, moved),)

@@ -1,7 +1,14 @@
-"""Rows of attention: counted, held and released. Each change is guarded by the database."""
+"""The queries of attention, over two tables: cards that reached people, and cards that were held back.
+
+A card that reached an account counts for `HOUR`. A held card is due at ``until``; then it is released, which
+means that the account is told, and afterwards the release is recorded in the card's history. Each change is
+guarded by the database, so of several processes only one makes it. ``proposal_id`` is the id of a card: of
+its only proposal, or of the first of its batch.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import delete, func, or_, select, update
 from sqlmodel import Session, col
@@ -17,14 +24,23 @@ HOUR = timedelta(hours=1)
 """The period for which the cards that reached a person are counted."""
 LONGEST = timedelta(minutes=30)
 """The longest time for which a card is held back."""
-_KEPT = timedelta(days=1)  # the time for which released rows are kept, for people who look into them
+_RELEASED_KEPT_FOR = timedelta(days=1)  # the time for which rows of released cards stay, to be looked up
 _REACHED, _HELD, _PROPOSAL = table_of(ReachedRow), table_of(HeldRow), table_of(ProposalRow)
+
+
+class ReleasedCards(NamedTuple):
+    """The cards that were released for one account."""
+
+    proposals: Sequence[Proposal]
+    """Those that are still open, soonest to expire first."""
+    shared_chat: str
+    """The address of a shared chat that has some of the cards; empty without one."""
 
 
 def count_reached(session: Session, accounts: Collection[str], now: datetime) -> int:
     """Return how many cards reached a person's accounts in the last hour."""
-    lately = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.reached_at > now - HOUR)
-    counted = select(func.count(_REACHED.c.proposal_id.distinct())).where(*lately)
+    is_recent = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.reached_at > now - HOUR)
+    counted = select(func.count(_REACHED.c.proposal_id.distinct())).where(*is_recent)
     return session.connection().execute(counted).scalar_one()
 
 
@@ -42,9 +58,9 @@ def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bo
 
 
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
-    """Return whether an asker has ``most`` open cards that are older than that of ``proposal``.
+    """Return whether the asker has at least ``most`` open cards that are older than that of ``proposal``.
 
-    ``accounts``: the accounts of the person who asked. An agent's requests are counted by the agent.
+    The asker is the person with ``accounts``; of a proposal of an agent, a program, it is the agent.
     """
     table = _PROPOSAL
     if proposal.agent:
@@ -95,19 +111,16 @@ def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[st
     return list(session.connection().execute(due).scalars())
 
 
-def release_all(session: Session, account: str, now: datetime) -> tuple[Sequence[Proposal], str]:
-    """Release an account's held cards. Return the open proposals, and a shared chat that has some of them.
-
-    The proposals that expire soonest come first. Both are empty if another process was faster.
-    """
+def release_all(session: Session, account: str, now: datetime) -> ReleasedCards:
+    """Release all held cards of an account, due or not. Return none if another process was faster."""
     mine = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
     places = session.connection().execute(select(_HELD.c.place).where(*mine, _HELD.c.place != "").limit(1))
     place = places.scalar() or ""
     taken = update(_HELD).where(*mine).values(released_at=now)
     if not count_changed(session.connection().execute(taken)):
-        return (), ""
+        return ReleasedCards((), "")
     ids = select(_HELD.c.proposal_id).where(_HELD.c.account == account, _HELD.c.released_at == now)
-    return proposals.list_waiting_of(session, ids), place
+    return ReleasedCards(proposals.list_waiting_of(session, ids), place)
 
 
 def list_unrecorded(session: Session, most: int) -> Sequence[str]:
@@ -128,21 +141,21 @@ def mark_recorded(session: Session, proposal_id: str) -> bool:
     return bool(count_changed(session.connection().execute(marked)))
 
 
-def is_empty(session: Session) -> bool:
-    """Return whether no card is held, and no release has to be recorded."""
-    held = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
-    return session.connection().execute(held).first() is None
+def has_unrecorded(session: Session) -> bool:
+    """Return whether a card is held, or a release has to be recorded."""
+    unrecorded = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
+    return session.connection().execute(unrecorded).first() is not None
 
 
-def count_held(session: Session, late: datetime) -> tuple[int, int]:
-    """Return how many cards are held back from someone, and how many of them were due before ``late``."""
+def count_held(session: Session, late_before: datetime) -> tuple[int, int]:
+    """Return how many cards are held back from someone, and how many of them were due before a time."""
     held = select(func.count(_HELD.c.proposal_id.distinct())).where(_HELD.c.released_at.is_(None))
     all_held = session.connection().execute(held).scalar_one()
-    return all_held, session.connection().execute(held.where(_HELD.c.until < late)).scalar_one()
+    return all_held, session.connection().execute(held.where(_HELD.c.until < late_before)).scalar_one()
 
 
 def purge_counted(session: Session, now: datetime) -> None:
-    """Delete the rows that no longer count."""
+    """Delete the rows that no longer count, and those of cards that were released long ago."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
-    over = (_HELD.c.recorded, _HELD.c.released_at < now - _KEPT)
-    session.connection().execute(delete(_HELD).where(*over))
+    old = (_HELD.c.recorded, _HELD.c.released_at < now - _RELEASED_KEPT_FOR)
+    session.connection().execute(delete(_HELD).where(*old))

@@ -1,4 +1,7 @@
-"""The rules of attention that are on: for the list of what is on, and for ``nod doctor``."""
+"""The rules of attention, for an admin's list of active parts, and the held cards, for ``nod doctor``.
+
+A rule of attention limits how many cards an hour reach a person; further cards are held back for a while.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +18,7 @@ from bot.store.rules import Policies
 
 _PART = "Attention"
 _NAME = "attention"
-_LATE = timedelta(minutes=5)  # past the time at which a running Nod releases
+_LATE = timedelta(minutes=5)  # a card that is held so long after its time is late: then no Nod is running
 
 
 def list_limits(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:

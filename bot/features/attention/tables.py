@@ -1,4 +1,7 @@
-"""The tables of cards that reached people in the last hour, and of those that are held back from them."""
+"""The tables of attention: the cards that reached people in the last hour, and those held back from people.
+
+In both, ``proposal_id`` is the id of the card: of its only proposal, or of the first of its batch.
+"""
 
 from datetime import datetime
 
@@ -11,7 +14,7 @@ from bot.store.tables.row import Row, id_of, partial
 
 
 class ReachedRow(Row, table=True):
-    """A card that reached an account, for as long as that counts. Only of people whom a rule names."""
+    """A card that reached an account in the last hour. Only people named by a rule of attention have rows."""
 
     __tablename__ = "reached"
     __table_args__ = (Index("reached_lately", "reached_at"),)
@@ -22,10 +25,11 @@ class ReachedRow(Row, table=True):
 
 
 class HeldRow(Row, table=True):
-    """A card that is held back from an account until a moment, or was.
+    """A card that is held back from an account, or was.
 
-    ``place``: a shared chat that has the card, empty without one. ``released_at``: when the account was told.
-    ``recorded``: the release is in the proposal's history.
+    ``place``: a shared chat that has the card, empty without one. ``until``: when the hold ends.
+    ``released_at``: when the account was told, NULL while the card is held. ``recorded``: the release is in
+    the proposal's history.
     """
 
     __tablename__ = "held"

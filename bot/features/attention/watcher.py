@@ -1,4 +1,10 @@
-"""The part of attention in the delivery of cards: it counts a person's cards, and holds back the rest."""
+"""The watcher of deliveries that counts a person's cards, and holds further cards back for a while.
+
+A rule of attention says how many cards an hour reach a person. When a card is delivered, or notifies people
+again, the kernel asks the watcher about the people whom the card would notify. People who had their number
+are told later, by the sweep in `release.py`, and the card gets a hold line, which says when. An urgent card
+is never held back.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,45 +27,50 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 LINE_NAME = "Attention"
-"""The name of a card's line about the people who are told later."""
-_ALWAYS_TOLD = 2  # the open cards of one asker that are never held back
-_SHORTEST = timedelta(minutes=1)  # a card is not held back for a shorter time
-_NAMED = 3  # the most people that a card names
+"""The name of a card's hold line, which names the people who are told later."""
+_NEVER_HELD = 2  # so many of the oldest open cards of one asker are never held back
+_SHORTEST_HOLD = timedelta(minutes=1)
+_MAX_NAMED = 3  # the most people that a hold line names
+_HALF_HOUR_MINUTES = 30
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionWatcher:
-    """The watcher that counts the cards of people whom a rule names, and holds back cards over the limit."""
+    """The implementation of `WatchDelivery` that holds back cards over the limit of a rule of attention."""
 
     policies: Policies
 
     def is_watching(self) -> bool:
+        """Return whether there is a rule of attention."""
         return bool(self.policies.held.book.list_about(Subject.ATTENTION))
 
     def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
+        """Return no accounts: attention notifies no one itself when a card is delivered."""
         return ()
 
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Hold the card back from people who got enough cards in the last hour, unless it is urgent.
+        """Hold the card back from the people who had their number of cards in the last hour.
 
-        A card that has reached a person is no longer held back from them. One that is held back from an
-        account is held back from all accounts of its person.
+        Return the accounts from which the card is held back, with those of earlier calls. A card that is held
+        back from an account is held back from all accounts of its person. A card that is urgent, or would be
+        held for a moment only, is held back from no further person; nor is one held back from a person whom
+        it has reached, or a second time from an account.
         """
         known = rows.find_held(session, proposal.card_id)
         held = {account for account, row in known.items() if row.released_at is None}
         if held:
-            held |= {each for each in notified if self._person(session, each).accounts & held}
+            held |= {account for account in notified if _find_person(session, account).accounts & held}
         new = {
             account
             for account in self._list_full(session, notified, now)
-            if account not in known and not self._has_reached(session, account, proposal)
+            if account not in known and not _has_reached(session, account, proposal)
         } - held
         if not new or not self._may_wait(session, proposal):
             return held
         until = find_release(now, proposal.expires_at)
-        if until - now < _SHORTEST:
+        if until - now < _SHORTEST_HOLD:
             return held
         conversation_lock.with_proposal(session, proposal.id)
         current = proposals.get(session, proposal.id)
@@ -71,84 +82,78 @@ class AttentionWatcher:
                 account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
             )
             rows.store_held(session, row)
-        self._record_hold(session, current, held | new, until, now)
+        self._add_hold_line(session, current, held | new, until, now)
         return held | new
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Note which people named by a rule the card reached. An escalated card is no longer held back."""
-        ruled = [
-            account for account, limit in self._find_limits(session, notified).items() if limit is not None
-        ]
-        rows.note_reached(session, ruled, proposal.card_id, now)
+        """Count the card for the people whom a rule names. An escalated card becomes due for everyone."""
+        limits = self._find_limits(session, notified)
+        limited = [account for account, limit in limits.items() if limit is not None]
+        rows.note_reached(session, limited, proposal.card_id, now)
         if proposal.is_escalated:
             rows.end_hold(session, proposal.card_id, now)
 
     def tell_later(self, _: Session, __: str, ___: Sequence[Proposal], ____: datetime) -> None:
-        pass
+        """Do nothing: `release.py` has told the person already."""
 
     def _find_limits(self, session: Session, accounts: Collection[str]) -> Mapping[str, int | None]:
         """Return each account's limit of cards an hour, which counts for its person; None: no limit."""
-        return {account: self._find_limit(session, self._person(session, account)) for account in accounts}
+        return {account: self._find_limit(session, _find_person(session, account)) for account in accounts}
 
     def _find_limit(self, session: Session, person: Person) -> int | None:
         policy = self.policies.load(session)
         return policy.book.attention({*person.accounts, *policy.groups_of(person)})
 
-    def _person(self, session: Session, account: str) -> Person:
-        return people.person_of(session, Actor.parse(account))
-
     def _list_full(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
         """Return the accounts of people who reached their limit in the last hour."""
         full = []
         for account, limit in self._find_limits(session, accounts).items():
-            person = self._person(session, account)
+            person = _find_person(session, account)
             if limit is not None and rows.count_reached(session, person.accounts, now) >= limit:
                 full.append(account)
         return full
 
-    def _has_reached(self, session: Session, account: str, proposal: Proposal) -> bool:
-        return rows.has_reached(session, self._person(session, account).accounts, proposal.card_id)
-
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
+        """Return whether a card may be held back.
+
+        An urgent card may not, nor one that its requester decides alone, nor the `_NEVER_HELD` oldest open
+        cards of its asker.
+        """
         if is_urgent(session, proposal) or proposal.own:
             return False
         asker = people.person_of(session, proposal.requester)
-        return rows.has_earlier_open(session, proposal, asker.accounts, _ALWAYS_TOLD)
+        return rows.has_earlier_open(session, proposal, asker.accounts, _NEVER_HELD)
 
-    def _record_hold(
+    def _add_hold_line(
         self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
     ) -> None:
-        """Store the line about people who are told later, guarded by the card's version."""
+        """Store the hold line in place of an earlier one, guarded by the proposal's version."""
         named = _name_people(people.find_known_names(session, sorted(held)), held)
         zone = self.policies.load(session).book.zone
         text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
         by = By.nod(Act.HOLD, text)
-        transitions.move(session, proposal, by, now, annotations=(*without_line(proposal), *lines))
+        transitions.move(session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines))
 
 
-def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
-    """Return the names of people, or their number if not all names are known."""
-    known = [names[account] for account in sorted(held) if names.get(account)]
-    if len(known) == len(held):
-        return name_some(list(dict.fromkeys(known)), _NAMED)
-    return "1 person" if len(held) == 1 else f"{len(held)} people"
-
-
-def without_line(proposal: Proposal) -> tuple[Annotation, ...]:
-    """Return the lines of a card, without the line about people who are told later."""
-    return tuple(each for each in proposal.annotations if not (each.is_late and each.name == LINE_NAME))
+def without_hold_line(proposal: Proposal) -> tuple[Annotation, ...]:
+    """Return the lines that features added to a card, without the hold line."""
+    return tuple(line for line in proposal.annotations if not (line.is_late and line.name == LINE_NAME))
 
 
 def find_release(now: datetime, expires_at: datetime) -> datetime:
-    """Return when a card that is held now is released: at the next half hour, within half of its time."""
-    here = now.astimezone(UTC)
-    minutes = here.hour * 60 + here.minute
-    whole = here.replace(minute=0, hour=0, second=0, microsecond=0)
-    half_hour = whole + timedelta(minutes=minutes - minutes % 30 + 30)
-    return min(half_hour, here + (expires_at.astimezone(UTC) - here) / 2)
+    """Return when a card that is held now is released.
+
+    That is the next full or half hour (10:10 gives 10:30, and 10:30 gives 11:00), or half-way to the card's
+    expiry if this is earlier.
+    """
+    start = now.astimezone(UTC)
+    full_minute = start.replace(second=0, microsecond=0)
+    next_half_hour = full_minute + timedelta(minutes=_HALF_HOUR_MINUTES - start.minute % _HALF_HOUR_MINUTES)
+    half_way = start + (expires_at.astimezone(UTC) - start) / 2
+    return min(next_half_hour, half_way)
 
 
 def find_shared_place(session: Session, proposal: Proposal) -> str:
@@ -157,3 +162,19 @@ def find_shared_place(session: Session, proposal: Proposal) -> str:
     if conversation is None or conversation.private or proposal.agent:
         return ""
     return str(conversation.origin)
+
+
+def _find_person(session: Session, account: str) -> Person:
+    return people.person_of(session, Actor.parse(account))
+
+
+def _has_reached(session: Session, account: str, proposal: Proposal) -> bool:
+    return rows.has_reached(session, _find_person(session, account).accounts, proposal.card_id)
+
+
+def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
+    """Return the names of people, or their number if not all names are known."""
+    known = [names[account] for account in sorted(held) if names.get(account)]
+    if len(known) == len(held):
+        return name_some(list(dict.fromkeys(known)), _MAX_NAMED)
+    return "1 person" if len(held) == 1 else f"{len(held)} people"
