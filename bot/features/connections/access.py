@@ -1,4 +1,8 @@
-"""The token of one connection at the time of a call: fresh, from its row, and hidden like any secret."""
+"""The token of one connection at the time of a call.
+
+`AccountAccess` reads the token from the connection's row each time, refreshes it if it has expired, and gives
+none while the account of a chat rests (`resting.py`). It learns each value, so that logs and cards hide it.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +20,7 @@ from bot.tools.mcp.signin import Keys
 
 
 class AccountAccess:
-    """The access to a connection's token as its row is now; one process at a time refreshes the token."""
+    """The implementation of `ConnectionAccess` over rows. One process at a time refreshes the token."""
 
     def __init__(
         self,
@@ -26,48 +30,59 @@ class AccountAccess:
         connection: Connection,
         find_rest: FindRest | None = None,
     ) -> None:
-        """``find_rest`` returns why the account of a chat is not used now."""
+        """``find_rest`` returns why the account of a chat is not used now; None for a person's account."""
         if not isinstance(config.launch, Http):
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        # a set of its own: secrets of another person's token are not known here
+        # `Keys` adds each token to ``learned``: each connection has its own set, and so its own secrets
         self._launch = replace(config.launch, learned=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
         )
-        self._noted: datetime | None = None
-        self._keeping: set[asyncio.Future[None]] = set()
-        self._find_rest, self._rest = find_rest, ""
+        self._use_noted_at: datetime | None = None
+        self._storing_tasks: set[asyncio.Future[None]] = set()
+        self._find_rest, self._rest_reason = find_rest, ""
 
     @property
     def why(self) -> str:
-        return self._rest or self._keys.why
+        """The reason for the last `token` that was None, or refused by the server."""
+        return self._rest_reason or self._keys.why
 
     @property
     def again(self) -> str:
+        """A sentence on how to connect the account again."""
         return self._keys.again
 
     @property
     def secrets(self) -> frozenset[str]:
+        """All values of the token so far, to be hidden."""
         return frozenset(self._launch.learned)
 
     async def token(self, refused: str | None = None) -> str | None:
+        """Return a token to send; None while the account rests, or if there is no token to send.
+
+        ``refused``: the token that the server has just refused, if it refused one.
+        """
         if self._find_rest is not None:
-            self._rest = await self._find_rest()
-            if self._rest:
+            self._rest_reason = await self._find_rest()
+            if self._rest_reason:
                 return None
-        found = await self._keys.token(refused)
-        now = self._clock()
-        if found is not None and (
-            self._noted is None or not self._noted <= now < self._noted + rows.USE_NOTED
-        ):
-            self._noted = now
+        token = await self._keys.token(refused)
+        if token is not None:
+            await self._note_use()
+        return token
+
+    async def _note_use(self) -> None:
+        """Store the time of this use, unless a use was stored within `rows.USE_PAUSE`."""
+        now, noted_at = self._clock(), self._use_noted_at
+        if noted_at is None or not noted_at <= now < noted_at + rows.USE_PAUSE:
+            self._use_noted_at = now
             await self._database.write(rows.note_use, self._connection.id, now)
-        return found
 
     async def find_lacking_scope(self) -> str:
+        """Return the scopes that writing tools need and the owner has not granted; empty without any."""
         needed = self._config.write_scopes if isinstance(self._config, Provider) else ()
         if not needed:
             return ""
@@ -78,13 +93,15 @@ class AccountAccess:
         return " ".join(scope for scope in needed if scope not in granted)
 
     def note_challenge(self, challenge: str) -> None:
+        """Keep the server's newest ``WWW-Authenticate`` header."""
         self._keys.note_challenge(challenge)
 
     def note_scope(self, scope: str) -> None:
+        """Keep scopes that the server asked for, so that the owner's next sign-in asks for them, too."""
         self._keys.note_scope(scope)
-        keep = self._database.write(
+        storing = self._database.write(
             lacking.keep_lacking, self._connection.server, self._connection.owner, scope, self._clock()
         )
-        task = asyncio.ensure_future(keep)
-        self._keeping.add(task)
-        task.add_done_callback(self._keeping.discard)
+        task = asyncio.ensure_future(storing)
+        self._storing_tasks.add(task)
+        task.add_done_callback(self._storing_tasks.discard)

@@ -1,4 +1,7 @@
-"""``/nod connections``: the accounts that Nod uses for the person who asks; connecting and ending them."""
+"""The command ``/nod connections``, which lists, connects and ends accounts at other servers.
+
+A person has connections of their own. A chat may have some as well: an admin connects and ends them there.
+"""
 
 from sqlmodel import Session
 
@@ -12,7 +15,7 @@ from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in.connecting import ConnectFlow, find_chat
 
-_SHORT_ID = 8
+_SHORT_ID_CHARS = 8
 _EVERYWHERE = "everywhere"
 _LINK_LABEL = "Connect your account at {server}"
 _LINK_TEXT = "The page works once, for 10 minutes, for you alone. Don't show it to anyone."
@@ -64,6 +67,7 @@ class ConnectionCommands:
         return ending.describe_connected(done.connection)
 
     async def _end(self, command: Command, which: str) -> str | CommandReply:
+        """End the person's connections at a server; else the chat's there; else the one with this id."""
         now = self._clock()
         if which.lower() == _EVERYWHERE:
             return ending.describe_ended(
@@ -83,24 +87,25 @@ class ConnectionCommands:
         return as_written(ending.describe_ended(ended))
 
     def _list(self, session: Session, command: Command) -> str:
-        seen = ending.list_visible(session, self._policies, command.actor, self._clock())
-        lines = [_describe(each) for each in seen.listed]
-        had = {each.connection.server for each in seen.listed if each.connection.owner in seen.accounts}
+        visible = ending.list_visible(session, self._policies, command.actor, self._clock())
+        lines = [_describe(each) for each in visible.listed]
+        connections = [each.connection for each in visible.listed]
+        connected = {each.server for each in connections if each.owner in visible.accounts}
         personal = [name for name, each in self._port.servers.items() if each.identity is Identity.PERSON]
-        missing = [name for name in personal if name not in had]
+        missing = [name for name in personal if name not in connected]
         lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
         lines += [
-            f"- {each.server}: signed in as {as_written(each.name or 'an account')}, waits for "
+            f"- {sign_in.server}: signed in as {as_written(sign_in.name or 'an account')}, waits for "
             "`/nod connections confirm NUMBER`"
-            for each in seen.asked
+            for sign_in in visible.asked
         ]
         return "\n".join(lines) or "No account is connected."
 
 
-def _describe(each: ListedConnection) -> str:
-    found = each.connection
-    state = ", **expired: connect it again**" if found.is_expired else ""
-    used = f", last used {each.last_used_at:%d %b %Y}" if each.last_used_at else ""
-    if each.rest:
-        state = f", **rests: {each.rest}**"
-    return f"- `{found.id[:_SHORT_ID]}` {as_written(found.words)}{used}{state}"
+def _describe(listed: ListedConnection) -> str:
+    connection = listed.connection
+    state = ", **expired: connect it again**" if connection.is_expired else ""
+    if listed.rest:
+        state = f", **rests: {listed.rest}**"
+    used = f", last used {listed.last_used_at:%d %b %Y}" if listed.last_used_at else ""
+    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {as_written(connection.words)}{used}{state}"

@@ -1,4 +1,9 @@
-"""The end of connections: by the owner or an admin, or because a person or an address no longer exists."""
+"""The end of connections, each in one transaction, and the texts about it for people.
+
+The owner or an admin ends a connection. It also ends if an account is unlinked or gone from its platform, or
+if the server's address changes. An ended connection is deleted (`rows.end_connection`), and its tokens are
+revoked at the server later, unless another connection has the same account.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +30,7 @@ from bot.store.audit.log import By
 from bot.store.notices import tell_privately
 from bot.store.rules import Policies
 
-_MAX_NAMED = 10
+_MAX_NAMED = 10  # the most connections named in one text
 _LOST = (
     "No key of NOD_SECRET_KEY opens your connection to {server} any longer, so it is gone. "
     "`/nod connections connect {server}` makes a new one."
@@ -38,16 +43,16 @@ _ADMIN_GONE = (
 
 @dataclass(frozen=True, slots=True)
 class VisibleConnections:
-    """A person's visible connections. ``accounts`` are the person's; ``asked`` sign-ins wait for digits."""
+    """The connections that a person may see, and the person's own sign-ins under way."""
 
-    everyone: bool
-    accounts: frozenset[str]
+    everyone: bool  # True for an admin of all of Nod, who sees everyone's connections
+    accounts: frozenset[str]  # the person's accounts
     listed: Sequence[ListedConnection]
-    asked: Sequence[Connecting]
+    asked: Sequence[Connecting]  # the person's sign-ins that wait for their six digits
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
-    """Return a person's connections; for an admin of all of Nod everyone's."""
+    """Return the connections that a person has or made; for an admin of all of Nod everyone's."""
     whose = rights.find_visible_accounts(session, policies, actor)
     accounts = people.person_of(session, actor).accounts | {str(actor)}
     return VisibleConnections(
@@ -61,17 +66,22 @@ def list_visible(session: Session, policies: Policies, actor: Actor, now: dateti
 def end_one(
     session: Session, policies: Policies, ident: str, actor: Actor, now: datetime
 ) -> Connection | None:
-    """End the connection whose id has this beginning; None if this person may not end it."""
-    seen = list_visible(session, policies, actor, now)
-    meant = [each.connection for each in seen.listed if each.connection.id.startswith(ident)]
-    if len(meant) != 1 or not ident:
+    """End the only visible connection whose id begins with ``ident``, and return it.
+
+    Returns None without such a connection, or if several ids begin that way.
+    """
+    visible = list_visible(session, policies, actor, now)
+    matching = [each.connection for each in visible.listed if each.connection.id.startswith(ident)]
+    if len(matching) != 1 or not ident:
         return None
-    return next(iter(_end(session, col(ConnectionRow.id) == meant[0].id, actor, now)), None)
+    ended = _end(session, col(ConnectionRow.id) == matching[0].id, actor, now)
+    return ended[0] if ended else None
 
 
 def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
     """End the connections of a person at a server."""
-    return _end(session, _is_of(session, actor) & (col(ConnectionRow.server) == server), actor, now)
+    at_server = col(ConnectionRow.server) == server
+    return _end(session, _is_owned_by(session, actor) & at_server, actor, now)
 
 
 def end_of_chat(
@@ -88,7 +98,7 @@ def end_of_chat(
 def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:
     """End every connection of a person, and every sign-in that is under way."""
     under_way.end_of_person(session, people.person_of(session, actor).accounts | {str(actor)}, now)
-    return _end(session, _is_of(session, actor), actor, now)
+    return _end(session, _is_owned_by(session, actor), actor, now)
 
 
 def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
@@ -108,7 +118,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
-    """Move the connections of a chat to its new address."""
+    """Give the connections of a chat to its new address: a chat that moves keeps its accounts."""
     by = By.nod(Act.MOVE)
     here = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
     rows.change_owner(session, here, str(new), by, now)
@@ -117,37 +127,48 @@ def move_chat(session: Session, old: Address, new: Address, now: datetime) -> No
 def end_of_gone(
     session: Session, policies: Policies, accounts: Collection[str], now: datetime
 ) -> list[Connection]:
-    """End the connections that departed accounts had, or made for chats, and tell admins."""
+    """End the connections that departed accounts had or made for chats, and tell the chats' admins.
+
+    ``accounts`` no longer exist on their platforms. Returns the ended connections.
+    """
     by = By.nod(Act.DISCONNECT, "the account is gone")
-    gone = sorted(accounts)
-    theirs = col(ConnectionRow.owner).in_(gone) & (col(ConnectionRow.identity) == Identity.PERSON)
-    ended = rows.end_connections(session, theirs, by, now)
-    names = people.find_known_names(session, gone)
-    for account in gone:
-        made = (col(ConnectionRow.connected_by) == account) & (col(ConnectionRow.identity) == Identity.PLACE)
-        for each in rows.end_connections(session, made, by, now):
-            who, place = as_written(names.get(account, account)), as_written(each.owner_label)
-            text = _ADMIN_GONE.format(who=who, place=place, server=each.server)
-            tell_admins(session, policies, each.owner, account, text, now)
-            ended.append(each)
+    departed = sorted(accounts)
+    is_personal = col(ConnectionRow.identity) == Identity.PERSON
+    is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
+    ended = rows.end_connections(session, is_personal & col(ConnectionRow.owner).in_(departed), by, now)
+    names = people.find_known_names(session, departed)
+    for account in departed:
+        made = is_of_chat & (col(ConnectionRow.connected_by) == account)
+        for connection in rows.end_connections(session, made, by, now):
+            who, place = as_written(names.get(account, account)), as_written(connection.owner_label)
+            text = _ADMIN_GONE.format(who=who, place=place, server=connection.server)
+            tell_admins(session, policies, connection.owner, account, text, now)
+            ended.append(connection)
     return ended
 
 
 def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
-    """End the connections at servers whose address has changed, and tell their owners."""
+    """End the connections at servers whose address has changed, and tell their owners.
+
+    ``addresses``: the current address of each server, by its name in the settings.
+    """
     by = By.nod(Act.DISCONNECT, "the server's address changed")
     ended: list[Connection] = []
     for server, url in addresses.items():
         moved = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
         ended += rows.end_connections(session, moved, by, now)
-    for each in ended:
-        told = f"The address of {each.server} changed, so your connection there has ended. "
-        tell_owner(session, each, f"{told}`/nod connections connect {each.server}` makes a new one.", now)
+    for connection in ended:
+        server = connection.server
+        text = (
+            f"The address of {server} changed, so your connection there has ended. "
+            f"`/nod connections connect {server}` makes a new one."
+        )
+        tell_owner(session, connection, text, now)
     return ended
 
 
 def tell_lost(session: Session, now: datetime) -> int:
-    """Tell the owners of connections that no key opens, once each. Return the number of lost connections."""
+    """Tell the owners of connections that no key of NOD_SECRET_KEY opens, once each. Return their number."""
     lost = rows.list_unreadable(session)
     for connection, was_told in lost:
         if not was_told:
@@ -184,7 +205,7 @@ def describe_ended(ended: Collection[Connection]) -> str:
     return f"Disconnected: {', '.join(named)}{more}."
 
 
-def _is_of(session: Session, actor: Actor) -> ColumnElement[bool]:
+def _is_owned_by(session: Session, actor: Actor) -> ColumnElement[bool]:
     accounts = people.person_of(session, actor).accounts | {str(actor)}
     return col(ConnectionRow.owner).in_(sorted(accounts))
 

@@ -1,4 +1,8 @@
-"""Connections: the accounts under which calls are made. Without a server that asks for them it is off."""
+"""Connections: the accounts of people and chats at other servers, under which calls are made there.
+
+`CONNECTIONS` names the feature's parts. The feature is off without a server whose calls are made under
+people's accounts: then `make_connections` returns no port, and the other functions add nothing.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime

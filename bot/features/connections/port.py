@@ -1,4 +1,9 @@
-"""The port to connections, for the kernel and for all parts of this feature."""
+"""The port to connections: through it the kernel finds the account for a call, and gets its token.
+
+`AccountConnections` implements the protocol `Connections` of the kernel. All parts of this feature share the
+one that `make_connections` made at the start. Its servers are MCP servers whose calls are made as a person or
+a place, and OAuth 2 providers for a team's own tools (`Provider`).
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +29,7 @@ _MOST_KEPT = 1_000  # the most accesses in memory; each has a few short texts
 
 @dataclass(frozen=True, slots=True)
 class AccountConnections:
-    """The accounts that people and admins connected. ``servers`` are called under these accounts."""
+    """The accounts that people and admins connected. ``servers`` are called under them, by name."""
 
     settings: Settings
     database: Database
@@ -36,6 +41,10 @@ class AccountConnections:
     _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)
 
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+        """Return the newest connection that a person, or for the identity PLACE a chat, has at a server.
+
+        None without one, and for a server that is called under another identity.
+        """
         config = self.servers.get(server)
         if config is None or config.identity is not identity:
             return None
@@ -43,6 +52,7 @@ class AccountConnections:
         return rows.find_connection(session, server, address_of(config), identity, owners)
 
     def access(self, connection: Connection) -> ConnectionAccess:
+        """Return the access to a connection's token, one object for each connection."""
         known = self._accesses.get(connection.id)
         if known is not None:
             return known
@@ -54,11 +64,12 @@ class AccountConnections:
         find_rest = None
         if connection.identity is Identity.PLACE:
             find_rest = partial(self.readers.find_rest, connection)
-        made = AccountAccess(self.database, self.clock, config, connection, find_rest)
-        self._accesses[connection.id] = made
-        return made
+        access = AccountAccess(self.database, self.clock, config, connection, find_rest)
+        self._accesses[connection.id] = access
+        return access
 
     def providers(self) -> Mapping[str, Identity]:
+        """Return the providers for a team's own tools, each with the identity of its calls."""
         return {name: each.identity for name, each in self.servers.items() if isinstance(each, Provider)}
 
 
@@ -70,7 +81,11 @@ def address_of(config: ServerConfig) -> str:
 
 
 def make_connections(parts: ConnectionParts) -> AccountConnections | None:
-    """Return the port; None if no server is called under connections. Raises SettingsError."""
+    """Return the port; None if no server is called under connections.
+
+    Raises SettingsError for a wrong file of NOD_CONNECTIONS, without NOD_SECRET_KEY, or if two servers have
+    one name.
+    """
     named: list[ServerConfig] = [*parts.servers]
     if parts.settings.connections is not None:
         named += load_providers(parts.settings.connections, parts.environment())

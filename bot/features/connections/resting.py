@@ -1,13 +1,17 @@
-"""Accounts of chats that rest: another company reads along there, or their admin is no longer an admin.
+"""Resting: the account of a chat is not used for a while, and is used again once the reason is gone.
 
-A platform is asked before an account is used, at most once a minute for a chat, and by the sweep. Where it
-can't say, the account is not used. Resting is stored as a row, so that no process offers the account's tools.
+There are two reasons: people of another company read along in the chat, or the admin who connected the
+account is no longer an admin there. Both are checked before the account is used, and by the sweep. A
+platform's answer about readers counts for a minute; where the platform can't say, the account is not used.
+The reasons are stored, so that no process offers the account's tools, and people are told of changes.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import partial
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -27,104 +31,131 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 ROOM = "resting"
-_WHY = "why"
-_KNOWN_FOR = timedelta(minutes=1)
-_LOOKED_AT_EACH = timedelta(minutes=10)
-_SHARED, _ADMIN = "shared", "admin"
-"""The reasons for resting: the readers of the chat, and the admin who connected the account."""
-_WORDS = {
-    _SHARED: "people of another company read along in its chat",
-    _ADMIN: "who connected it is no longer an admin there",
+"""The room of ``bot/store/state.py`` with the reasons, by the id of the connection."""
+_REASONS_KEY = "why"
+_ANSWER_LIFE = timedelta(minutes=1)  # the time for which a platform's answer counts before a use
+_SWEEP_PAUSE = timedelta(minutes=10)  # the time for which an answer counts for the sweep
+
+
+class RestReason(StrEnum):
+    """A reason why the account of a chat rests."""
+
+    SHARED = "shared"  # people of another company read along in the chat
+    ADMIN = "admin"  # the admin who connected the account is no longer an admin of the chat
+
+
+_REASON_TEXTS = {
+    RestReason.SHARED: "people of another company read along in its chat",
+    RestReason.ADMIN: "who connected it is no longer an admin there",
 }
-_RESTS = {
-    _SHARED: (
+_BEGIN_TEXTS = {
+    RestReason.SHARED: (
         "People of another company read along in {place} now, so its account at {server} rests. Nod uses it "
         "again once they no longer do. `/nod connections end {server}` in that chat ends it."
     ),
-    _ADMIN: (
+    RestReason.ADMIN: (
         "{who} connected the account of {place} at {server} and is no longer an admin there, so it rests. "
         "To use one again, an admin sends `/nod connections connect {server}` in that chat."
     ),
 }
-_BACK = {
-    _SHARED: (
+_END_TEXTS = {
+    RestReason.SHARED: (
         "No other company reads along in {place} any longer, so Nod uses its account at {server} again."
     ),
-    _ADMIN: "{who} is an admin of {place} again, so Nod uses its account at {server} again.",
+    RestReason.ADMIN: "{who} is an admin of {place} again, so Nod uses its account at {server} again.",
 }
 
 FindRest = Callable[[], Awaitable[str]]
 """A function that returns why an account is not used now, in words; empty if it is used."""
 
 
+class _Answer(NamedTuple):
+    """A platform's answer: True if people of another company read along in the chat."""
+
+    is_shared: bool
+    at: datetime
+
+    def is_valid(self, now: datetime, life: timedelta) -> bool:
+        """Return whether the answer is younger than ``life``, and not from a clock that was ahead."""
+        return self.at <= now < self.at + life
+
+
 @dataclass(frozen=True, slots=True)
 class ChatReaders:
-    """The knowledge of who reads along in chats with accounts, as the platforms report it."""
+    """The check of who reads along in the chats with accounts, and of these chats' admins.
+
+    ``ask`` asks a platform if people of another company read along in a chat.
+    """
 
     database: Database
     policies: Policies
     clock: Clock
     ask: IsShared
-    # by connection: True if the chat is shared, and the time of that answer
-    _known: dict[str, tuple[bool, datetime]] = field(default_factory=dict)
+    _answers: dict[str, _Answer] = field(default_factory=dict)  # the newest, by the id of the connection
 
     async def find_rest(self, connection: Connection) -> str:
         """Return why the account of a chat is not used now, in words; empty if it is used."""
         now = self.clock()
-        if await self._look_for_admin(connection, now):
-            return _WORDS[_ADMIN]
-        shared, since = self._known.get(connection.id, (True, None))
-        if since is None or not since <= now < since + _KNOWN_FOR:
+        if await self._check_admin(connection, now):
+            return _REASON_TEXTS[RestReason.ADMIN]
+        answer = self._answers.get(connection.id)
+        if answer is not None and answer.is_valid(now, _ANSWER_LIFE):
+            is_shared = answer.is_shared
+        else:
             try:
-                shared = await self.look(connection, now)
+                is_shared = await self._check_readers(connection, now)
             except ChannelError as error:
                 return f"no one can say now who reads along in its chat ({error.message.rstrip('.')})"
-        return _WORDS[_SHARED] if shared else ""
+        return _REASON_TEXTS[RestReason.SHARED] if is_shared else ""
 
-    async def _look_for_admin(self, connection: Connection, now: datetime) -> bool:
-        """Tell if an account's admin is no longer an admin of its chat, and let the account rest then."""
-        is_missing, is_noted = await self.database.read(_find_missing_admin, self.policies, connection)
-        if is_missing is not is_noted:
-            note = partial(_note_reason, reason=_ADMIN, holds=is_missing)
-            await self.database.write(note, self.policies, connection, now)
-        return is_missing
-
-    async def look(self, connection: Connection, now: datetime) -> bool:
-        """Ask the platform if a chat is shared, and have its account rest or be used. Raises ChannelError."""
-        try:
-            shared = await self.ask(Address.parse(connection.owner))
-        except ChannelError:
-            self._known.pop(connection.id, None)
-            raise
-        self._known[connection.id] = shared, now
-        note = partial(_note_reason, reason=_SHARED, holds=shared)
-        await self.database.write(note, self.policies, connection, now)
-        return shared
-
-    async def look_at_all(self, connections: list[Connection], now: datetime) -> None:
+    async def check_all(self, connections: list[Connection], now: datetime) -> None:
         """Check the admins of all connections, and the readers of chats that were not checked for a while."""
-        for each in connections:
-            await self._look_for_admin(each, now)
-            _, since = self._known.get(each.id, (True, None))
-            if since is not None and since <= now < since + _LOOKED_AT_EACH:
+        for connection in connections:
+            await self._check_admin(connection, now)
+            answer = self._answers.get(connection.id)
+            if answer is not None and answer.is_valid(now, _SWEEP_PAUSE):
                 continue
             try:
-                await self.look(each, now)
+                await self._check_readers(connection, now)
             except ChannelError as error:
-                log.info("a platform does not say who reads along", place=each.owner, why=error.message)
+                log.info("a platform does not say who reads along", place=connection.owner, why=error.message)
+
+    async def _check_admin(self, connection: Connection, now: datetime) -> bool:
+        """Store whether the account rests for the reason ADMIN. Return True if it does."""
+        is_missing, is_stored = await self.database.read(_find_missing_admin, self.policies, connection)
+        if is_missing is not is_stored:
+            store = partial(_store_reason, reason=RestReason.ADMIN, applies=is_missing)
+            await self.database.write(store, self.policies, connection, now)
+        return is_missing
+
+    async def _check_readers(self, connection: Connection, now: datetime) -> bool:
+        """Ask the platform, and store whether the account rests for the reason SHARED. Return True if so.
+
+        Raises ChannelError if the platform can't say.
+        """
+        try:
+            is_shared = await self.ask(Address.parse(connection.owner))
+        except ChannelError:
+            self._answers.pop(connection.id, None)
+            raise
+        self._answers[connection.id] = _Answer(is_shared, now)
+        store = partial(_store_reason, reason=RestReason.SHARED, applies=is_shared)
+        await self.database.write(store, self.policies, connection, now)
+        return is_shared
 
 
-def list_reasons(session: Session, ident: str) -> list[str]:
-    """Return the reasons why the account of a chat rests; empty if it does not rest."""
+def list_reasons(session: Session, ident: str) -> list[RestReason]:
+    """Return the reasons why the account of a connection rests; empty if it does not rest."""
     kept = state.load_state(session, ROOM, ident)
     if kept is None:
         return []
-    return list(kept.get(_WHY, [_SHARED]))
+    # an older release stored no reason: SHARED was the only one
+    return [RestReason(each) for each in kept.get(_REASONS_KEY, [RestReason.SHARED])]
 
 
 def describe_rest(session: Session, ident: str) -> str:
-    """Return in words why the account of a chat rests; empty if it does not rest."""
-    return ", and ".join(_WORDS[each] for each in list_reasons(session, ident))
+    """Return in words why the account of a connection rests; empty if it does not rest."""
+    return ", and ".join(_REASON_TEXTS[each] for each in list_reasons(session, ident))
 
 
 def forget_rest(session: Session, ident: str, now: datetime) -> None:
@@ -133,7 +164,7 @@ def forget_rest(session: Session, ident: str, now: datetime) -> None:
 
 
 def tell_admins(session: Session, policies: Policies, chat: str, but: str, text: str, now: datetime) -> None:
-    """Tell the admins of a chat in private, all but one; if that reaches no one, tell the chat."""
+    """Tell the admins of a chat in private, all but ``but``; if that reaches no one, tell the chat."""
     admins = policies.load(session).holders(Role.ADMIN, chat) - {but}
     told = [tell_privately(session, Actor.parse(each), text, now) for each in sorted(admins)]
     if not any(told):
@@ -141,38 +172,47 @@ def tell_admins(session: Session, policies: Policies, chat: str, but: str, text:
 
 
 def _find_missing_admin(session: Session, policies: Policies, connection: Connection) -> tuple[bool, bool]:
-    """Return whether the person who connected an account is no longer an admin, and whether that is noted."""
+    """Return whether an account's connecting person is no longer an admin, and whether this is stored."""
     row = session.get(ConnectionRow, connection.id)
     if row is None:
         return False, False
     person = people.person_of(session, Actor.parse(row.connected_by))
     is_missing = Role.ADMIN not in policies.load(session).roles_of(person, row.owner)
-    return is_missing, _ADMIN in list_reasons(session, row.id)
+    return is_missing, RestReason.ADMIN in list_reasons(session, row.id)
 
 
-def _note_reason(
+def _store_reason(
     session: Session,
     policies: Policies,
     connection: Connection,
     now: datetime,
     *,
-    reason: str,
-    holds: bool,
+    reason: RestReason,
+    applies: bool,
 ) -> None:
-    """Store whether an account rests for a reason, and tell admins if that has changed."""
+    """Store whether an account rests for a reason. People are told of a new reason, and when the rest ends.
+
+    For the reason SHARED the person who connected the account is told, if they can be told in private. For
+    ADMIN, and otherwise, the chat's other admins are told.
+    """
     row = session.get(ConnectionRow, connection.id)
     reasons = list_reasons(session, connection.id)
-    if row is None or (reason in reasons) is holds:
+    if row is None or (reason in reasons) is applies:
         return
-    left = [*reasons, reason] if holds else [each for each in reasons if each != reason]
-    state.keep_state(session, ROOM, row.id, {_WHY: left} if left else None, now)
-    log.warning("the account of a chat rests, or no longer", place=row.owner, reason=reason, rests=bool(left))
-    if left and not holds:
-        return  # it still rests, as they know
+    current = [*reasons, reason] if applies else [each for each in reasons if each != reason]
+    state.keep_state(session, ROOM, row.id, {_REASONS_KEY: current} if current else None, now)
+    log.warning(
+        "the account of a chat rests, or no longer", place=row.owner, reason=str(reason), rests=bool(current)
+    )
+    if current and not applies:
+        return  # the account still rests for the other reason, of which people were told
     names = people.find_known_names(session, [row.connected_by])
     who = as_written(names.get(row.connected_by, row.connected_by))
     place = as_written(connection.owner_label)
-    text = (_RESTS if holds else _BACK)[reason].format(who=who, place=place, server=row.server)
-    is_told = reason == _SHARED and tell_privately(session, Actor.parse(row.connected_by), text, now)
+    texts = _BEGIN_TEXTS if applies else _END_TEXTS
+    text = texts[reason].format(who=who, place=place, server=row.server)
+    is_told = False
+    if reason is RestReason.SHARED:
+        is_told = tell_privately(session, Actor.parse(row.connected_by), text, now)
     if not is_told:
         tell_admins(session, policies, row.owner, row.connected_by, text, now)

@@ -1,8 +1,10 @@
-"""Tokens that are to be revoked at their server (RFC 7009), kept until it was told, for a few tries.
+"""Tokens that their server is to revoke (RFC 7009), since their connection or sign-in has ended.
+
+They are stored until the server was told, for at most `MOST_TRIES` tries. The sweep takes them (`sweep.py`).
 
 A server may end every token of an account together with the one that is revoked (RFC 7009, section 2.1,
 allows it, and Google does so). So the tokens of an account that is still connected are not revoked: Nod only
-forgets them.
+forgets them (`is_account_connected`).
 """
 
 import secrets
@@ -18,27 +20,30 @@ from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import count_changed
 
 MOST_TRIES = 5
-_PAUSE = timedelta(minutes=1)
-_BATCH = 20
+_PAUSE = timedelta(minutes=1)  # from one try to the next
+_MAX_TAKEN = 20  # the most revocations in one run of the sweep
 
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Tokens to be revoked. ``client`` and ``tokens`` are secrets."""
+    """Tokens to be revoked, which one process has taken for a try. ``client`` and ``tokens`` are secrets."""
 
     id: str
     server: str
-    url: str
-    client: str = field(repr=False)
-    tokens: str = field(repr=False)
-    found: str
+    url: str  # the server's address
+    client: str = field(repr=False)  # JSON of Nod's registration as a client
+    tokens: str = field(repr=False)  # JSON of the tokens
+    found: str  # JSON of the sign-in server's metadata
     tries: int
 
 
 def add_revocation(
     session: Session, server: str, url: str, client: str, tokens: str, found: str, now: datetime
 ) -> None:
-    """Store tokens that their server is to revoke. Without tokens nothing is stored."""
+    """Store tokens that their server is to revoke. Without tokens nothing is stored.
+
+    ``client``, ``tokens`` and ``found`` are JSON; see `Revocation`.
+    """
     if not tokens:
         return
     ident = secrets.token_hex(16)
@@ -68,13 +73,17 @@ def is_account_connected(session: Session, server: str, issuer: str, subject: st
 
 
 def take_due(session: Session, now: datetime) -> list[Revocation]:
-    """Take the due revocations for one try. After a pause, any process may take them again."""
+    """Take the due revocations for one try. After a pause, any process may take them again.
+
+    A revocation whose secrets no key opens is deleted.
+    """
     at = col(RevocationRow.next_at)
-    due = (at <= now) | (at > now + _PAUSE)
+    was_clock_ahead = at > now + _PAUSE  # a time so far ahead was set by a clock that was ahead
+    due = select(RevocationRow).where((at <= now) | was_clock_ahead)
     taken = []
-    for row in list(session.exec(select(RevocationRow).where(due).order_by(at).limit(_BATCH))):
-        mine = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
-        claimed = update(RevocationRow).where(mine).values(tries=row.tries + 1, next_at=now + _PAUSE)
+    for row in list(session.exec(due.order_by(at).limit(_MAX_TAKEN))):
+        unchanged = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
+        claimed = update(RevocationRow).where(unchanged).values(tries=row.tries + 1, next_at=now + _PAUSE)
         if not count_changed(session.execute(claimed)):
             continue
         try:
@@ -85,7 +94,7 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
 
 
 def end_revocation(session: Session, ident: str) -> None:
-    """Forget the tokens."""
+    """Delete the tokens, since they are revoked, or given up."""
     if row := session.get(RevocationRow, ident):
         session.delete(row)
 

@@ -1,4 +1,10 @@
-"""The HTTP interface of connections, and the pages that a browser opens on the way to a connection."""
+"""The HTTP interface of connections, and the pages that a browser opens on the way to a connection.
+
+``router`` has the routes of the API, which list, begin and end connections. ``visits`` has the pages: a
+person opens a link (`open_link`), presses its button (`use_link`), signs in at the server, and comes back
+(`return_from_server`). Then the person confirms: by six digits in their chat, or with a button in the same
+browser if it is signed in with the organisation (`confirm_here`). `ConnectFlow` does the work behind both.
+"""
 
 from typing import Annotated, Any
 
@@ -21,10 +27,10 @@ from bot.web.sign_in.tokens import Forbidden, Unauthenticated
 from bot.web.site import Caller, Site, SiteDep, api_routes
 
 NONE_TEXT = "No server here is called under people's accounts."
-_LIFE_SECONDS = 600
-_OWN_COOKIE = "__Host-nod_connect"
-_PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers drop the other cookie
-_ORGANISATION = ("sso.", "sso-id.")
+_COOKIE_SECONDS = 600
+_SECURE_COOKIE = "__Host-nod_connect"
+_PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers drop the secure cookie
+_ORGANISATION_PREFIXES = ("sso.", "sso-id.")  # of the accounts of people who sign in with the organisation
 
 router = api_routes("connections", prefix="/api")
 visits = APIRouter(include_in_schema=False)
@@ -35,10 +41,11 @@ Name = Annotated[str, Path(max_length=40)]
 
 
 class ConnectedAccountView(View):
-    """A connection, never a token. ``account`` is for people; ``name`` and ``subject`` are the server's.
+    """A connection, without its token.
 
-    ``identity``: person or place. ``expired``: it has to be connected again. ``resting``: not used now, and
-    ``rest`` says why. ``mine``: of the caller.
+    ``identity``: whose account it is, person or place. ``account``: the account in words for people;
+    ``name`` and ``subject``: the server's name and ID of it. ``expired``: it has to be connected again.
+    ``resting``: it is not used now, and ``rest`` says why. ``mine``: it is the caller's.
     """
 
     id: str
@@ -65,7 +72,7 @@ class ServerToConnect(View):
 
 
 class ConnectionList(DoneBody):
-    """``asked``: sign-ins of the caller that wait for the six digits, as what their server calls them."""
+    """``asked``: sign-ins of the caller that wait for the six digits, each by its server and account."""
 
     everyone: bool
     servers: list[ServerToConnect]
@@ -74,7 +81,7 @@ class ConnectionList(DoneBody):
 
 
 class LinkBody(DoneBody):
-    """``url``: good once, for ten minutes, for the caller alone."""
+    """``url``: a link that works once, for ten minutes, for the caller alone."""
 
     url: str
 
@@ -83,7 +90,7 @@ class DigitsBody(Body):
     digits: Annotated[str, Field(min_length=1, max_length=20)]
 
 
-def _port(parts: RouteParts) -> AccountConnections:
+def _require_port(parts: RouteParts) -> AccountConnections:
     if not isinstance(parts.connections, AccountConnections):
         raise Missing(NONE_TEXT)
     return parts.connections
@@ -91,7 +98,7 @@ def _port(parts: RouteParts) -> AccountConnections:
 
 @router.get("/connections", summary="The accounts that are connected")
 async def listed(actor: Caller, parts: PartsDep) -> ConnectionList:
-    """Yours; for admins everyone's, by server and name."""
+    """Return the connections that you have, and those that you made for chats; to admins everyone's."""
     if not isinstance(parts.connections, AccountConnections):
         return ConnectionList(everyone=False, servers=[], connections=[], asked=[])
     port = parts.connections
@@ -126,8 +133,11 @@ def _view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccoun
 
 @router.post("/connections/{server}/link", summary="Get a link to connect your account", status_code=201)
 async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
-    """Open it in a browser: the page says what it does. 404 where no one connects an account there."""
-    port = _port(parts)
+    """Make a link to open in a browser, whose page says what it does.
+
+    404 for a server at which people connect no account.
+    """
+    port = _require_port(parts)
     if server not in port.servers:
         raise Missing(f"People connect no account at {server}.")
     try:
@@ -138,9 +148,9 @@ async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
 
 @router.post("/connections/confirm", summary="Send the six digits that your browser shows")
 async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
-    """A wrong number ends the sign-in."""
+    """Connect the account of your sign-in with these digits. A wrong number ends the sign-in."""
     try:
-        done = await ConnectFlow(_port(parts)).confirm(actor, body.digits)
+        done = await ConnectFlow(_require_port(parts)).confirm(actor, body.digits)
     except SignInError as error:
         raise Fault(409, error.message) from None
     await parts.wake(*done.jobs)
@@ -149,8 +159,8 @@ async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
 
 @router.delete("/connections", summary="Disconnect everywhere")
 async def end_all(actor: Caller, parts: PartsDep) -> SaidBody:
-    """Ends every connection of yours, at every server."""
-    port = _port(parts)
+    """End every connection of yours, at every server."""
+    port = _require_port(parts)
     ended = await parts.database.write(ending.end_everywhere, actor, port.clock())
     return SaidBody(text=ending.describe_ended(ended))
 
@@ -159,16 +169,15 @@ async def end_all(actor: Caller, parts: PartsDep) -> SaidBody:
 async def end_one(
     connection_id: Annotated[str, Path(max_length=64)], actor: Caller, parts: PartsDep
 ) -> SaidBody:
-    """Yours; for admins anyone's."""
-    ended = await parts.database.write(
-        ending.end_one, parts.policies, connection_id, actor, _port(parts).clock()
-    )
+    """End a connection of yours, or one that you made for a chat; admins end anyone's."""
+    now = _require_port(parts).clock()
+    ended = await parts.database.write(ending.end_one, parts.policies, connection_id, actor, now)
     return SaidBody(text=ending.describe_ended([require_or_404(ended, "You have no such connection.")]))
 
 
 @visits.get(f"{LINK}/{{code}}")
 async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
-    """Show the question of a link. Chats and scanners open it, too: nothing changes by that."""
+    """Show the question of a link. Chats and scanners open links, too, so nothing changes by that."""
     flow = _flow(parts)
     made = await flow.find_link(code) if flow else None
     if flow is None or made is None:
@@ -178,7 +187,7 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 
 @visits.post(f"{LINK}/confirm")
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
-    """Connect the account, in the same browser, if the person is signed in there with the organisation."""
+    """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _flow(parts)
     site.doorkeeper.check_origin(request)
     actor = await _find_organised(request, site)
@@ -216,14 +225,20 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
         return pages.say(error.message, 409, site.base)
     answer = RedirectResponse(departure.page, 303, headers=pages.HEADERS)
     answer.set_cookie(
-        _name_cookie(request, site), departure.browser, _LIFE_SECONDS, **_mark_cookie(request, site)
+        _name_cookie(request, site),
+        departure.browser,
+        _COOKIE_SECONDS,
+        **_make_cookie_attributes(request, site),
     )
     return answer
 
 
 @visits.get(f"{BACK}/{{server}}")
 async def return_from_server(server: Name, request: Request, site: SiteDep, parts: PartsDep) -> Response:
-    """Take a browser back from the server's sign-in, without a token of Nod. Its code is good once."""
+    """Take the return of a browser from the server's sign-in, whose code is good once.
+
+    The browser is known by its cookie and the ``state`` of the address; it needs no session of Nod.
+    """
     flow = _flow(parts)
     if flow is None:
         return pages.say(OVER_TEXT, 404, site.base)
@@ -241,7 +256,7 @@ def _flow(parts: RouteParts) -> ConnectFlow | None:
 
 
 def _check_own_form(request: Request, site: Site) -> None:
-    """Refuse a form from another site: a browser sends the origin of the page with each form."""
+    """Refuse a form from another site. A browser says from which page a form came, by one of two headers."""
     site.doorkeeper.check_origin(request)
     if "origin" not in request.headers and request.headers.get("sec-fetch-site") != "same-origin":
         raise Forbidden("Requests from other websites are refused.")
@@ -253,7 +268,7 @@ async def _find_organised(request: Request, site: Site) -> Actor | None:
         actor = await site.doorkeeper(request)
     except (Unauthenticated, Forbidden):
         return None
-    return actor if actor.channel == "http" and actor.key.startswith(_ORGANISATION) else None
+    return actor if actor.channel == "http" and actor.key.startswith(_ORGANISATION_PREFIXES) else None
 
 
 def _explain_other(name: str, actor: Actor | None) -> str:
@@ -270,13 +285,16 @@ def _is_secure(request: Request, site: Site) -> bool:
 
 
 def _name_cookie(request: Request, site: Site) -> str:
-    return _OWN_COOKIE if _is_secure(request, site) else _PLAIN_COOKIE
+    return _SECURE_COOKIE if _is_secure(request, site) else _PLAIN_COOKIE
 
 
 def _read_cookie(request: Request, site: Site) -> str:
     return request.cookies.get(_name_cookie(request, site), "")
 
 
-def _mark_cookie(request: Request, site: Site) -> dict[str, Any]:
-    """Return the cookie's attributes. Unlike the session's, it is sent on the way back from another site."""
+def _make_cookie_attributes(request: Request, site: Site) -> dict[str, Any]:
+    """Return the attributes of the cookie.
+
+    ``lax``: browsers send it also with a link from another site, as on the way back from the sign-in.
+    """
     return {"path": "/", "httponly": True, "samesite": "lax", "secure": _is_secure(request, site)}

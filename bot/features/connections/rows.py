@@ -1,7 +1,10 @@
-"""Connections as rows: made, found, used, ended. Their tokens are renewed in `tokens`.
+"""The queries of connections. Their tokens are renewed in `tokens.py`.
 
-A connection that is ended is deleted, and its tokens go to `revocations`. The audit log keeps whose account
-it was. Every change of owner is recorded there in the same transaction.
+An ended connection is deleted, and its tokens are revoked unless the account is still connected
+(`revocations.py`). The audit log gets each connection, its end and each change of its owner in the same
+transaction; it names the account, and has no secret. ``identity`` says if the owner is a person or a place,
+which is a chat. Only the account of a chat can rest, which means that it is not used for a while
+(`resting.py`).
 """
 
 import json
@@ -30,13 +33,14 @@ from bot.store.mcp import find_token_end
 from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import count_changed
 
-USE_NOTED = timedelta(minutes=10)
-_LISTED = 500
+USE_PAUSE = timedelta(minutes=10)
+"""The shortest time between two notes of a connection's use."""
+_MAX_LISTED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ListedConnection:
-    """A connection as people see it in a list, without its token. ``rest``: why it rests, in words."""
+    """A connection as people see it in a list. ``rest``: why it rests, in words; empty if it does not."""
 
     connection: Connection
     connected_by: str
@@ -47,7 +51,7 @@ class ListedConnection:
 def find_connection(
     session: Session, server: str, url: str, identity: Identity, owners: Collection[str]
 ) -> Connection | None:
-    """Return the newest connection of one of these owners at a server with this address, or None."""
+    """Return the newest connection that any of these owners has at a server with this address, or None."""
     which = (
         (col(ConnectionRow.server) == server)
         & (col(ConnectionRow.identity) == identity)
@@ -77,7 +81,7 @@ def make_connection(session: Session, row: ConnectionRow) -> Connection:
 
 
 def list_connections(session: Session, accounts: Collection[str] | None) -> list[ListedConnection]:
-    """Return the connections that a person with these accounts has or made; for None, everyone's."""
+    """Return the connections that a person with these accounts has or made; for None everyone's."""
     which = select(ConnectionRow)
     if accounts is not None:
         theirs = sorted(accounts)
@@ -85,17 +89,15 @@ def list_connections(session: Session, accounts: Collection[str] | None) -> list
             col(ConnectionRow.owner).in_(theirs) | col(ConnectionRow.connected_by).in_(theirs)
         )
     order = (col(ConnectionRow.server), col(ConnectionRow.owner))
-    return [_list_one(session, row) for row in session.exec(which.order_by(*order).limit(_LISTED))]
-
-
-def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
-    connection = make_connection(session, row)
-    rest = resting.describe_rest(session, row.id) if connection.is_resting else ""
-    return ListedConnection(connection, row.connected_by, row.last_used_at, rest)
+    return [_list_one(session, row) for row in session.exec(which.order_by(*order).limit(_MAX_LISTED))]
 
 
 def find_other_owner(session: Session, made: Connecting, accounts: Collection[str]) -> Actor | None:
-    """Return another person who has connected this account (issuer and subject), or None."""
+    """Return the person who has connected the account of a sign-in already, or None.
+
+    ``accounts``: the accounts of the person who signs in, who does not count. The account at the server is
+    known by its issuer and subject; without a subject None is returned.
+    """
     if not made.subject:
         return None
     same = (
@@ -111,7 +113,7 @@ def find_other_owner(session: Session, made: Connecting, accounts: Collection[st
 def add_connection(
     session: Session, made: Connecting, accounts: Collection[str], now: datetime
 ) -> Connection:
-    """Store a connection, in place of its owner's earlier connection at this server.
+    """Store the connection of a completed sign-in, in place of the owner's earlier one at this server.
 
     ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person
     has connected the same account.
@@ -124,6 +126,137 @@ def add_connection(
             return _replace_connection(session, made, accounts, now)
     except IntegrityError:  # another person connected the account just now; the earlier connection stays
         raise refused from None
+
+
+def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
+    """Give the matching connections to another owner."""
+    for row in list(session.exec(select(ConnectionRow).where(which))):
+        before = _state(row)
+        same = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
+        if count_changed(session.execute(update(ConnectionRow).where(same).values(owner=owner))):
+            admin_changes.record(session, CONNECTION, row.id, by, before, {**before, "owner": owner}, now)
+
+
+def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
+    """Store the accounts that the owner of a connection has now."""
+    same = update(ConnectionRow).where(col(ConnectionRow.id) == row.id)
+    session.execute(same.values(accounts=sorted(accounts)))
+
+
+def list_owners(session: Session) -> list[str]:
+    """Return the accounts of people who have connections."""
+    personal = col(ConnectionRow.identity) == Identity.PERSON
+    return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
+
+
+def list_connecting_admins(session: Session) -> list[str]:
+    """Return the accounts of admins who made a connection for a chat."""
+    of_chats = col(ConnectionRow.identity) == Identity.PLACE
+    return list(session.exec(select(ConnectionRow.connected_by).where(of_chats).distinct()))
+
+
+def list_of_chats(session: Session) -> list[Connection]:
+    """Return the connections of chats."""
+    is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
+    found = select(ConnectionRow).where(is_of_chat).order_by(col(ConnectionRow.id)).limit(_MAX_LISTED)
+    return [make_connection(session, row) for row in session.exec(found)]
+
+
+def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
+    """End the matching connections. Return them, without any that another process has just ended."""
+    ended = []
+    for row in list(session.exec(select(ConnectionRow).where(which))):
+        connection = make_connection(session, row)
+        if end_connection(session, row, by, now):
+            ended.append(connection)
+    return ended
+
+
+def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
+    """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
+    row = _delete_connection(session, found, by, now)
+    if row is None:
+        return False
+    _revoke_tokens(session, row, now)
+    return True
+
+
+def find_client(session: Session, server: str, url: str, back: str) -> str:
+    """Return Nod's registration as a client at a server's sign-in, as JSON, from the newest connection there.
+
+    ``back``: the address to which the server sends browsers back. Empty without a registration for it.
+    """
+    which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
+    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
+    row = session.exec(newest).first()
+    if row is None or not is_readable(session, row):
+        return ""
+    client = open_secret(session, row, "client")
+    is_for_address = f'"{back}"' in client  # the JSON lists the addresses, each in quotes
+    return client if is_for_address else ""
+
+
+def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
+    """Return the scopes that the owner granted at a server; empty if no connection has any."""
+    row = next(iter(_list_of(session, server, identity, {owner})), None)
+    if row is None or not is_readable(session, row):
+        return []
+    scope = str(json.loads(open_secret(session, row, "tokens")).get("scope") or "")
+    return scope.replace(",", " ").split()  # GitHub separates scopes by commas
+
+
+def note_use(session: Session, ident: str, now: datetime) -> None:
+    """Note the time of a connection's last use, at most once in `USE_PAUSE`."""
+    last = col(ConnectionRow.last_used_at)
+    long_ago = or_(last.is_(None), last <= now - USE_PAUSE, last > now)
+    session.execute(
+        update(ConnectionRow).where(col(ConnectionRow.id) == ident, long_ago).values(last_used_at=now)
+    )
+
+
+def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
+    """Return the connections whose secrets no key opens, each with whether its owner was told."""
+    rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.tokens) != ""))
+    return [(make_connection(session, row), row.told_lost) for row in rows if not is_readable(session, row)]
+
+
+def note_told(session: Session, idents: Collection[str]) -> None:
+    """Note that the owners of these connections were told of the loss.
+
+    ``idents`` are all lost connections. So any other connection is readable, and a later loss is told again.
+    """
+    lost = col(ConnectionRow.id).in_(sorted(idents))
+    session.execute(update(ConnectionRow).where(lost).values(told_lost=True))
+    session.execute(update(ConnectionRow).where(~lost, col(ConnectionRow.told_lost)).values(told_lost=False))
+
+
+def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
+    """Return the connections of people who had this account when they connected theirs."""
+    named = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
+    which = (col(ConnectionRow.identity) == Identity.PERSON) & named
+    return [row for row in session.exec(select(ConnectionRow).where(which)) if account in row.accounts]
+
+
+def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
+    """Return the text of a secret column. Raises SecretLost."""
+    return decrypt_in(session, ConnectionRow, column, row.id, getattr(row, column))
+
+
+def is_readable(session: Session, row: ConnectionRow) -> bool:
+    """Return whether a row has tokens, and a key of NOD_SECRET_KEY opens its secrets."""
+    if not row.tokens:
+        return False
+    try:
+        open_secret(session, row, "client")
+        return bool(open_secret(session, row, "tokens"))
+    except SecretLost:
+        return False
+
+
+def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
+    connection = make_connection(session, row)
+    rest = resting.describe_rest(session, row.id) if connection.is_resting else ""
+    return ListedConnection(connection, row.connected_by, row.last_used_at, rest)
 
 
 def _replace_connection(
@@ -170,58 +303,6 @@ def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
     return old.issuer == new.issuer and (old.subject == new.subject or not (old.subject and new.subject))
 
 
-def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
-    """Give connections to another owner."""
-    for row in list(session.exec(select(ConnectionRow).where(which))):
-        before = _state(row)
-        same = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
-        if count_changed(session.execute(update(ConnectionRow).where(same).values(owner=owner))):
-            admin_changes.record(session, CONNECTION, row.id, by, before, {**before, "owner": owner}, now)
-
-
-def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
-    """Store the accounts that the owner of a connection has now."""
-    same = update(ConnectionRow).where(col(ConnectionRow.id) == row.id)
-    session.execute(same.values(accounts=sorted(accounts)))
-
-
-def list_owners(session: Session) -> list[str]:
-    """Return the accounts of people who have connections."""
-    personal = col(ConnectionRow.identity) == Identity.PERSON
-    return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
-
-
-def list_connecting_admins(session: Session) -> list[str]:
-    """Return the accounts of admins who made a connection for a chat."""
-    of_chats = col(ConnectionRow.identity) == Identity.PLACE
-    return list(session.exec(select(ConnectionRow.connected_by).where(of_chats).distinct()))
-
-
-def list_of_chats(session: Session) -> list[Connection]:
-    """Return the connections of chats."""
-    theirs = select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PLACE).limit(_LISTED)
-    return [make_connection(session, row) for row in session.exec(theirs.order_by(col(ConnectionRow.id)))]
-
-
-def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
-    """End the matching connections. Return them, without any that another process has just ended."""
-    ended = []
-    for row in list(session.exec(select(ConnectionRow).where(which))):
-        connection = make_connection(session, row)
-        if end_connection(session, row, by, now):
-            ended.append(connection)
-    return ended
-
-
-def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
-    """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
-    row = _delete_connection(session, found, by, now)
-    if row is None:
-        return False
-    _revoke_tokens(session, row, now)
-    return True
-
-
 def _delete_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
     """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
     session.expunge(found)
@@ -246,55 +327,6 @@ def _revoke_tokens(session: Session, row: ConnectionRow, now: datetime) -> None:
     revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
 
 
-def find_client(session: Session, server: str, url: str, back: str) -> str:
-    """Return Nod's registration at the sign-in of a server, as JSON; empty before the first registration."""
-    which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
-    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
-    row = session.exec(newest).first()
-    if row is None or not is_readable(session, row):
-        return ""
-    client = open_secret(session, row, "client")
-    return client if f'"{back}"' in client else ""
-
-
-def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
-    """Return the scopes that the owner granted at a server; empty if no connection has any."""
-    row = next(iter(_list_of(session, server, identity, {owner})), None)
-    if row is None or not is_readable(session, row):
-        return []
-    scope = str(json.loads(open_secret(session, row, "tokens")).get("scope") or "")
-    return scope.replace(",", " ").split()  # GitHub separates them by commas
-
-
-def note_use(session: Session, ident: str, now: datetime) -> None:
-    """Note the time of a connection's last use, at most once in ten minutes."""
-    last = col(ConnectionRow.last_used_at)
-    long_ago = or_(last.is_(None), last <= now - USE_NOTED, last > now)
-    session.execute(
-        update(ConnectionRow).where(col(ConnectionRow.id) == ident, long_ago).values(last_used_at=now)
-    )
-
-
-def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
-    """Return the connections whose tokens no key opens, each with whether its owner was told."""
-    rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.tokens) != ""))
-    return [(make_connection(session, row), row.told_lost) for row in rows if not is_readable(session, row)]
-
-
-def note_told(session: Session, idents: Collection[str]) -> None:
-    """Note which owners were told of lost connections. All other connections are readable again."""
-    lost = col(ConnectionRow.id).in_(sorted(idents))
-    session.execute(update(ConnectionRow).where(lost).values(told_lost=True))
-    session.execute(update(ConnectionRow).where(~lost, col(ConnectionRow.told_lost)).values(told_lost=False))
-
-
-def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
-    """Return the connections of a person who had this account when they were made."""
-    named = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
-    which = (col(ConnectionRow.identity) == Identity.PERSON) & named
-    return [row for row in session.exec(select(ConnectionRow).where(which)) if account in row.accounts]
-
-
 def _list_of(session: Session, server: str, identity: str, owners: Collection[str]) -> list[ConnectionRow]:
     which = (
         (col(ConnectionRow.server) == server)
@@ -302,22 +334,6 @@ def _list_of(session: Session, server: str, identity: str, owners: Collection[st
         & col(ConnectionRow.owner).in_(sorted(owners))
     )
     return list(session.exec(select(ConnectionRow).where(which)))
-
-
-def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
-    """Return the text of a secret column. Raises SecretLost."""
-    return decrypt_in(session, ConnectionRow, column, row.id, getattr(row, column))
-
-
-def is_readable(session: Session, row: ConnectionRow) -> bool:
-    """Return whether a row has tokens that a key opens."""
-    if not row.tokens:
-        return False
-    try:
-        open_secret(session, row, "client")
-        return bool(open_secret(session, row, "tokens"))
-    except SecretLost:
-        return False
 
 
 def _state(row: ConnectionRow) -> dict[str, Any]:

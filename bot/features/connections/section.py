@@ -1,4 +1,8 @@
-"""The section of the prompt that lists the servers at which the person who asks has no connection."""
+"""Words about connections that are missing: for the model in its prompt, and for a person in their home.
+
+The prompt's section lists the servers at which the person who asks, or the chat, has no connection, or one
+that is not used now. It names servers, and never the tools that other people have there.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,24 +16,24 @@ from bot.domain.people import Actor
 from bot.features.connections.port import AccountConnections
 from bot.store import people
 
-_MISSING = """
+_MISSING_TEXT = """
 Who asks has connected no account at: {servers}. Its tools are not there for them. Where they need them, the
 tool `connect` sends them a link.
 """
-_NO_PLACE = """
+_MISSING_OF_CHAT_TEXT = """
 No account is connected for this chat at: {servers}. An admin connects one here: /nod connections connect NAME
 """
-_RESTS = """
+_RESTING_TEXT = """
 The account of this chat at {servers} rests now: people of another company read along here, or the admin who
 connected it is no longer one. Its tools are not there. Say so where they are needed. An admin finds
 the reason with `/nod connections`.
 """
 _MOST_OFFERED = 5
-_TEXTS = (_MISSING, _NO_PLACE, _RESTS)
+_TEXTS = (_MISSING_TEXT, _MISSING_OF_CHAT_TEXT, _RESTING_TEXT)  # in the order of the section
 
 
 class MissingSection:
-    """The section. It names servers, and never the tools that other people have there."""
+    """The writer of the section, as a hook of the prompt, and of the offers to connect an account."""
 
     def __init__(self, port: AccountConnections) -> None:
         self._port = port
@@ -40,7 +44,7 @@ class MissingSection:
         return "".join(text.format(servers=", ".join(missing[text])) for text in _TEXTS if missing.get(text))
 
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
-        """Return the offers to connect an account, for each server at which the person has none."""
+        """Return offers to connect an account, for the first few servers at which the person has none."""
         person = people.person_of(session, actor)
         if person.outside:
             return ()
@@ -64,8 +68,9 @@ class MissingSection:
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)
             if found is not None and found.is_resting:
-                missing.setdefault(_RESTS, []).append(name)
+                missing.setdefault(_RESTING_TEXT, []).append(name)
             elif found is None or found.is_expired:
-                text = _MISSING if config.identity is Identity.PERSON else _NO_PLACE
+                is_personal = config.identity is Identity.PERSON
+                text = _MISSING_TEXT if is_personal else _MISSING_OF_CHAT_TEXT
                 missing.setdefault(text, []).append(name)
         return missing

@@ -1,4 +1,10 @@
-"""Housekeeping of connections: sign-ins that are late, tokens to revoke, changed addresses, lost keys."""
+"""The sweep of connections. All that it needs is in rows, so any process may run it.
+
+Each run ends sign-ins that took too long, checks the chats whose accounts may have to rest (`resting.py`),
+and has servers revoke the tokens of ended connections. Once a day it looks for people who are gone. The first
+run of a process also ends connections to changed addresses, and tells people of connections that no key
+opens.
+"""
 
 from datetime import datetime
 
@@ -17,34 +23,33 @@ SECONDS = 15
 
 
 class ConnectionSweep:
-    """The sweep that ends late sign-ins and revokes tokens, by the rows."""
+    """The sweep, which remembers whether its first run of this process is over."""
 
     def __init__(self, port: AccountConnections, has_account: HasAccount) -> None:
         self._port, self._has_account = port, has_account
         self._day = DailyRun("connections", port.database)
-        self._began = False
+        self._has_checked_servers = False
 
     async def run(self, now: datetime) -> None:
-        """End late sign-ins, and revoke tokens. The first run also checks all connections."""
+        """Do what is due; see the module."""
         database = self._port.database
-        if not self._began:
-            await self._begin(now)
-            self._began = True
+        if not self._has_checked_servers:
+            await self._check_servers(now)
+            self._has_checked_servers = True
         await database.write(under_way.end_late, now)
         if await self._day.take(now):
             await database.write(waiting.forget_late, now)
             await self._end_of_gone(now)
-        await self._port.readers.look_at_all(await database.read(rows.list_of_chats), now)
+        await self._port.readers.check_all(await database.read(rows.list_of_chats), now)
         for due in await database.write(revocations.take_due, now):
             from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
 
-            if (
-                await revoke_tokens(due.url, due.client, due.tokens, due.found)
-                or due.tries + 1 >= revocations.MOST_TRIES
-            ):
+            is_done = await revoke_tokens(due.url, due.client, due.tokens, due.found)
+            if is_done or due.tries + 1 >= revocations.MOST_TRIES:
                 await database.write(revocations.end_revocation, due.id)
 
-    async def _begin(self, now: datetime) -> None:
+    async def _check_servers(self, now: datetime) -> None:
+        """End the connections to changed addresses, and tell the owners of connections that no key opens."""
         addresses = {name: address_of(config) for name, config in self._port.servers.items()}
         if ended := await self._port.database.write(ending.end_changed, addresses, now):
             log.warning("connections ended with their server's address", many=len(ended))
@@ -52,7 +57,7 @@ class ConnectionSweep:
             log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)
 
     async def _end_of_gone(self, now: datetime) -> None:
-        """Ask the platforms, once a day, if the accounts of people with connections still exist."""
+        """End the connections of people whose accounts no longer exist, as their platforms say."""
         gone = []
         owners = await self._port.database.read(rows.list_owners)
         admins = await self._port.database.read(rows.list_connecting_admins)

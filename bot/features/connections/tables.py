@@ -1,4 +1,9 @@
-"""The tables of connections, of sign-ins under way, and of tokens that wait to be revoked."""
+"""The tables of connections, of sign-ins under way, and of tokens that wait to be revoked.
+
+They share some columns: ``server`` is the server's name in the settings, ``url`` its address. ``client``,
+``tokens`` and ``found`` are JSON: Nod's registration as a client, the tokens, and the metadata of the sign-in
+server. Columns of secrets are encrypted with NOD_SECRET_KEY.
+"""
 
 from datetime import datetime
 
@@ -11,7 +16,8 @@ from bot.store.tables.row import Row, as_json, make_audited, partial
 
 CONNECTION = "connection"
 """The name of a connection in the audit log; its key there is its id."""
-_OF_CACHES = frozenset({
+# columns that change without a row in the audit log
+_UNAUDITED = frozenset({
     "accounts", "owner_name", "client", "tokens", "found", "expires_at", "last_used_at", "version",
     "busy_until", "refusals", "told_lost",
 })  # fmt: skip
@@ -20,8 +26,11 @@ _OF_CACHES = frozenset({
 class ConnectionRow(Row, table=True):
     """The account of a person, or of a place, at a server. The row of an ended connection is deleted.
 
-    ``owner`` is an account or the address of a chat. ``accounts`` are the person's accounts when it was
-    made. ``refusals`` counts the refusals of a new token in a row.
+    ``identity`` says if the owner is a person or a place. ``owner`` is an account, or the address of a chat.
+    ``accounts`` are the accounts of the owning person when the connection was made. ``name``, ``issuer`` and
+    ``subject`` name the account at the server. ``version`` counts renewals of the tokens, and ``busy_until``
+    is the claim of the process that renews them; ``refusals`` counts failed renewals in a row. ``told_lost``:
+    the owner was told that no key opens the tokens.
     """
 
     __tablename__ = "connection"
@@ -35,7 +44,7 @@ class ConnectionRow(Row, table=True):
             where="subject <> '' AND identity = 'person'",
             unique=True,
         ),
-        make_audited(CONNECTION, uncounted=_OF_CACHES),
+        make_audited(CONNECTION, uncounted=_UNAUDITED),
     )
 
     id: str = Field(primary_key=True)
@@ -62,10 +71,10 @@ class ConnectionRow(Row, table=True):
 
 
 class ConnectingRow(Row, table=True):
-    """A sign-in under way. ``id``, ``state``, ``browser`` and ``digits`` are hashes.
+    """A sign-in under way (`under_way.py`). ``id``, ``state``, ``browser`` and ``digits`` are hashes.
 
-    ``person`` is the account that goes through the sign-in, and owns the connection unless that is a chat's.
-    ``is_organised``: the browser is signed in as that person with the organisation's account.
+    ``person`` is the account that goes through the sign-in. It also owns the connection, unless that is for a
+    chat. ``is_organised``: the browser is signed in as that person with the organisation's account.
     """
 
     __tablename__ = "connecting"
@@ -101,7 +110,7 @@ class ConnectingRow(Row, table=True):
 
 
 class RevocationRow(Row, table=True):
-    """Tokens of an ended connection that their server has not revoked yet (RFC 7009)."""
+    """Tokens of an ended connection or sign-in that their server has not revoked yet (RFC 7009)."""
 
     __tablename__ = "revocation"
     __table_args__ = (Index("revocation_due", "next_at"),)

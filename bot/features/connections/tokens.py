@@ -1,4 +1,9 @@
-"""The tokens of a connection as `Keys` keeps them fresh: found, claimed by one process, renewed, refused."""
+"""The implementation of `SignInRows` over connections: `Keys` reads and renews a connection's tokens by it.
+
+A renewal goes like this: one process claims the row (`claim`), asks the server for new tokens, and then
+stores them (`renew`), counts a final refusal (`spoil`), or gives up for now (`release`). ``key`` and
+``held.server`` are the connection's id; ``held`` is the row as the caller read it.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +22,10 @@ MOST_REFUSALS = 2
 
 
 def find(session: Session, key: str, url: str) -> SignIn | None:
-    """Return the tokens of a connection, if it was made at this address: no other address gets them."""
+    """Return the tokens of a connection; None if it was made at another address than ``url``.
+
+    A connection whose tokens no key opens, or were deleted, is returned without tokens.
+    """
     row = session.get(ConnectionRow, key)
     if row is None or row.url != url:
         return None
@@ -40,20 +48,24 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the refresh for one process: a refresh token may be good for one use only."""
+    """Claim the renewal for one process, since a refresh token may be good for one use only.
+
+    Return False if another process has the claim. A claim that lasts longer than ``until`` is from a clock
+    that was ahead, and does not count.
+    """
     busy = col(ConnectionRow.busy_until)
     return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
 
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
-    """Store new tokens. Return False if a new sign-in came first."""
+    """Store new tokens, and release the claim. Return False if the tokens have changed since."""
     kept = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
     values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1}
     return _change(session, held, **values, busy_until=None, refusals=0)
 
 
 def spoil(session: Session, held: SignIn) -> bool:
-    """Count a refusal, and release the claim; after `MOST_REFUSALS` in a row the tokens are deleted."""
+    """Count a refused renewal, and release the claim; after `MOST_REFUSALS` in a row delete the tokens."""
     row = session.get(ConnectionRow, held.server, populate_existing=True)
     if row is None:
         return False
@@ -69,6 +81,6 @@ def release(session: Session, held: SignIn) -> bool:
 
 
 def _change(session: Session, held: SignIn, *also: Any, **values: Any) -> bool:
-    """Change the row if it is still in the state of ``held``. Return False otherwise."""
-    is_it = (col(ConnectionRow.id) == held.server, col(ConnectionRow.version) == held.version)
-    return count_changed(session.execute(update(ConnectionRow).where(*is_it, *also).values(**values))) == 1
+    """Change the row if it has the version of ``held`` and fulfils ``also``. Return False otherwise."""
+    is_same = (col(ConnectionRow.id) == held.server, col(ConnectionRow.version) == held.version)
+    return count_changed(session.execute(update(ConnectionRow).where(*is_same, *also).values(**values))) == 1

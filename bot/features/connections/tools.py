@@ -1,4 +1,8 @@
-"""The tool `connect`, with which the model sends a person the link for a missing connection."""
+"""The tool `connect`, with which the model sends a person the link for a missing connection.
+
+The conversation then waits: once the person has connected the account, the model continues with the request
+(`waiting.py`).
+"""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -19,16 +23,16 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "connections"
-_ROOM = "connect"
-_AGAIN = timedelta(hours=1)
+_ROOM = "connect"  # of ``bot/store/state.py``: the links that were sent, by server and account
+_LINK_PAUSE = timedelta(hours=1)
 _LINK_LABEL = "Connect your account at {server}"
 _LINK_TEXT = (
     "Then I act as you at {server} when you ask. "
     "The page works once, for 10 minutes, for you alone. `/nod connections connect {server}` gives a new one."
 )
-_IN_PRIVATE = "They have the link in their private chat with Nod."
-_SENT_BEFORE = "They were sent a link within the last hour. Tell them to use it: you are woken then."
-_CONSOLE = "Tell them to open the page Connections of the console, and to connect there."
+_SENT_TEXT = "They have the link in their private chat with Nod."
+_SENT_BEFORE_TEXT = "They were sent a link within the last hour. Tell them to use it: you are woken then."
+_CONSOLE_TEXT = "Tell them to open the page Connections of the console, and to connect there."
 
 
 def connection_tools(port: AccountConnections) -> FixedToolset:
@@ -48,14 +52,14 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
             server: the server's name, as you were told it
 
         """
-        actor, now = Actor.parse(context.requested_by), port.clock()
-        actor = await port.database.read(_name, context, actor)
+        now = port.clock()
+        actor = await port.database.read(_load_actor, context)
         config = port.servers.get(server)
         if config is None or config.identity is not Identity.PERSON:
             raise ToolError("People connect no account of their own there.")
         await port.database.write(keep_waiting, server, actor, context.conversation_id, now)
-        if not await port.database.write(_claim, f"{server} {actor}", now):
-            return {"sent": False, "why": _SENT_BEFORE}
+        if not await port.database.write(_claim_link, f"{server} {actor}", now):
+            return {"sent": False, "why": _SENT_BEFORE_TEXT}
         try:
             url = await flow.make_link(server, actor)
         except SignInError as error:
@@ -63,22 +67,23 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
         link = LinkButton(_LINK_LABEL.format(server=server), url)
         told = _LINK_TEXT.format(server=server)
         sent = await port.database.write(tell_privately, actor, told, now, link)
-        return {"sent": sent, "told": _IN_PRIVATE if sent else _CONSOLE}
+        return {"sent": sent, "told": _SENT_TEXT if sent else _CONSOLE_TEXT}
 
     return FixedToolset(GROUP, (connect,))
 
 
-def _name(session: Session, context: CallContext, actor: Actor) -> Actor:
-    """Return the person with the name that people know. Raises ToolError where there is no conversation."""
+def _load_actor(session: Session, context: CallContext) -> Actor:
+    """Return the account of the person who asks, with its name. Raises ToolError without a conversation."""
     if conversations.get_conversation(session, context.conversation_id) is None:
         raise ToolError("That conversation is gone.")
-    name = people.find_known_names(session, [str(actor)]).get(str(actor), "")
-    return Actor(actor.channel, actor.key, name)
+    account = context.requested_by
+    name = people.find_known_names(session, [account]).get(account, "")
+    return Actor.parse(account, name)
 
 
-def _claim(session: Session, key: str, now: datetime) -> bool:
-    """Claim the one link of this hour. Return False if it was sent already."""
-    state.forget_states(session, _ROOM, now - _AGAIN)
+def _claim_link(session: Session, key: str, now: datetime) -> bool:
+    """Claim the one link of this hour. Return False if a link was sent already."""
+    state.forget_states(session, _ROOM, now - _LINK_PAUSE)
     if state.load_state(session, _ROOM, key) is not None:
         return False
     state.keep_state(session, _ROOM, key, {}, now)

@@ -1,6 +1,14 @@
-"""The way from a link to a connection: a page, the server's sign-in, the account, the person's consent.
+"""The way from a link to a connection, as the service `ConnectFlow`, which routes, commands and tools call.
 
-Each step is stored in a row (`under_way`), so any process may take the next step.
+1. A person asks for a link (`make_link`) and opens it in a browser (`find_link`).
+2. A button uses the link up, and leads to the server's sign-in (`open_sign_in`).
+3. The browser comes back with a code. Nod exchanges the code for tokens, asks the server whose account they
+   are, and shows six digits in the browser (`finish_sign_in`).
+4. The person confirms the account: with the digits in their private chat (`confirm`), or with a button if the
+   browser is signed in with the organisation (`confirm_in_browser`). Then the connection is stored.
+
+The digits prove that the person in the chat has the browser. Each step is stored in a row (`under_way.py`),
+so any process may take the next step; a step that fails ends the sign-in, and its tokens are revoked.
 """
 
 import re
@@ -9,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -37,19 +46,19 @@ OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one.
 LOST_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
 WRONG_TEXT = "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
 NONE_WAITS_TEXT = "No sign-in of yours waits for a number."
-_BROUGHT = ("code", "iss", "error", "error_description")
-_MAX_BROUGHT_CHARS = 4_000
-_TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a chat with a number as its key, and a topic of that chat
-_ASKED = (
+_RETURN_PARAMETERS = ("code", "iss", "error", "error_description")  # of the browser's return, by OAuth 2
+_MAX_PARAMETER_CHARS = 4_000
+_TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a topic of a chat whose key is a number: ``-100123/45``
+_CONFIRM_TEXT = (
     "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, {send}. "
     "If not, send `/nod connections confirm no`."
 )
-_TYPE_DIGITS = "send here the six digits that your browser shows"
-_SEND_COMMAND = "send `/nod connections confirm` and the six digits that your browser shows"
-_ONLY_COMMANDS = frozenset({"discord"})
-"""The channels in which Nod reads only commands."""
+_TYPE_DIGITS_TEXT = "send here the six digits that your browser shows"
+_SEND_COMMAND_TEXT = "send `/nod connections confirm` and the six digits that your browser shows"
+_COMMAND_CHANNELS = frozenset({"discord"})
+"""The channels in which Nod reads only commands, so that digits alone do not arrive."""
 _LOCAL_NAME = "the person at the computer on which Nod runs"
-_TRIED = (
+_TRIED_TEXT = (
     "At {server}, {who} tried to connect your account ({name}) for themselves. It stays yours alone. "
     "If you don't know why, change your password there."
 )
@@ -57,15 +66,15 @@ _TRIED = (
 
 @dataclass(frozen=True, slots=True)
 class ReturnedBrowser:
-    """A browser that came back. ``digits`` are to be typed in the chat; empty if the page itself asks."""
+    """A browser that came back from the server's sign-in."""
 
     made: Connecting
-    digits: str
+    digits: str  # the six digits for the chat; empty if the person confirms in the browser
 
 
 @dataclass(frozen=True, slots=True)
 class SignInPage:
-    """The page of the server's sign-in, and the secret that the browser keeps until it is back."""
+    """The address of the server's sign-in, and the secret that the browser keeps in a cookie."""
 
     page: str
     browser: str
@@ -89,12 +98,13 @@ class ConnectFlow:
     async def make_link(self, server: str, actor: Actor, place: Address | None = None) -> str:
         """Return a link that is good once, for this person and server. Raises SignInError.
 
-        ``place``: the chat of the request, for a server whose calls are made as the place.
+        ``place``: the chat of the request; for a server whose calls are made as the place, the account
+        becomes the chat's.
         """
         config = self._port.servers.get(server)
         if config is not None and config.identity is Identity.PLACE:
-            chat, _ = await self._database.read(self._find_place, server, actor, place)
-            await self._check_readers(Address.parse(chat))
+            owner = await self._database.read(self._find_chat_owner, server, actor, place)
+            await self._check_readers(Address.parse(owner.account))
         code = await self._database.write(self._begin, server, actor, place)
         return f"{self._port.site_url()}{LINK}/{code}"
 
@@ -108,6 +118,7 @@ class ConnectFlow:
             raise SignInError("People of another company read along here, so this chat gets no account.")
 
     def _begin(self, session: Session, server: str, actor: Actor, place: Address | None) -> str:
+        """Store a sign-in, and return the code of its link. Raises SignInError."""
         config = self._port.servers.get(server)
         if config is None:
             known = ", ".join(sorted(self._port.servers))
@@ -116,63 +127,55 @@ class ConnectFlow:
         if person.outside:
             raise SignInError("Only people of the team connect accounts.")
         if config.identity is Identity.PERSON:
-            owner, name = str(actor), bound_name(actor.label)
+            owner = _Owner(str(actor), bound_name(actor.label))
         else:
-            owner, name = self._find_place(session, server, actor, place)
+            owner = self._find_chat_owner(session, server, actor, place)
         wanted = WantedConnection(
-            server,
-            address_of(config),
-            config.identity,
-            owner,
-            name,
-            str(actor),
-            self._call_person(session, actor),
+            server=server,
+            url=address_of(config),
+            identity=config.identity,
+            owner=owner.account,
+            owner_name=owner.name,
+            person=str(actor),
+            person_name=_describe_person(session, actor),
         )
         return under_way.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
 
-    def _find_place(
+    def _find_chat_owner(
         self, session: Session, server: str, actor: Actor, place: Address | None
-    ) -> tuple[str, str]:
-        """Return the address and the name of the chat that gets the connection. Raises SignInError."""
+    ) -> "_Owner":
+        """Return the chat that gets the connection. Raises SignInError for anyone but an admin there."""
         chat = find_chat(place)
         if chat is None or chat.channel in POSTLESS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
         where, person = str(chat), people.person_of(session, actor)
         if Role.ADMIN not in self._port.policies.load(session).roles_of(person, where):
             raise SignInError("Only an admin connects an account for a chat.")
-        return where, bound_name(people.find_known_names(session, [where]).get(where, where))
-
-    def _call_person(self, session: Session, actor: Actor) -> str:
-        """Return a person's name with the origin of the account: ``Ana (Slack, Example)``.
-
-        The console's person without a token has no name: everyone who reads theirs is called "you" there.
-        """
-        if actor == LOCAL:
-            return _LOCAL_NAME
-        workspace = workspace_of(str(actor))
-        names = people.find_known_names(session, [workspace]) if workspace else {}
-        where = [channel_called(actor.channel), *names.values()]
-        return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
+        return _Owner(where, bound_name(people.find_known_names(session, [where]).get(where, where)))
 
     async def find_link(self, code: str) -> Connecting | None:
-        """Return the sign-in of a link without changing it; None if its server has changed."""
+        """Return the sign-in of a link without changing it; None if the link is of no use now."""
         made = await self._database.read(under_way.find_link, code, self._clock())
         if made is None or self._find_server(made) is None:
             return None
         return made
 
     def _find_server(self, made: Connecting) -> ServerConfig | None:
-        """Return the server of a sign-in; None if the settings no longer have it."""
+        """Return the server of a sign-in; None if the settings have changed, so that it is another server."""
         config = self._port.servers.get(made.server)
         if config is None or address_of(config) != made.url or config.identity != made.identity:
             return None
         return config
 
     async def list_scopes(self, made: Connecting) -> tuple[str, ...]:
-        """Return the scopes to ask for, unless the server names its scopes itself."""
+        """Return the scopes for which the sign-in asks: those of the settings, and those that calls lacked.
+
+        An MCP server may name further scopes itself.
+        """
         launch = self._port.servers[made.server].launch
         configured = launch.client.scopes if isinstance(launch, Http) else ()
-        return tuple(dict.fromkeys((*configured, *await self._database.read(_list_more, made))))
+        more = await self._database.read(_list_more_scopes, made)
+        return tuple(dict.fromkeys((*configured, *more)))
 
     async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
         """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
@@ -187,28 +190,31 @@ class ConnectFlow:
         if config is None or not isinstance(config.launch, Http):
             await self._end(made)
             raise SignInError(OVER_TEXT)
-        back = f"{self._port.site_url()}{BACK}/{made.server}"
-        more = await self._database.read(_list_more, made)
+        return_url = f"{self._port.site_url()}{BACK}/{made.server}"
+        more = await self._database.read(_list_more_scopes, made)
         try:
             if isinstance(config, Provider):
                 from bot.features.connections.sign_in.providers import request_at_provider
 
-                request = request_at_provider(config, back, more)
+                request = request_at_provider(config, return_url, more)
             else:
-                client = await self._database.read(rows.find_client, made.server, made.url, back)
+                client = await self._database.read(rows.find_client, made.server, made.url, return_url)
                 request = await request_authorization(
-                    made.server, config.launch, back, client=client, more_scopes=" ".join(more)
+                    made.server, config.launch, return_url, client=client, more_scopes=" ".join(more)
                 )
         except SignInError:
             await self._end(made)
             raise
-        kept = asdict(request)
-        page, state = kept.pop("page"), kept.pop("state")
-        await self._database.write(under_way.keep_request, made.id, state, kept)
+        to_store = asdict(request)
+        page, state = to_store.pop("page"), to_store.pop("state")
+        await self._database.write(under_way.keep_request, made.id, state, to_store)
         return SignInPage(page, browser)
 
     async def finish_sign_in(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
-        """Take a browser's return: exchange its code, and ask whose account it is. Raises SignInError."""
+        """Take a browser's return: exchange its code, and ask whose account it is. Raises SignInError.
+
+        ``brought``: the parameters of the return's address. ``browser``: the secret of the browser's cookie.
+        """
         now, state = self._clock(), brought.get("state", "")
         made = None
         if state and browser:
@@ -216,7 +222,7 @@ class ConnectFlow:
         if made is None:
             raise SignInError(LOST_TEXT)
         try:
-            return await self._arrive(made, brought)
+            return await self._exchange_code(made, brought)
         except SignInError as error:
             if not isinstance(error, OtherOwner):
                 await self._end(made)
@@ -225,7 +231,8 @@ class ConnectFlow:
             await self._database.write(self._tell_owner, error)
             raise
 
-    async def _arrive(self, made: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
+    async def _exchange_code(self, made: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
+        """Exchange the code for tokens, and store the tokens and their account. Raises SignInError."""
         from bot.features.connections.sign_in.whoami import find_account
         from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
 
@@ -242,44 +249,48 @@ class ConnectFlow:
             client=made.client,
             verifier=made.verifier,
         )
-        said = {name: brought[name][:_MAX_BROUGHT_CHARS] for name in _BROUGHT if name in brought}
-        tokens = await exchange_code(made.server, made.url, request, said)
-        if not tokens.scope:  # then it is what was asked for (RFC 6749, section 5.1)
+        parameters = {
+            name: brought[name][:_MAX_PARAMETER_CHARS] for name in _RETURN_PARAMETERS if name in brought
+        }
+        tokens = await exchange_code(made.server, made.url, request, parameters)
+        if not tokens.scope:  # without a scope, the one that was asked for is granted (RFC 6749, 5.1)
             tokens = tokens.model_copy(update={"scope": made.scope or None})
-        kept_tokens, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
-        if not await self._database.write(under_way.keep_tokens, made, kept_tokens, scope, self._clock()):
+        tokens_json, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
+        if not await self._database.write(under_way.keep_tokens, made, tokens_json, scope, self._clock()):
             raise SignInError(LOST_TEXT)
-        found = await find_account(config, made.issuer, tokens.scope or "", tokens.access_token)
-        kept = {"name": found.name, "subject": found.subject}
-        return await self._database.write(self._keep_account, made, kept, found.email)
+        account = await find_account(config, made.issuer, scope, tokens.access_token)
+        columns = {"name": account.name, "subject": account.subject}
+        return await self._database.write(self._keep_account, made, columns, account.email)
 
     def _keep_account(
-        self, session: Session, made: Connecting, kept: Mapping[str, str], email: str
+        self, session: Session, made: Connecting, columns: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
-        """Store the account, and ask the person in their private chat. Raises SignInError."""
+        """Store the account, and ask the person in their private chat to confirm it. Raises SignInError."""
         now = self._clock()
         person = people.person_of(session, Actor.parse(made.person))
-        digits = under_way.keep_account(session, made.id, dict(kept), now)
+        digits = under_way.keep_account(session, made.id, dict(columns), now)
         if digits is None:
             raise SignInError(LOST_TEXT)
-        found = under_way.find_by_id(session, made.id)
-        if found is None:
+        current = under_way.find_by_id(session, made.id)
+        if current is None:
             raise SignInError(LOST_TEXT)
-        _refuse_others(session, found, person, email)
-        if not found.is_organised:
-            owner = Actor.parse(found.person)
-            send = _SEND_COMMAND if owner.channel in _ONLY_COMMANDS | POSTLESS else _TYPE_DIGITS
-            told = _ASKED.format(server=found.server, name=as_written(_name_account(found)), send=send)
-            tell_privately(session, owner, told, now)
-        return ReturnedBrowser(found, "" if found.is_organised else digits)
+        _refuse_others(session, current, person, email)
+        if current.is_organised:
+            return ReturnedBrowser(current, digits="")
+        actor = Actor.parse(current.person)
+        needs_command = actor.channel in _COMMAND_CHANNELS | POSTLESS
+        send = _SEND_COMMAND_TEXT if needs_command else _TYPE_DIGITS_TEXT
+        name = as_written(_describe_account(current))
+        tell_privately(session, actor, _CONFIRM_TEXT.format(server=current.server, name=name, send=send), now)
+        return ReturnedBrowser(current, digits)
 
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
         made, owner = error.made, error.owner
-        told = _TRIED.format(
+        told = _TRIED_TEXT.format(
             who=as_written(bound_name(made.person_name)),
             server=made.server,
-            name=as_written(_name_account(made)),
+            name=as_written(_describe_account(made)),
         )
         tell_privately(session, owner, told, self._clock())
 
@@ -291,15 +302,15 @@ class ConnectFlow:
         return done
 
     def is_awaited(self, session: Session, actor: Actor) -> bool:
-        """Tell if a sign-in of this person waits for its number."""
+        """Tell if a sign-in of this person waits for its six digits."""
         accounts = people.person_of(session, actor).accounts | {str(actor)}
         return under_way.is_asked(session, accounts, self._clock())
 
     def confirm_in(self, session: Session, actor: Actor, digits: str) -> Connected | str:
         """Do the work of `confirm` in the caller's transaction.
 
-        Returns the refusal in words if no account is connected, so that the ends of sign-ins are still
-        committed.
+        Returns the refusal in words if no account is connected. It is no exception, since the transaction has
+        to be committed: a wrong number ends the sign-in.
         """
         person, now = people.person_of(session, actor), self._clock()
         accounts = person.accounts | {str(actor)}
@@ -316,12 +327,14 @@ class ConnectFlow:
         return done
 
     def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | str:
+        """Connect the account, or return the refusal in words, as `confirm_in` does."""
         now = self._clock()
         person = people.person_of(session, actor)
         made = under_way.take_of_browser(session, person.accounts | {str(actor)}, browser, now)
         return self._connect(session, made, now) if made else LOST_TEXT
 
     def _connect(self, session: Session, made: Connecting, now: datetime) -> Connected | str:
+        """Store the connection of a confirmed sign-in, or return the refusal in words."""
         if self._find_server(made) is None:
             under_way.revoke_unused_tokens(session, made, now)
             return OVER_TEXT
@@ -340,31 +353,51 @@ class ConnectFlow:
 
 
 class OtherOwner(SignInError):
-    """Another person here has connected that account, and has been told. Nothing is connected."""
+    """Another person has connected that account already, and is told. Nothing is connected."""
 
     def __init__(self, made: Connecting, owner: Actor) -> None:
         super().__init__()
         self.made, self.owner = made, owner
 
 
-def _list_more(session: Session, made: Connecting) -> list[str]:
-    """Return the scopes that a call lacked and the scopes granted before; empty if no call lacked any."""
-    wanted = lacking.list_lacking(session, made.server, made.owner)
-    if not wanted:
-        return []
-    granted = rows.list_granted(session, made.server, made.identity, made.owner)
-    return list(dict.fromkeys((*granted, *wanted)))
-
-
 def find_chat(place: Address | None) -> Address | None:
-    """Return the chat of a place, which may be a thread or a topic of the chat."""
+    """Return the chat of a place, which may be a thread or a topic of the chat; None for None."""
     chat = chat_of(place)
     if chat is None or not _TOPIC.fullmatch(chat.key):
         return chat
     return Address(chat.channel, chat.key.partition("/")[0])
 
 
-def _name_account(made: Connecting) -> str:
+class _Owner(NamedTuple):
+    """The owner of a future connection: a person's account or the address of a chat, and the name."""
+
+    account: str
+    name: str
+
+
+def _describe_person(session: Session, actor: Actor) -> str:
+    """Return a person's name with the origin of the account: ``Ana (Slack, Example)``.
+
+    The person who uses the console without signing in has no name of their own, so words stand for it.
+    """
+    if actor == LOCAL:
+        return _LOCAL_NAME
+    workspace = workspace_of(str(actor))
+    names = people.find_known_names(session, [workspace]) if workspace else {}
+    where = [channel_called(actor.channel), *names.values()]
+    return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
+
+
+def _list_more_scopes(session: Session, made: Connecting) -> list[str]:
+    """Return the scopes that calls lacked, after those granted before; empty if no call lacked any."""
+    lacked = lacking.list_lacking(session, made.server, made.owner)
+    if not lacked:
+        return []
+    granted = rows.list_granted(session, made.server, made.identity, made.owner)
+    return list(dict.fromkeys((*granted, *lacked)))
+
+
+def _describe_account(made: Connecting) -> str:
     return bound_name(made.name) or f"an account whose name {made.server} does not tell"
 
 

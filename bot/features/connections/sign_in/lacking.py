@@ -1,7 +1,8 @@
-"""Scopes that a server wants and a connection lacks: kept until the account is connected with them.
+"""The scopes that a server demanded and a connection lacks.
 
-Reading scopes are asked for first. Where a call is refused for want of another one, that is asked for with
-the next sign-in of the same owner there, together with those that were granted before.
+The first sign-in asks for scopes to read only. If the server refuses a call because it needs a further scope,
+this scope is stored here, for the server and the owner of the connection. The owner's next sign-in there asks
+for it as well; once the account is connected, the stored scopes are forgotten.
 """
 
 import re
@@ -12,27 +13,27 @@ from sqlmodel import Session
 from bot.store import state
 
 _ROOM = "lacking-scopes"
-_MOST = 20
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")  # RFC 6749, section 3.3
+_MAX_SCOPES = 20  # of one server and owner
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")  # visible ASCII but " and \ (RFC 6749, section 3.3)
 
 
 def keep_lacking(session: Session, server: str, owner: str, scope: str, now: datetime) -> None:
-    """Keep scopes that the server asked for, next to those that it asked for before."""
+    """Store scopes that a server demanded, in addition to those stored before. ``scope``: split by spaces."""
     asked = [each for each in scope.split() if _SCOPE.fullmatch(each)]
     known = list_lacking(session, server, owner)
-    kept = list(dict.fromkeys((*known, *asked)))[:_MOST]
+    kept = list(dict.fromkeys((*known, *asked)))[:_MAX_SCOPES]
     if kept and kept != known:
         state.keep_state(session, _ROOM, _name_key(server, owner), {"scopes": kept}, now)
 
 
 def list_lacking(session: Session, server: str, owner: str) -> list[str]:
-    """Return the scopes that are asked for with the owner's next sign-in."""
+    """Return the stored scopes, for which the owner's next sign-in asks."""
     kept = state.load_state(session, _ROOM, _name_key(server, owner)) or {}
     return [str(each) for each in kept.get("scopes", ())]
 
 
 def forget_lacking(session: Session, server: str, owner: str, now: datetime) -> None:
-    """Forget them: the account was connected."""
+    """Forget the stored scopes, because the account was connected."""
     state.keep_state(session, _ROOM, _name_key(server, owner), None, now)
 
 

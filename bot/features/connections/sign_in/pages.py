@@ -1,4 +1,8 @@
-"""The pages of connecting. Each page says in whose name Nod would act, and for whom. They use no script."""
+"""The HTML pages that a browser shows on the way to a connection (`connecting.py`).
+
+Each page says in whose name Nod would act, and for whom. The pages use no script. Names of people and servers
+may come from anyone, so each is bounded and escaped. ``base`` is the address of the console.
+"""
 
 import html
 from collections.abc import Sequence
@@ -15,33 +19,36 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(_RULES),
     "Referrer-Policy": "same-origin",
 }
-"""No other page frames these or learns their address. `no-referrer` would take the form's Origin off, too."""
+"""The headers by which no other page frames these pages, or learns their address.
 
-_IN_PRIVATE = "Nod has asked you in private for this number. Type it there:"
-_ELSEWHERE = {
+The stricter policy ``no-referrer`` would also make browsers send the form without its true ``Origin``.
+"""
+
+_PRIVATE_CHAT_TEXT = "Nod has asked you in private for this number. Type it there:"
+_TEXTS_BY_CHANNEL = {
     "http": "Type this number in the console, on the page <strong>Connections</strong>:",
     "discord": "Send this number in Discord, with <code>/nod connections confirm</code>:",
     SHELL: "Give this number to the command <code>nod connections confirm</code>:",
 }
-"""The sentence about the use of the number, by the channel in which the link was asked for."""
+"""The sentences about where to send the digits, for the channels without a private chat that Nod reads."""
 
 
 def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
-    """Return the page of a link: the question, and the button that uses the link up."""
-    server, who = _bold(made.server), _bold(made.person_name)
-    whom = who if made.owner == made.person else f"anyone in {_bold(made.owner_name)}"
-    asks = "".join(f"<li>{html.escape(bound_name(each))}</li>" for each in scopes)
-    listed = f"<p>It asks for:</p><ul>{asks}</ul>" if asks else ""
+    """Return the page of a link: the question, and the button that leads to the server's sign-in."""
+    server, person = _bold(made.server), _bold(made.person_name)
+    asker = person if made.owner == made.person else f"anyone in {_bold(made.owner_name)}"
+    items = "".join(f"<li>{html.escape(bound_name(scope))}</li>" for scope in scopes)
+    scope_list = f"<p>It asks for:</p><ul>{items}</ul>" if items else ""
     question = (
-        f"<p>Let Nod act as <strong>you</strong> at {server} whenever {whom} asks?</p>{listed}"
-        f"<p>If you are not {who}, close this page.</p>"
+        f"<p>Let Nod act as <strong>you</strong> at {server} whenever {asker} asks?</p>{scope_list}"
+        f"<p>If you are not {person}, close this page.</p>"
     )
     return _page(f"{question}{_button(f'Continue to {made.server}')}", 200, base)
 
 
 def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
-    """Return the page after the sign-in: the account, the number, and where to send the number."""
-    where = _ELSEWHERE.get(Actor.parse(made.person).channel, _IN_PRIVATE)
+    """Return the page after the sign-in: the account, the six digits, and where to send them."""
+    where = _TEXTS_BY_CHANNEL.get(Actor.parse(made.person).channel, _PRIVATE_CHAT_TEXT)
     return _page(
         f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}, "
         f'for {_bold(made.person_name)}.</p><p>{where}</p><p class="digits"><strong>{digits}</strong></p>'
@@ -52,17 +59,20 @@ def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
 
 
 def ask_in_browser(made: Connecting, base: str) -> HTMLResponse:
-    """Return the page that asks for consent, for a browser that is signed in with the organisation."""
-    who = _bold(made.person_name)
+    """Return the page after the sign-in that asks for consent, with a button instead of digits.
+
+    It is for a browser that is signed in with the organisation, so that Nod knows the person.
+    """
+    person = _bold(made.person_name)
     question = (
         f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
-        f"<p>Let Nod act as this account whenever {who} asks?</p>"
+        f"<p>Let Nod act as this account whenever {person} asks?</p>"
     )
     return _page(f"{question}{_button('Connect', f'{base}/connect/confirm')}", 200, base)
 
 
 def say(words: str, status: int, base: str) -> HTMLResponse:
-    """Return a page of a few words."""
+    """Return a page with these words, a paragraph for each line."""
     return _page("".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines()), status, base)
 
 
@@ -77,9 +87,10 @@ def _page(body: str, status: int, base: str) -> HTMLResponse:
 
 
 def _button(words: str, action: str = "") -> str:
-    to = f' action="{html.escape(action)}"' if action else ""
+    """Return a form with one button. It posts to ``action``, or without one to the address of the page."""
+    attribute = f' action="{html.escape(action)}"' if action else ""
     button = f'<button type="submit" class="button primary">{html.escape(words)}</button>'
-    return f'<form method="post"{to}>{button}</form>'
+    return f'<form method="post"{attribute}>{button}</form>'
 
 
 def _bold(text: str) -> str:

@@ -1,6 +1,7 @@
 """Providers of accounts for a team's own tools: OAuth 2 servers that the file of ``NOD_CONNECTIONS`` names.
 
-A tool names one by ``@tool(connection="tracker")``, and has the person's token in its context while it runs:
+A tool names a provider, as in ``@tool(connection="tracker")``, and has the person's token in its context
+while it runs. `load_providers` reads the file when Nod starts. An example:
 
     {"connections": {
       "tracker": {"authorization": "https://tracker.example/oauth/authorize",
@@ -25,36 +26,33 @@ from bot.errors import SettingsError
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
-_HERE = frozenset({"127.0.0.1", "::1", "localhost"})
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
 class AccountQuestion:
-    """The address that returns the account of a token, and the fields of its answer with the name and ID."""
+    """The address that returns the account of a token (``whoami`` in the file)."""
 
     url: str
-    field: str
-    subject: str
+    field: str  # the path of the account's name in the answer, such as ``user.login``
+    subject: str  # the path of the account's ID; empty: the name is the ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider(ServerConfig):
-    """An OAuth 2 server, by its endpoints, without discovery. ``launch`` has the token endpoint.
-
-    ``write_scopes`` are asked for only when a tool is to change something.
-    """
+    """An OAuth 2 server, with the addresses of its endpoints. ``launch`` has the token endpoint."""
 
     issuer: str
-    authorization: str
-    revocation: str = ""
+    authorization: str  # the address of the authorization endpoint, at which people sign in
+    revocation: str = ""  # the address of the revocation endpoint; empty without one
     question: AccountQuestion | None = None
-    write_scopes: tuple[str, ...] = ()
-    is_secret_in_header: bool = False
+    write_scopes: tuple[str, ...] = ()  # asked for only once a tool is to change something
+    is_secret_in_header: bool = False  # Nod's secret is in a header of a token request, not in its body
 
 
 def _check_address(url: str) -> str:
     parts = urlsplit(url)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_safe or not parts.hostname or "@" in parts.netloc or parts.fragment:
         raise ValueError("write an address such as https://example.com/oauth/token")
     return url
@@ -97,12 +95,12 @@ class _Entry(_Shape):
 def load_providers(path: Path, environment: Mapping[str, str]) -> tuple[Provider, ...]:
     """Read the file; secrets are taken from ``environment``. Raises SettingsError."""
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"NOD_CONNECTIONS: {path} cannot be read ({error}); name a JSON file") from None
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: this is not JSON: {error}") from None
-    entries = whole.get("connections") if isinstance(whole, dict) else None
+    entries = content.get("connections") if isinstance(content, dict) else None
     if not isinstance(entries, dict):
         raise SettingsError(f'{path}: write {{"connections": {{"name": {{"authorization": …}}}}}}')
     return tuple(_read_entry(path, name, given, environment) for name, given in entries.items())
@@ -121,7 +119,9 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
     if entry.secret and not secret:
         raise SettingsError(f"{where}: the environment variable {entry.secret} is not set; set it")
     parts = urlsplit(entry.authorization)
-    question = entry.whoami
+    question = None
+    if entry.whoami is not None:
+        question = AccountQuestion(entry.whoami.url, entry.whoami.field, entry.whoami.subject)
     return Provider(
         name,
         Http(entry.token, {}, OAuthClient(entry.client, secret, tuple(entry.scopes))),
@@ -130,6 +130,6 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
         authorization=entry.authorization,
         revocation=entry.revocation or "",
         write_scopes=tuple(entry.write_scopes),
-        question=AccountQuestion(question.url, question.field, question.subject) if question else None,
+        question=question,
         is_secret_in_header=entry.client_auth == "header",
     )

@@ -1,4 +1,8 @@
-"""The sign-in at a provider whose endpoints the settings name: its page, and whose account a token is."""
+"""The request to sign in at a provider, which is an OAuth 2 server whose endpoints the settings name.
+
+It is the authorization code flow with PKCE (RFC 7636): the page gets a challenge, and the exchange of the
+code later proves by the verifier that it comes from the same Nod.
+"""
 
 import secrets
 from collections.abc import Sequence
@@ -20,9 +24,10 @@ from bot.tools.mcp.signin import Discovered
 
 
 def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> AuthorizationRequest:
-    """Return the page at which people sign in, and what their return is checked and exchanged with.
+    """Return the page at which a person signs in, with the values that check and exchange their return.
 
-    ``more``: scopes to ask for next to those of the settings.
+    ``back``: the address to which the provider sends the browser back. ``more``: scopes to ask for in
+    addition to those of the settings.
     """
     launch = provider.launch
     if not isinstance(launch, Http):
@@ -37,17 +42,17 @@ def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> A
     )
     client = find_configured_client(launch.client, back)
     set_auth_method(client, launch.client, server)
-    proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
     scope = " ".join(dict.fromkeys((*launch.client.scopes, *more)))
-    asked = {
+    query = {
         "response_type": "code",
         "client_id": launch.client.id,
         "redirect_uri": back,
         "state": state,
-        "code_challenge": proof.code_challenge,
+        "code_challenge": pkce.code_challenge,
         "code_challenge_method": "S256",
     }
-    page = set_scope(httpx2.URL(provider.authorization).copy_merge_params(asked), scope)
+    page = set_scope(httpx2.URL(provider.authorization).copy_merge_params(query), scope)
     return AuthorizationRequest(
         page=str(page),
         state=state,
@@ -56,5 +61,5 @@ def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> A
         issuer=str(server.issuer),
         found=Discovered(server=server).model_dump_json(exclude_none=True),
         client=client.model_dump_json(exclude_none=True) if client else "",
-        verifier=proof.code_verifier,
+        verifier=pkce.code_verifier,
     )

@@ -1,4 +1,8 @@
-"""The six digits of a sign-in as a person types them in their private chat with Nod, without a command."""
+"""The hook that takes six digits, typed as a message in a private chat, as the confirmation of a sign-in.
+
+A browser that has signed in at a server shows six digits. The person sends them to Nod, so that the account
+is connected for the person of the chat (`connecting.py`). Such a message never reaches the model.
+"""
 
 import re
 from datetime import datetime, timedelta
@@ -12,30 +16,33 @@ from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.store import state
 from bot.store.notices import POSTLESS
 
-_ROOM = "typed-numbers"
-_KNOWN_FOR = timedelta(hours=1)  # a platform delivers an event again within minutes
-_NUMBER = re.compile(r"\d{3}\s?\d{3}", re.ASCII)
+_ROOM = "typed-numbers"  # of ``bot/store/state.py``: the messages that were taken, by channel and event
+_REMEMBERED_FOR = timedelta(hours=1)  # a platform delivers an event again within minutes
+_DIGITS = re.compile(r"\d{3}\s?\d{3}", re.ASCII)  # "123456" or "123 456"
 
 
 class TypedNumbers:
-    """Takes a message that is six digits as the number of a sign-in, while one of its writer waits for it."""
+    """The implementation of `AnswerMessage` for six digits, while a sign-in of the writer waits for them."""
 
     def __init__(self, flow: ConnectFlow) -> None:
         self._flow = flow
 
     def answer(self, session: Session, message: Message, now: datetime) -> MessageAnswer | None:
-        """Return the answer to such a message; None for all others."""
+        """Confirm the sign-in, and return the answer; None for any other message.
+
+        The answer to a message that was delivered before is empty.
+        """
         text = message.text.strip()
-        if message.files or message.address.channel in POSTLESS or not _NUMBER.fullmatch(text):
+        if message.files or message.address.channel in POSTLESS or not _DIGITS.fullmatch(text):
             return None
         key = f"{message.address.channel}:{message.event_id}"
         if state.load_state(session, _ROOM, key) is not None:
-            return MessageAnswer("")  # it was delivered before
+            return MessageAnswer("")
         if not self._flow.is_awaited(session, message.actor):
             return None
-        state.forget_states(session, _ROOM, now - _KNOWN_FOR)
+        state.forget_states(session, _ROOM, now - _REMEMBERED_FOR)
         state.keep_state(session, _ROOM, key, {}, now)
         done = self._flow.confirm_in(session, message.actor, "".join(text.split()))
-        if isinstance(done, str):
+        if isinstance(done, str):  # the refusal
             return MessageAnswer(done)
         return MessageAnswer(ending.describe_connected(done.connection), done.jobs)

@@ -1,7 +1,10 @@
-"""Sign-ins under way as rows: each step is one guarded change, so that no link, state or code counts twice.
+"""The queries of sign-ins under way, from the link that a person gets to the confirmation.
 
-A restart or another process changes nothing: the row has all data for a browser's return. A sign-in
-lasts `LIFE`, counted from its link.
+Each step (`SignInStep`) is one guarded UPDATE, so that no link, state or code counts twice. The row has all
+data of a sign-in, so any process can take the next step. A sign-in lasts `LIFE`, counted from its link. One
+that ends without a connection is deleted, and its tokens are stored to be revoked (`revocations.py`).
+
+Links, states, browsers and digits are stored as hashes: no reader of the database can use them.
 """
 
 import secrets
@@ -23,9 +26,9 @@ from bot.store.tables.row import value_of
 
 LIFE = timedelta(minutes=10)
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
-_MOST = 500
-_MOST_OF_PERSON = 3
-_SECRETS = ("verifier", "client", "tokens")
+_MAX_SIGN_INS = 500
+_MAX_OF_PERSON = 3
+_SECRETS = ("verifier", "client", "tokens")  # the encrypted columns
 _DIGITS = 6
 
 
@@ -40,61 +43,61 @@ class SignInStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedConnection:
-    """A requested connection. ``person`` is the account that goes through the sign-in."""
+    """A requested connection."""
 
-    server: str
-    url: str
-    identity: str
-    owner: str
+    server: str  # the name of the server in the settings
+    url: str  # the address of the server
+    identity: str  # an `Identity`: person or place
+    owner: str  # the account, or the address of the chat, that gets the connection
     owner_name: str
-    person: str
+    person: str  # the account of the person who goes through the sign-in
     person_name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting(WantedConnection):
-    """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets; ``id`` is no link's code."""
+    """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets."""
 
-    id: str = ""
+    id: str = ""  # the hash of the link's code
     step: str = SignInStep.LINK
-    is_organised: bool = False
-    back: str = ""
-    scope: str = ""
+    is_organised: bool = False  # the browser is signed in with the organisation, and confirms by a button
+    back: str = ""  # the address to which the server sends the browser back
+    scope: str = ""  # the scopes asked for, then those granted
     issuer: str = ""
-    subject: str = ""
-    name: str = ""
-    found: str = ""
-    verifier: str = field(default="", repr=False)
-    client: str = field(default="", repr=False)
-    tokens: str = field(default="", repr=False)
+    subject: str = ""  # the server's ID of the account; empty if the server gives none
+    name: str = ""  # the server's name of the account; empty if the server gives none
+    found: str = ""  # JSON of the sign-in server's metadata
+    verifier: str = field(default="", repr=False)  # proves that the exchange comes from this Nod (PKCE)
+    client: str = field(default="", repr=False)  # JSON of Nod's registration as a client
+    tokens: str = field(default="", repr=False)  # JSON of the tokens
 
 
 def begin_sign_in(
     session: Session, wanted: WantedConnection, accounts: Collection[str], now: datetime
 ) -> str:
-    """Store a link, and return its code. A person's oldest sign-in is deleted to make room.
+    """Store a sign-in, and return the code of its link. The person's oldest sign-ins are ended to make room.
 
     ``accounts``: all accounts of the person. Raises SignInError if too many sign-ins are under way.
     """
     end_late(session, now)
     theirs = col(ConnectingRow.person).in_(sorted(accounts))
-    mine = session.exec(select(ConnectingRow).where(theirs).order_by(col(ConnectingRow.created_at)))
-    begun = list(mine)
-    for row in begun[: max(0, len(begun) - _MOST_OF_PERSON + 1)]:
+    begun = session.exec(select(ConnectingRow).where(theirs).order_by(col(ConnectingRow.created_at))).all()
+    surplus = max(0, len(begun) + 1 - _MAX_OF_PERSON)
+    for row in begun[:surplus]:
         _remove(session, row, now)
     session.flush()
-    if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MOST:
+    if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MAX_SIGN_INS:
         raise SignInError(MANY_TEXT)
     code = secrets.token_urlsafe(32)
-    same = {name: getattr(wanted, name) for name in WantedConnection.__dataclass_fields__}
+    columns = {name: getattr(wanted, name) for name in WantedConnection.__dataclass_fields__}
     session.add(
-        ConnectingRow(**same, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + LIFE)
+        ConnectingRow(**columns, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + LIFE)
     )
     return code
 
 
 def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
-    """Return the sign-in of a link that can still be used, without changing it; None for other links."""
+    """Return the sign-in of a link that can still be used, without changing it; None for any other link."""
     row = session.exec(select(ConnectingRow).where(_at(SignInStep.LINK, now), _is_of(code))).first()
     return _connecting(session, row)
 
@@ -102,7 +105,10 @@ def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
 def use_link(
     session: Session, code: str, browser: str, now: datetime, *, is_organised: bool
 ) -> Connecting | None:
-    """Use up a link in one browser. At most one caller gets its sign-in, all others None."""
+    """Use up a link in one browser. At most one caller gets its sign-in, all others None.
+
+    ``browser``: the secret of the browser's cookie.
+    """
     values = {"step": SignInStep.AWAY, "browser": hash_text(browser), "is_organised": is_organised}
     return _take(session, _at(SignInStep.LINK, now) & _is_of(code), values)
 
@@ -115,12 +121,12 @@ def keep_request(session: Session, ident: str, state: str, values: dict[str, Any
 
 def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
     """Take a browser's return, once, if the state, the browser and the server are those of the sign-in."""
-    is_it = (
+    is_same = (
         (col(ConnectingRow.state) == hash_text(state))
         & (col(ConnectingRow.browser) == hash_text(browser))
         & (col(ConnectingRow.server) == server)
     )
-    return _take(session, _at(SignInStep.AWAY, now) & is_it, {"step": SignInStep.BACK})
+    return _take(session, _at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
 
 
 def keep_tokens(session: Session, made: Connecting, tokens: str, scope: str, now: datetime) -> bool:
@@ -157,18 +163,18 @@ def take_confirmed(
     """Take this person's sign-in with these digits. A wrong number ends all of their waiting sign-ins."""
     waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
     rows = list(session.exec(select(ConnectingRow).where(waiting)))
-    meant = [row for row in rows if row.digits == hash_text(f"{row.id} {digits}")]
-    if not meant:
+    matching = [row for row in rows if row.digits == hash_text(f"{row.id} {digits}")]
+    if not matching:
         for row in rows:
             _remove(session, row, now)
         return None
-    return _take_away(session, meant[0])
+    return _take_away(session, matching[0])
 
 
 def take_of_browser(
     session: Session, accounts: Collection[str], browser: str, now: datetime
 ) -> Connecting | None:
-    """Take this person's sign-in in a browser that is signed in with the organisation, and confirms there."""
+    """Take this person's sign-in of a browser that confirms by a button, as it is signed in itself."""
     here = (
         (col(ConnectingRow.browser) == hash_text(browser))
         & col(ConnectingRow.is_organised).is_(True)
@@ -192,7 +198,10 @@ def list_asked(session: Session, accounts: Collection[str], now: datetime) -> li
 
 
 def end_sign_in(session: Session, made: Connecting, now: datetime) -> None:
-    """End a sign-in, and have its tokens revoked. Its account is that of ``made``: no row may have it yet."""
+    """End a sign-in without a connection, and have its tokens revoked.
+
+    Its account is that of ``made``, since the row may not have the account yet.
+    """
     row = session.get(ConnectingRow, made.id)
     if row is not None and (found := _take_away(session, row)):
         revoke_unused_tokens(session, replace(found, issuer=made.issuer, subject=made.subject), now)
@@ -214,6 +223,13 @@ def end_late(session: Session, now: datetime) -> int:
     return len(rows)
 
 
+def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
+    """Have the tokens of a sign-in without a connection revoked, unless its account is connected already."""
+    if revocations.is_account_connected(session, made.server, made.issuer, made.subject):
+        return
+    revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
+
+
 def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
     """Return the condition for sign-ins that are at a step and not too old."""
     until = col(ConnectingRow.until)
@@ -225,7 +241,7 @@ def _is_of(code: str) -> ColumnElement[bool]:
 
 
 def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
-    """Change the matching row, and return its sign-in. Of several callers only the first gets it."""
+    """Change the matching row, and return its sign-in; None if no row matches, as for a second caller."""
     changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
     if ident is None:
@@ -247,14 +263,8 @@ def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
         revoke_unused_tokens(session, found, now)
 
 
-def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
-    """Have the tokens of a sign-in without a connection revoked, unless its account is connected already."""
-    if revocations.is_account_connected(session, made.server, made.issuer, made.subject):
-        return
-    revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
-
-
 def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return values of columns with the secrets among them encrypted."""
     secret = [name for name in _SECRETS if name in values]
     return values | {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret}
 

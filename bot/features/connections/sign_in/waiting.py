@@ -1,6 +1,7 @@
-"""Conversations whose request waits for a connection: the agent continues once it is made, in whatever way.
+"""Conversations that wait for a connection: the agent continues once the person has connected the account.
 
-A conversation begins to wait when the agent has its person sent a link there, or learns that they were.
+A conversation begins to wait when the agent calls the tool `connect` there, also if the person was sent a
+link before. It waits for a day, for one person and server, and continues however the account gets connected.
 """
 
 from collections.abc import Collection
@@ -14,12 +15,12 @@ from bot.domain.people import Actor
 from bot.store import conversations, messages, state, turns
 
 WAITS_FOR = timedelta(days=1)
-_ROOM = "waiting-for-connections"
-_TOLD = "[Nod] {who} has connected an account at {server}. Continue with what they asked for."
+_ROOM = "waiting-for-connections"  # of ``bot/store/state.py``
+_CONNECTED_NOTE = "[Nod] {who} has connected an account at {server}. Continue with what they asked for."
 
 
 def keep_waiting(session: Session, server: str, person: Actor, conversation_id: str, now: datetime) -> None:
-    """Note that what a person asked for in a conversation waits for their account at a server."""
+    """Note that a conversation waits until a person has connected their account at a server."""
     waiting = {"person": str(person), "conversation": conversation_id}
     state.keep_state(session, _ROOM, f"{server} {conversation_id} {person}", waiting, now)
 
@@ -40,14 +41,14 @@ def continue_waiting(
         if not key.startswith(prefix) or waiting["person"] not in accounts:
             continue
         state.keep_state(session, _ROOM, key, None, now)
-        found = conversations.get_conversation(session, waiting["conversation"])
-        if found is None or found.deleted:
+        conversation = conversations.get_conversation(session, waiting["conversation"])
+        if conversation is None or conversation.deleted:
             continue
         person = Actor.parse(waiting["person"])
-        name = messages.find_name(session, found.id, person)
+        name = messages.find_name(session, conversation.id, person)
         person = Actor(person.channel, person.key, name)
-        told = _TOLD.format(who=bound_name(person.label), server=server)
-        messages.add_note(session, found.id, told, now, actor=person)
-        turns.request_turn(session, found.id, now)
-        continued.append(Job(Work.TURN, found.id))
+        note = _CONNECTED_NOTE.format(who=bound_name(person.label), server=server)
+        messages.add_note(session, conversation.id, note, now, actor=person)
+        turns.request_turn(session, conversation.id, now)
+        continued.append(Job(Work.TURN, conversation.id))
     return tuple(continued)

@@ -1,4 +1,8 @@
-"""The account of a token. MCP can't tell it, so a tool that the entry names is called, or userinfo."""
+"""The question to a server whose account a new token is, so that people see the account before it is used.
+
+There are three ways to ask. A provider's entry in the settings names an address; an MCP server's entry names
+a tool, since MCP itself can't tell; and a sign-in with the scope ``openid`` has the issuer's userinfo.
+"""
 
 import asyncio
 import json
@@ -22,10 +26,10 @@ from bot.tools.mcp.signin import sign_in_client
 
 log = logger(__name__)
 
-_LONGEST_SECONDS = 45.0
+_TIMEOUT_SECONDS = 45.0
 _MAX_NAME_CHARS = 200
 _MAX_SUBJECT_CHARS = 255
-_TRUE = (True, 1, "true", "True", "1")  # Apple and Cognito send the value as text
+_TRUE_VALUES = (True, 1, "true", "True", "1")  # of ``email_verified``: Apple and Cognito send it as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +42,16 @@ class FoundAccount:
 
 
 async def find_account(config: ServerConfig, issuer: str, scope: str, token: str) -> FoundAccount:
-    """Return the account of a token; empty if no answer names it. Raises SignInError.
+    """Return the account of a token; empty if there is no way to ask. Raises SignInError.
 
-    If the entry names a tool, an answer without an account is an error: accounts could not be told apart.
+    If the settings name an address or a tool, an answer without an account is an error: Nod could not tell
+    accounts apart.
     """
     launch = config.launch
     if not isinstance(launch, Http):
         raise TypeError(f"{config.name} has no address")
     try:
-        async with asyncio.timeout(_LONGEST_SECONDS):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             if isinstance(config, Provider):
                 return await _ask_provider(config, launch.url, token)
             if config.whoami is not None:
@@ -70,11 +75,10 @@ async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccoun
     async with sign_in_client(url) as http:
         response = await http.get(question.url, headers=headers)
     response.raise_for_status()
-    said = response.json()
-    name, subject = (_look_up(said, path) for path in (question.field, question.subject or question.field))
-    if not subject or _has_token(token, name, subject):
+    account = _read_account(response.json(), question.field, question.subject, token)
+    if account is None:
         raise SignInError(f"{provider.name} does not say whose account this is ({question.url}).")
-    return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
+    return account
 
 
 async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: str) -> FoundAccount:
@@ -82,7 +86,7 @@ async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: s
     headers = {"Accept-Encoding": "identity", **launch.headers, "Authorization": f"Bearer {token}"}
     http = httpx2.AsyncClient(
         headers=headers,
-        timeout=_LONGEST_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
         follow_redirects=False,
         event_hooks={"response": [bound_response]},
     )
@@ -90,31 +94,31 @@ async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: s
         answer = await client.call_tool(whoami.tool, {})
     if answer.is_error:
         raise MCPError(types.INTERNAL_ERROR, "the tool failed")
-    said = answer.structured_content or _read_text(answer)
-    name, subject = (_look_up(said, path) for path in (whoami.field, whoami.subject or whoami.field))
-    if not subject or _has_token(token, name, subject):
+    content = answer.structured_content or _read_json(answer)
+    account = _read_account(content, whoami.field, whoami.subject, token)
+    if account is None:
         raise SignInError(f"{config.name} does not say whose account this is ({whoami.tool}).")
-    return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
+    return account
 
 
 async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
     """Return the account from the issuer's userinfo (OpenID Connect Core 1.0, 5.3); empty without one."""
     async with sign_in_client(url) as http:
-        described = (await http.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")).json()
-        endpoint = described.get("userinfo_endpoint") if isinstance(described, dict) else None
-        if not isinstance(endpoint, str) or not is_same_issuer(str(described.get("issuer")), issuer):
+        metadata = (await http.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")).json()
+        endpoint = metadata.get("userinfo_endpoint") if isinstance(metadata, dict) else None
+        if not isinstance(endpoint, str) or not is_same_issuer(str(metadata.get("issuer")), issuer):
             return FoundAccount()
         response = await http.get(endpoint, headers={"Authorization": f"Bearer {token}"})
         response.raise_for_status()
-        said: Mapping[str, Any] = response.json()
-    subject = said.get("sub")
+        claims: Mapping[str, Any] = response.json()
+    subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
-        raise ValueError("it names no subject")
-    name = said.get("preferred_username") or said.get("email") or said.get("name") or ""
-    if _has_token(token, str(name), subject, str(said.get("email"))):
-        raise ValueError("it names the token")
-    vouched = said.get("email_verified") in _TRUE
-    email = str(said.get("email") or "") if vouched else ""
+        raise ValueError("the userinfo names no subject")
+    name = claims.get("preferred_username") or claims.get("email") or claims.get("name") or ""
+    if _has_token(token, str(name), subject, str(claims.get("email"))):
+        raise ValueError("the userinfo has the token in it")
+    is_verified = claims.get("email_verified") in _TRUE_VALUES
+    email = str(claims.get("email") or "") if is_verified else ""
     return FoundAccount(
         storable(str(name))[:_MAX_NAME_CHARS],
         storable(subject)[:_MAX_SUBJECT_CHARS],
@@ -122,21 +126,33 @@ async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
     )
 
 
+def _read_account(content: Any, name_path: str, subject_path: str, token: str) -> FoundAccount | None:
+    """Return the account in a parsed answer; None if it has no ID, or if it repeats the token.
+
+    ``subject_path`` may be empty: then the name is the ID as well.
+    """
+    name, subject = _look_up(content, name_path), _look_up(content, subject_path or name_path)
+    if not subject or _has_token(token, name, subject):
+        return None
+    return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
+
+
 def _has_token(token: str, *texts: str) -> bool:
-    """Tell if a text contains the token: people and the audit log read the account's texts."""
+    """Tell if a text contains the token, plain or encoded. People and the audit log read these texts."""
     return any(form in text for form in encodings_of([token]) for text in texts)
 
 
-def _read_text(answer: types.CallToolResult) -> Any:
-    """Return the text of an answer, decoded as JSON. Raises ValueError."""
+def _read_json(answer: types.CallToolResult) -> Any:
+    """Return the text of a tool's answer, parsed as JSON. Raises ValueError."""
     text = "".join(part.text for part in answer.content if isinstance(part, types.TextContent))
     return json.loads(text)
 
 
-def _look_up(said: Any, path: str) -> str:
+def _look_up(content: Any, path: str) -> str:
     """Return the text or number at a path such as ``user.login``; empty if it is missing."""
+    value = content
     for step in path.split("."):
-        said = said.get(step) if isinstance(said, Mapping) else None
-    if isinstance(said, bool) or not isinstance(said, str | int):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    return storable(str(said))
+    return storable(str(value))
