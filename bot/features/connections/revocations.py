@@ -34,7 +34,7 @@ class Revocation:
     client: str = field(repr=False)  # JSON of Nod's registration as a client
     tokens: str = field(repr=False)  # JSON of the tokens
     found: str  # JSON of the sign-in server's metadata
-    tries: int
+    tries: int  # with the one for which it was taken
 
 
 def add_revocation(
@@ -82,12 +82,13 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
     due = select(RevocationRow).where((at <= now) | was_clock_ahead)
     taken = []
     for row in list(session.exec(due.order_by(at).limit(_MAX_TAKEN))):
+        tries = row.tries + 1
         unchanged = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
-        claimed = update(RevocationRow).where(unchanged).values(tries=row.tries + 1, next_at=now + _PAUSE)
+        claimed = update(RevocationRow).where(unchanged).values(tries=tries, next_at=now + _PAUSE)
         if not count_changed(session.execute(claimed)):
             continue
         try:
-            taken.append(_revocation(session, row))
+            taken.append(_revocation(session, row, tries))
         except SecretLost:
             session.delete(row)
     return taken
@@ -99,8 +100,8 @@ def end_revocation(session: Session, ident: str) -> None:
         session.delete(row)
 
 
-def _revocation(session: Session, row: RevocationRow) -> Revocation:
+def _revocation(session: Session, row: RevocationRow, tries: int) -> Revocation:
     """Return the value of a row. Raises SecretLost."""
     client = decrypt_in(session, RevocationRow, "client", row.id, row.client)
     tokens = decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens)
-    return Revocation(row.id, row.server, row.url, client, tokens, row.found, row.tries)
+    return Revocation(row.id, row.server, row.url, client, tokens, row.found, tries)

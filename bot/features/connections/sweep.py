@@ -45,7 +45,7 @@ class ConnectionSweep:
             from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
 
             is_done = await revoke_tokens(due.url, due.client, due.tokens, due.found)
-            if is_done or due.tries + 1 >= revocations.MOST_TRIES:
+            if is_done or due.tries >= revocations.MOST_TRIES:
                 await database.write(revocations.end_revocation, due.id)
 
     async def _check_servers(self, now: datetime) -> None:

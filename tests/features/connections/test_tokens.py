@@ -4,15 +4,16 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from sqlmodel import Session, text
+from sqlmodel import Session, select, text
 
 from bot.app import FEATURES
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
 from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 from bot.domain.people import Actor
-from bot.features.connections import ending, tokens
+from bot.features.connections import ending, revocations, tokens
 from bot.features.connections.sweep import ConnectionSweep
+from bot.features.connections.tables import RevocationRow
 from bot.store.audit import verification
 from bot.store.connections import get_connections
 from tests.features.connections.conftest import (
@@ -124,6 +125,23 @@ async def test_a_disconnected_account_gives_no_token_any_longer_and_is_revoked(t
     assert len(there.tracker.people.revoked) == 2
     await there.sweep()
     assert len(there.tracker.people.revoked) == 2
+
+
+async def test_a_server_that_can_not_be_reached_is_asked_to_revoke_up_to_the_most_tries(there: Connectable):
+    await there.connect()
+    await there.say("end tracker")
+    await there.tracker.down()
+    for tries in range(revocations.MOST_TRIES):
+        assert there.nod.app.database.read_now(list_tries) == [tries]
+        await there.sweep()
+        there.nod.clock.forward(timedelta(minutes=1))
+    assert there.nod.app.database.read_now(list_tries) == []
+    await there.tracker.up()
+
+
+def list_tries(session: Session) -> list[int]:
+    """The number of tries so far to revoke each connection's tokens."""
+    return list(session.exec(select(RevocationRow.tries)))
 
 
 async def test_everywhere_ends_all_of_one_person_and_none_of_another(there: Connectable):
