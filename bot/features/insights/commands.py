@@ -1,4 +1,7 @@
-"""``/approvals insights``: the cost of asking, in a few lines."""
+"""The command ``/approvals insights``: the cost of asking for approval, in a few lines of chat.
+
+With the word ``people`` it shows the signs of how people decide instead (`reading.py`).
+"""
 
 from datetime import timedelta
 from functools import partial
@@ -14,7 +17,7 @@ from bot.settings import Settings
 
 class InsightCommands:
     def __init__(self, settings: Settings, parts: CommandParts) -> None:
-        self._insights_are = settings.insights
+        self._setting = settings.insights  # NOD_INSIGHTS: empty where insights are off
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [
             Subcommand(
@@ -26,21 +29,23 @@ class InsightCommands:
         ]
 
     async def _insights(self, command: Command, text: str) -> str:
-        facet, length, of_people = Facet.TOOL, counting.MONTH, False
+        """Return the report in words. Each word of ``text`` is a facet, ``people`` or a length of time."""
+        facet, length, is_about_people = Facet.TOOL, counting.MONTH, False
         for word in text.split():
             if word == BY_PEOPLE:
-                of_people = True
+                is_about_people = True
             elif word in set(Facet):
                 facet = Facet(word)
             else:
                 length = timedelta(seconds=parse_seconds(word))
-        if not self._insights_are:
+        if not self._setting:
             return counting.OFF_TEXT
         now = self._clock()
-        since = now - min(length, reading.RETENTION)
-        if of_people:
-            find_signs = partial(reading.find_signs, by_name=self._insights_are == BY_PEOPLE)
+        if is_about_people:
+            since = now - min(length, reading.RETENTION)
+            find_signs = partial(reading.find_signs, by_name=self._setting == BY_PEOPLE)
             signs = await self._database.read(find_signs, self._policies, command.actor, since)
             return reading.format_signs(signs, now)
-        found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
+        since = now - length
+        found = await self._database.read(counting.find_insights, self._policies, command.actor, since)
         return counting.format_insights(found, facet, now)

@@ -1,4 +1,9 @@
-"""Reports on the cost of approvals: over a person's own requests; for an admin, over everyone's."""
+"""The report on the cost of asking: how often people were asked, how that ended, and how long it took.
+
+A person's report counts their own requests, an admin's everyone's. The kernel counts
+(`record.count_insights`); this module says what a person may see, and renders it for chats and for
+spreadsheets.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,11 +21,11 @@ from bot.store.rules import Policies
 MONTH = timedelta(days=30)
 OFF_TEXT = "Insights are turned off here (NOD_INSIGHTS)."
 _MAX_LINES = 10  # the most parts, and the most deciders, that a chat shows
-_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
+_TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields of `Tally`
 
 
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
-    """Return the insights since then: of this person's requests, or of everyone's for an admin."""
+    """Return the insights since then: on this person's requests, for an admin of all of Nod on everyone's."""
     return record.count_insights(
         session,
         since,
@@ -30,7 +35,7 @@ def find_insights(session: Session, policies: Policies, actor: Actor, since: dat
 
 
 def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
-    """Render the insights as text for a chat."""
+    """Return the insights as text for a chat, divided by one facet."""
     whose = "Everyone's" if insights.everyone else "Your"
     heading = f"**{whose} approvals in the last {format_span(now - insights.since)}**"
     if not insights.total.asked:
@@ -49,15 +54,22 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
 
 
 def as_csv(insights: Insights) -> str:
-    """Return a row for each tool, place, person, account, decider and hour of the week."""
+    """Return CSV with a row for each tool, place, person, account, decider and hour of the week.
+
+    The column ``part`` says what a row is about, for example::
+
+        part,key,name,asked,approved,...
+        tool,create_issue,create_issue,41,40,...
+        hour,Monday 09,,7,,...
+    """
     rows: list[dict[str, Any]] = []
     for facet, parts in insights.parts.items():
         for part in parts:
-            numbers = {name: getattr(part.tally, name) for name in _COLUMNS}
+            numbers = {name: getattr(part.tally, name) for name in _TALLY_COLUMNS}
             rows.append({"part": facet, "key": part.key, "name": part.name, **numbers})
     rows += [{"part": "decider", **each._asdict()} for each in insights.deciders]
     for day, counts in zip(DAYS, insights.week, strict=True):
         rows += [
             {"part": "hour", "key": f"{day} {hour:02}", "asked": asked} for hour, asked in enumerate(counts)
         ]
-    return verification.as_csv(rows, ("part", "key", "name", *_COLUMNS))
+    return verification.as_csv(rows, ("part", "key", "name", *_TALLY_COLUMNS))

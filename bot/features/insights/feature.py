@@ -1,4 +1,8 @@
-"""Insights: the cost of asking people for approval, rules that would save approvals, and unusual calls."""
+"""Insights: the cost of asking people for approval, rules that would save approvals, and unusual calls.
+
+`INSIGHTS` names the feature's parts. NOD_INSIGHTS turns them on. Its value ``people`` also allows notes on
+how people read their cards (`reading.py`); with any other value such notes are deleted.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,10 @@
-"""Signs of how people decide, counted from records of how they read cards, if the setting allows records."""
+"""Signs of how people decide: how often, at which hours, and how fast compared with reading the card.
+
+The votes of people are in the proposals. Notes on how people read are stored in addition if NOD_INSIGHTS is
+``people`` (`ReadingNotes`): when a copy of a card was shown, which part a person opened, how many words a
+decided card had. `find_signs` puts votes and notes together. A proposal's round counts its contents and
+retries; ``rounds`` is the sum over the proposals of a card, so it changes when any of them changes.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -42,8 +48,9 @@ UNNAMED_TEXT = (
 _MAX_LINES = 20  # the most people that a chat shows
 _PAGE_ROWS = 500
 _PURGE_ROWS = 1000  # rows of a table that are deleted at a time
-_YES = frozenset({"approve", "consent"})
-_NO = frozenset({"decline", "never", "revise"})
+# the verbs of votes
+_YES_VERBS = frozenset({"approve", "consent"})
+_NO_VERBS = frozenset({"decline", "never", "revise"})
 _SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
 _PROPOSAL = table_of(ProposalRow)
 
@@ -51,8 +58,8 @@ _PROPOSAL = table_of(ProposalRow)
 class CardPart(StrEnum):
     """The parts of a card that people open."""
 
-    ALL = "all"
-    DIFF = "diff"
+    ALL = "all"  # *View all*: the full contents
+    DIFF = "diff"  # the changes that a trial of the call made
 
 
 class NamedSigns(NamedTuple):
@@ -90,7 +97,7 @@ class ReadingNotes:
         self._clock = clock
 
     def note_copy(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None:
-        """Store the time from which a copy shows the current rounds of its card."""
+        """Store the time from which a posted copy shows the current rounds of its card."""
         rounds, now = _sum_rounds(session, card_id), self._clock()
         row = {"card_id": card_id, "channel": channel, "key": key, "ref": ref, "rounds": rounds, "at": now}
         session.connection().execute(insert_or_ignore(session, ShownCopyRow), row)
@@ -102,7 +109,7 @@ class ReadingNotes:
     def note_opened(
         self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime
     ) -> None:
-        """Store that a person opened a part of a card."""
+        """Store that a person opened a part of a card, for the first time in these rounds."""
         row = {
             "card_id": proposal.card_id,
             "account": str(actor),
@@ -127,7 +134,11 @@ class ReadingNotes:
 
 
 def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetime | None:
-    """Return the time from which the pressed copy shows the current rounds; None if it is not known."""
+    """Return the time from which the pressed copy shows the current rounds; None if it is not known.
+
+    A press that names no copy counts for the newest copy in its chat. Without a note on a copy, a proposal of
+    the first round has been shown since it was made.
+    """
     if press.address is not None:
         copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
             _SHOWN.c.card_id == seen.card_id,
@@ -142,13 +153,14 @@ def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetim
 
 
 def _sum_rounds(session: Session, card_id: str) -> int:
+    """Return the sum of the rounds of a card's proposals."""
     of_card = or_(_PROPOSAL.c.id == card_id, _PROPOSAL.c.batch == card_id)
     found = session.connection().execute(select(func.sum(_PROPOSAL.c.round)).where(of_card)).scalar()
     return int(found or 0)
 
 
 def purge(session: Session, before: datetime) -> None:
-    """Delete some of the notes from before that time."""
+    """Delete notes from before that time, at most `_PURGE_ROWS` of each kind."""
     for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
         delete_older(session, row, "at", before, _PURGE_ROWS)
 
@@ -162,10 +174,11 @@ def find_signs(
     by_name: bool,
     zone: tzinfo | None = None,
 ) -> Signs:
-    """Return the signs since then: of everyone for an admin, else of this person alone.
+    """Return the signs since then: for an admin of all of Nod of everyone, else of this person alone.
 
-    ``by_name``: admins see people by name, and notes are stored. ``zone``: the time zone that this person has
-    now; None if it is not known.
+    ``by_name``: NOD_INSIGHTS is `BY_PEOPLE`, so notes are stored, and admins see people by name. Otherwise an
+    admin sees themselves by name, and a total of all. ``zone``: the time zone that this person has now; None
+    if it is not known.
     """
     everyone = rights.is_global_admin(session, policies, actor)
     mine = people.person_of(session, actor).id
@@ -196,42 +209,48 @@ def _find_zones(session: Session, persons: Mapping[str, str]) -> dict[str, tzinf
 def _read_decisions(
     session: Session, since: datetime, only: str | None, persons: Mapping[str, str], *, is_timed: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
-    """Return the votes on proposals since then, by one person or by all, and people's names.
+    """Return the votes on proposals since then, and people's names by person.
 
-    ``persons`` are the ids of people with linked accounts, by account.
+    ``only``: the person whose votes are returned; None for everyone's. ``persons``: the ids of people with
+    linked accounts, by account.
     """
-    kept = _read_kept(session, since) if is_timed else {}
+    notes = _read_notes(session, since) if is_timed else {}
     opened = _read_opened(session, since, persons) if is_timed else {}
     decisions, names = [], dict[str, str]()
     for row in _list_voted(session, since):
+        # a vote is stored as a list: the person's id, account, name, verb, reason and time
         for _, account, name, verb, _, at_text, *_ in row.votes:
             person = persons.get(account, account)
-            if only not in (None, person) or verb not in _YES | _NO:
+            if only not in (None, person) or verb not in _YES_VERBS | _NO_VERBS:
                 continue
             names[person] = names.get(person) or name or account
             at, card_id = datetime.fromisoformat(at_text), row.batch or row.id
-            decision = ReadDecision(person, at, card_id, approves=verb in _YES, has_trial=row.has_trial)
-            read = kept.get((row.id, account, at))
-            if read is not None:
-                openings = opened.get((card_id, person, read.rounds), {})
-                decision = _add_reading(decision, read, openings)
+            decision = ReadDecision(person, at, card_id, approves=verb in _YES_VERBS, has_trial=row.has_trial)
+            note = notes.get((row.id, account, at))
+            if note is not None:
+                openings = opened.get((card_id, person, note.rounds), {})
+                decision = _add_note(decision, note, openings)
             decisions.append(decision)
     return decisions, names
 
 
-def _add_reading(decision: ReadDecision, read: Any, openings: Mapping[str, datetime]) -> ReadDecision:
-    """Return a decision with the notes on how its card was read."""
+def _add_note(decision: ReadDecision, note: Any, openings: Mapping[str, datetime]) -> ReadDecision:
+    """Return a decision with its `ReadDecisionRow`, and the parts of the card that were opened before.
+
+    Someone who opened *View all* has seen the trial's diff as well.
+    """
     before = {part: at for part, at in openings.items() if at <= decision.at}
     return replace(
         decision,
-        word_count=read.words,
-        shown_at=read.shown_at,
+        word_count=note.words,
+        shown_at=note.shown_at,
         viewed_at=before.get(CardPart.ALL),
         is_diff_open=decision.has_trial and bool(before),
     )
 
 
 def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
+    """Yield decided proposals, the newest first, with their votes."""
     found = (
         select(
             _PROPOSAL.c.id,
@@ -247,7 +266,8 @@ def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
         yield from rows
 
 
-def _read_kept(session: Session, since: datetime) -> dict[tuple[str, str, datetime], Any]:
+def _read_notes(session: Session, since: datetime) -> dict[tuple[str, str, datetime], Any]:
+    """Return the rows of `ReadDecisionRow`, by proposal, account and time of the decision."""
     rows = session.connection().execute(select(_READ).where(_READ.c.at >= since).limit(record.MAX_ROWS))
     return {(row.proposal_id, row.account, row.at): row for row in rows}
 
@@ -278,10 +298,9 @@ def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
 
 
 def format_signs(signs: Signs, now: datetime) -> str:
-    """Render the signs as text for a chat."""
-    heading = f"**How people decided in the last {format_span(now - signs.since)}**"
-    if not signs.everyone:
-        heading = f"**How you decided in the last {format_span(now - signs.since)}**"
+    """Return the signs as text for a chat."""
+    subject = "people" if signs.everyone else "you"
+    heading = f"**How {subject} decided in the last {format_span(now - signs.since)}**"
     lines = [heading]
     if signs.total is not None:
         lines.append(f"- Everyone: {signs.total.words}")

@@ -1,4 +1,9 @@
-"""Routes for the cost of asking for approval: JSON with plots, and a table for spreadsheets."""
+"""Routes of insights: the cost of asking for approval, and signs of how people decide.
+
+The cost comes as JSON with plots, or as CSV for spreadsheets (`counting.py`). The signs come from votes and,
+if NOD_INSIGHTS is ``people``, from notes on how people read their cards (`reading.py`). The console reports
+when a person opens a part of a card.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -32,8 +37,9 @@ router = api_routes("insights", prefix="/api")
 
 
 class TallyView(View):
-    """``edited``: approved after an edit; ``failed`` and ``undone`` were approved, too.
+    """Numbers of requests by outcome.
 
+    ``edited`` were approved after an edit; ``failed`` and ``undone`` count as approved, too.
     ``median_seconds``: half of the decisions took no longer; ``slowest_seconds``: a tenth of them took at
     least as long. Both are null where no one decided.
     """
@@ -68,10 +74,11 @@ class DeciderView(View):
 
 
 class InsightBody(DoneBody):
-    """``back_to``: how far that was looked at, where there was too much of it, else null.
+    """Insights by one dimension. ``everyone``: they count everyone's requests, not only the caller's.
 
+    ``back_to``: the oldest time that was counted, if there were too many requests to count all; else null.
     ``week``: how often people were asked, a list of hours for each weekday from Monday, in the team's time
-    zone. ``plots``: SVG, by name; each shows what stands in the rest of the answer.
+    zone. ``plots``: SVG, by name; each shows numbers of the rest of the answer.
     """
 
     since: Time
@@ -107,7 +114,7 @@ Found = Annotated[Insights, Depends(_find_insights)]
 
 @router.get("/insights", summary="What people were asked, how it ended, how long it took")
 async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
-    """Counts what you asked for; for admins everyone's (``everyone``). At most 200 ``parts``."""
+    """Count your requests; for admins everyone's. There are at most 200 ``parts``."""
     shown_parts = found.parts[by]
     return InsightBody.of(
         since=found.since,
@@ -125,12 +132,17 @@ async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
 class SignsView(View):
     """The signs of a person, or of several.
 
-    ``timed`` are the decisions of which it is known how long they could be read, ``faster`` those that came
-    faster than what was shown can be read, at 5 words a second. ``longest_run`` counts approvals without a
-    no in between, ``a_day`` the decisions on days with any, ``outside_hours`` those not from 8 to 18 on
-    weekdays: yours on the clock of ``zone``, everyone else's on the clock of their quiet hours, or the team's
-    without any. ``viewed`` are approvals before which *View all* was opened, ``diffs_open`` those
-    ``with_trial`` before which its diff was.
+    - ``timed``: the decisions for which the time to read is known. ``faster``: those of them that came faster
+      than the shown words can be read, at 5 words a second.
+    - ``longest_run``: the most approvals without a no in between.
+    - ``a_day``: the average number of decisions on days with any. ``busiest_hour``: the most decisions in one
+      hour of the clock.
+    - ``outside_hours``: decisions not from 8 to 18 on weekdays: yours on the clock of ``zone``, everyone
+    else's
+      on the clock of their quiet hours, or the team's without any.
+    - ``viewed``: approvals before which *View all* was opened. ``with_trial``: approvals of calls with a
+    trial.
+      ``diffs_open``: those of them before which the trial's diff was opened.
     """
 
     decided: int
@@ -153,10 +165,12 @@ class NamedSignsView(View):
 
 
 class SignsBody(DoneBody):
-    """``total``: everyone together, without names, for admins; null where too few people decided.
+    """Signs of how people decide. ``everyone``: the caller is an admin, to whom they are about all people.
 
-    ``people``: for admins everyone, if that is turned on, else you alone. ``timed``: it is kept how people
-    read; where it is not, ``timed``, ``faster``, ``viewed`` and ``diffs_open`` are 0.
+    ``people``: the signs by name: of everyone for an admin if NOD_INSIGHTS is ``people``, else the caller's
+    own. ``total``: for an admin who sees no names, everyone together; null if too few people decided.
+    ``timed``: notes on how people read are stored. Without them, ``timed``, ``faster``, ``viewed`` and
+    ``diffs_open`` of all signs are 0.
     """
 
     since: Time
@@ -198,7 +212,7 @@ async def people(
     begin: Annotated[datetime, Depends(_find_begin)],
     zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
-    """They are signs and no guilt. By name only with ``NOD_INSIGHTS=people``."""
+    """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
     by_name = parts.settings.insights == reading.BY_PEOPLE
     find_signs = partial(reading.find_signs, by_name=by_name, zone=zone)
     with site.exporting.hold(str(actor)):
@@ -214,7 +228,10 @@ async def people(
 
 @router.post("/insights/opened", summary="Say that you opened a part of a card")
 async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, parts: PartsDep) -> KeptBody:
-    """The console says it. Nothing is stored unless it is kept how people read (``kept``)."""
+    """Note that you opened a part of a card, as the console reports it.
+
+    ``kept``: the note is stored. It is stored only with ``NOD_INSIGHTS=people``.
+    """
     note_opened = partial(_note_opened, parts.policies, actor, body, site.channel.clock())
     is_kept = bool(hooks_in(parts.database).note_opened)
     if is_kept:
@@ -239,6 +256,9 @@ def _note_opened(policies: Policies, actor: Actor, body: OpenedBody, now: dateti
     responses={200: {"content": {"text/csv": {}}}},
 )
 async def export(found: Found) -> Response:
-    """``part`` says what a row is about: tool, place, person, connection, decider or hour."""
+    """Return the insights as CSV.
+
+    ``part`` is the subject of a row: tool, place, person, connection, decider or hour.
+    """
     attached = {"Content-Disposition": 'attachment; filename="insights.csv"'}
     return Response(as_csv(found), media_type="text/csv", headers=attached)

@@ -1,8 +1,9 @@
-"""Suggested rules: where people always approved the same kind of call unchanged, admins are asked about it.
+"""Suggested rules: if people always approved the calls of a tool in a place unchanged, admins are asked.
 
-A suggestion is a proposal of Nod's own, which no model makes or sees: its approval sets the rule in the name
-of the admin who pressed. The rule spares what can be undone and no more. Who says *Not now* is asked again
-after a month, who says *Never suggest this* is not.
+A suggestion is a proposal of Nod itself, which no model makes or sees. Its approval sets a rule, in the name
+of the admin who approved: such calls run without asking, except destructive calls. An admin who presses *Not
+now* is asked again after a month, one who presses *Never suggest this* is not. The sweep finds and opens
+suggestions once a day (`find_suggestions`, `suggest`); the tool `set_suggested_rule` sets an approved rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,29 +47,32 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
 TOOL = "set_suggested_rule"
-_NOD = Actor(NOD, "suggestions", "Nod")
+_SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions
 _MIN_APPROVALS = 20  # the fewest approvals in a month for a suggestion
 _MAX_SUGGESTIONS_A_DAY = 3
 _UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _SAMPLE_ROWS = 50  # the most calls of one kind that are examined
+_MAX_WAITS = 1_000  # the most waits of which the median is taken
 _MAX_EARLIER = 5_000  # the most earlier suggestions that are searched
 _TIME_TO_DECIDE = timedelta(days=7)
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Suggested(NamedTuple):
-    """A kind of call that people always approved: tool, place, number of calls, and seconds they took."""
+    """A kind of call that people always approved: the calls of a tool in a place."""
 
     tool_name: str
     place: str
-    times: int
-    waited: float
+    times: int  # the number of calls in the last month
+    waited: float  # the median of the seconds until each approval
 
     @property
     def arguments(self) -> dict[str, str]:
+        """The arguments of `set_suggested_rule`."""
         return {"tool_name": self.tool_name, "place": self.place}
 
     def words(self, names: Names) -> str:
+        """Return the title of the suggestion's card."""
         took = format_span(timedelta(seconds=self.waited))
         return (
             f"{self.tool_name} in {place_called(self.place, names)}: asked {self.times} times in 30 days, "
@@ -78,11 +82,11 @@ class Suggested(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Calls of one tool in one chat."""
+    """The calls of one tool in one place."""
 
-    fit: bool = True  # people approved each call, unchanged
+    is_fit: bool = True  # people approved each call, unchanged
     waits: list[float] = field(default_factory=list)  # seconds until each approval, the newest first
-    rows: list[Any] = field(default_factory=list)  # the newest approved calls
+    rows: list[Any] = field(default_factory=list)  # the newest approved calls, at most `_SAMPLE_ROWS`
 
 
 def _make_rule(arguments: Arguments) -> Rule:
@@ -98,29 +102,33 @@ def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """Return the tool of suggestions; no model is offered it, and no script can ask for it."""
 
-    async def shown(arguments: Arguments) -> Sequence[PreviewField]:
+    async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         return _preview_rule(arguments)
 
-    @tool(summary="Stop asking for {tool_name} in {place}", preview=shown, idempotent=True, group="rules")
+    @tool(summary="Stop asking for {tool_name} in {place}", preview=preview, idempotent=True, group="rules")
     async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
         """Set a suggested rule."""
-        suggested = _make_rule({"tool_name": tool_name, "place": place})
-        said = await database.write(_set, policies, suggested, context.idempotency_key, clock())
-        return ToolOutput(said, told=said)
+        rule = _make_rule({"tool_name": tool_name, "place": place})
+        text = await database.write(_set_rule, policies, rule, context.idempotency_key, clock())
+        return ToolOutput(text, told=text)
 
     return FixedToolset("suggestions", (replace(set_suggested_rule, offered=False, kind=kinds.SUGGESTION),))
 
 
-def _set(session: Session, policies: Policies, rule: Rule, key: str, now: datetime) -> str:
-    """Set a rule in the name of its approver. Raises ToolError unless that person is an admin there."""
-    p = proposals.get(session, key.removeprefix("nod-"))
-    votes = [each for each in p.votes if each.verb == Verb.APPROVE] if p else []
-    if p is None or p.kind is not kinds.SUGGESTION or not votes:
+def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: datetime) -> str:
+    """Set a rule in the name of the suggestion's approver. Raises ToolError unless they are an admin there.
+
+    ``key``: the idempotency key of the call, which is ``nod-`` and the id of the suggestion.
+    """
+    suggestion = proposals.get(session, key.removeprefix("nod-"))
+    votes = [vote for vote in suggestion.votes if vote.verb == Verb.APPROVE] if suggestion else []
+    if suggestion is None or suggestion.kind is not kinds.SUGGESTION or not votes:
         raise ToolError("Only a suggestion that someone approved sets a rule.")
     by = votes[-1].actor
     policy, person = policies.load_for(session, by)
-    bound = policies.bound_to(session, by)
-    if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
+    bound = policies.bound_to(session, by)  # the part of Nod that this admin's rights end at, if any
+    is_admin = Role.ADMIN in policy.roles_for(person, suggestion)
+    if not is_admin or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
     set_now = rules.set_rule(session, rule, by, now)
     return people.put_names_in(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
@@ -129,15 +137,18 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
 def find_suggestions(
     session: Session, policies: Policies, available: AvailableTools, now: datetime
 ) -> list[Suggested]:
-    """Return the rules that could be suggested now, the most frequent first."""
+    """Return the kinds of calls for which a rule could be suggested now, the most frequent first.
+
+    At most `_MAX_SUGGESTIONS_A_DAY` are returned.
+    """
     policy = policies.load(session)
     groups = _group_calls(session, policy, now)
     frequent_first = sorted(groups.items(), key=lambda item: (-len(item[1].waits), item[0]))
     suggestions = []
     for (name, place), group in frequent_first:
-        if not group.fit or len(group.waits) < _MIN_APPROVALS:
+        if not group.is_fit or len(group.waits) < _MIN_APPROVALS:
             continue
-        suggested = Suggested(name, place, len(group.waits), median(group.waits[:1000]))
+        suggested = Suggested(name, place, len(group.waits), median(group.waits[:_MAX_WAITS]))
         changed = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
         # the rule must spare people each of these calls, as a rule of a lower place may still ask
         if not all(effect_on(session, row, policy, changed) is Effect.SPARED for row in group.rows):
@@ -150,16 +161,16 @@ def find_suggestions(
 
 
 def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[str, str], _Group]:
-    """Return the calls of the last month about which people were asked, by tool and chat."""
+    """Return the changing calls of the last month about which people were asked, by tool and place."""
     groups: dict[tuple[str, str], _Group] = {}
     newest = record.list_newest(session, now - MONTH, ended=True, arguments=policy.book.conditional)
     for row in newest:
         if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):
             continue
-        group = groups.setdefault((row.tool_name, _place(row)), _Group())
+        group = groups.setdefault((row.tool_name, _find_place(row)), _Group())
         was_approved = row.state == State.SUCCEEDED and row.decided_at is not None
         if not was_approved or row.edited_by or row.undone_by or row.level != Level.WRITE:
-            group.fit = False
+            group.is_fit = False
         if was_approved:
             group.waits.append((row.decided_at - row.created_at).total_seconds())
             if len(group.rows) < _SAMPLE_ROWS:
@@ -167,8 +178,11 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
     return groups
 
 
-def _place(row: Any) -> str:
-    """Return the chat of a thread; for a conversation over HTTP the account of its owner."""
+def _find_place(row: Any) -> str:
+    """Return the place of a call, as a rule names it: its chat, also for a call in a thread.
+
+    A conversation that only one account has, such as over HTTP, counts as the place of this account.
+    """
     origin, asker = Address.parse(row.place), Actor.parse(row.requester)
     if origin.is_own(asker):
         return str(asker)
@@ -187,20 +201,21 @@ def _is_harmless(session: Session, available: AvailableTools, name: str, rows: S
     return True
 
 
-def _has_secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
-    said = canonical(p.arguments)
-    return bool(secrets_in(p.arguments, schema)) or redact_text(said) != said
+def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
+    text = canonical(proposal.arguments)
+    return bool(secrets_in(proposal.arguments, schema)) or redact_text(text) != text
 
 
 def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
-    mine = Reach(frozenset({str(_NOD)}), everything=False)
+    """Return the suggestions that were opened and are in one of these states."""
+    own = Reach(frozenset({str(_SUGGESTER)}), everything=False)
     return proposals.list_seen(
-        session, mine, states, _MAX_EARLIER, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
+        session, own, states, _MAX_EARLIER, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
     )
 
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
-    """Return whether the same suggestion is open, was answered within a month, or declined permanently."""
+    """Return whether the same suggestion is open, has ended within a month, or was declined permanently."""
     for earlier in _list_earlier(session, list(State)):
         if earlier.arguments != suggested.arguments:
             continue
@@ -215,20 +230,23 @@ def suggest(
     session: Session,
     policies: Policies,
     available: AvailableTools,
-    wanted: Sequence[Suggested],
+    suggestions: Sequence[Suggested],
     now: datetime,
 ) -> None:
-    """Open each suggestion as a proposal for the admins there, unless it is open. No chat is told."""
-    made = available.get(TOOL)
-    proposals.store_schema(session, made.name, made.version, made.form)
-    for each in wanted:
+    """Open each suggestion as a proposal for the admins of its place. No chat is told.
+
+    Left out are suggestions that another process has opened in the meantime, and places without an admin.
+    """
+    rule_tool = available.get(TOOL)
+    proposals.store_schema(session, rule_tool.name, rule_tool.version, rule_tool.form)
+    for each in suggestions:
         if _was_suggested(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
             continue
         title = each.words(people.find_known_names(session, [each.place]))
-        at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
-        ident = conversations.find_current_id(session, at.address) or conversations.begin_conversation(
-            session, at, "Suggestions", now
-        )
+        request = Request(_SUGGESTER, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
+        conversation_id = conversations.find_current_id(session, request.address)
+        if conversation_id is None:
+            conversation_id = conversations.begin_conversation(session, request, "Suggestions", now)
         verdict = Verdict(
             Judgement.ASK,
             Risk(Level.WRITE, ""),
@@ -236,16 +254,15 @@ def suggest(
             Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
             ttl=_TIME_TO_DECIDE,
         )
-        drafted = draft(
-            made, each.arguments, _preview_rule(each.arguments), verdict, _NOD, "", now, title=title
-        )
-        line = messages.add_notice(session, ident, title, 0, now, delivered=True)
-        opened = replace(drafted, conversation_id=ident, message_id=line, warn_at=None)
+        preview = _preview_rule(each.arguments)
+        drafted = draft(rule_tool, each.arguments, preview, verdict, _SUGGESTER, "", now, title=title)
+        message_id = messages.add_notice(session, conversation_id, title, 0, now, delivered=True)
+        opened = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
         transitions.insert_proposals(session, [opened], By.nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:
-    """Have the cards of open suggestions about a scope's places posted at ``to``, each once."""
-    for p in _list_earlier(session, [State.PROPOSED]):
-        if covers(scope, p.arguments["place"]):
-            notices.store_notice(session, to, "", now, p.id)
+    """Have the cards of open suggestions about a scope's places posted at ``to``. Implements `SendDigest`."""
+    for suggestion in _list_earlier(session, [State.PROPOSED]):
+        if covers(scope, suggestion.arguments["place"]):
+            notices.store_notice(session, to, "", now, suggestion.id)

@@ -1,4 +1,4 @@
-"""Suggests rules, once a day."""
+"""The sweep that suggests rules to admins, once a day (`suggestions.py`)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -13,7 +13,11 @@ SECONDS = 10
 
 
 class SuggestionSweep:
-    """Looks often, and does its work on the first look of a day at which nothing is paused."""
+    """The sweep. It runs every few seconds, and does its work in the first run of a day without a pause.
+
+    An admin may pause all of Nod: then no rules are suggested until it is resumed. ``redraw`` redraws the
+    cards that changed.
+    """
 
     def __init__(
         self,
@@ -27,7 +31,7 @@ class SuggestionSweep:
         self._day = DailyRun("suggested", database)
 
     async def run(self, now: datetime) -> None:
-        """Open what can be suggested now, unless that was done today."""
+        """Open the suggestions that can be made now, unless that was done today."""
         if self._day.is_taken(now):
             return
         policy = await self._database.read(self._policies.load)

@@ -1,4 +1,8 @@
-"""The tables of how people read what they decide, kept where insights go by people."""
+"""The tables of notes on how people read the cards that they decide (`reading.py`).
+
+They are filled only if NOD_INSIGHTS is ``people``. ``rounds`` is the sum of the rounds of a card's proposals:
+the number changes when the contents of the card change.
+"""
 
 from datetime import datetime
 
@@ -10,7 +14,10 @@ from bot.store.tables.row import Row, serial
 
 
 class ShownCopyRow(Row, table=True):
-    """A posted card, and since when it shows what it shows now. ``rounds``: the sum over its proposals."""
+    """A posted copy of a card, at the address ``channel`` and ``key``.
+
+    ``ref`` is the platform's reference to the copy. ``at``: the time from which the copy shows these rounds.
+    """
 
     __tablename__ = "shown_copy"
     __table_args__ = (UniqueConstraint("channel", "ref", name="shown_copy_once"),)
@@ -25,7 +32,7 @@ class ShownCopyRow(Row, table=True):
 
 
 class OpenedCardRow(Row, table=True):
-    """A card of which a person opened *View all*, or the trial's diff, for the first time in these rounds."""
+    """A part of a card that an account opened, for the first time in these rounds. ``part``: a `CardPart`."""
 
     __tablename__ = "opened_card"
     __table_args__ = (UniqueConstraint("card_id", "account", "rounds", "part", name="opened_card_once"),)
@@ -39,7 +46,11 @@ class OpenedCardRow(Row, table=True):
 
 
 class ReadDecisionRow(Row, table=True):
-    """A yes or a no: how many words were shown of the proposal, and since when; NULL: not known."""
+    """A yes or a no of an account on a proposal, at the time ``at``.
+
+    ``words``: the number of words on its card. ``shown_at``: the time from which they were shown; NULL:
+    unknown.
+    """
 
     __tablename__ = "read_decision"
     __table_args__ = (UniqueConstraint("proposal_id", "account", "at", name="read_decision_once"),)

@@ -1,4 +1,7 @@
-"""The lines of the record on cards: what is unusual about a call, from the proposals before it."""
+"""The hook that adds lines about what is unusual about a call to its card, such as an address used first.
+
+The facts come from the record, which is the proposals before (`find_unusual`).
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,10 @@ from bot.store import record
 
 
 def annotate_unusual(session: Session, proposal: Proposal) -> Sequence[Annotation]:
-    """Return what is unusual about a call that people are asked about. It takes one read."""
+    """Return lines about what is unusual about an open call; none for a question, a form or an undo.
+
+    It takes one read.
+    """
     kind = proposal.kind
     is_asked = proposal.state is State.PROPOSED and kind.runs and kind.is_counted
     if not is_asked or kind.is_answer or kind.is_form or proposal.undoes:

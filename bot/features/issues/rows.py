@@ -1,8 +1,9 @@
-"""The built-in issue tracker's rows. Its tools are in ``bot/features/issues/tools.py``.
+"""The queries of the built-in issue tracker, which its tools use (`tools.py`).
 
-Every function is one short transaction and raises `ToolError` for an issue that does not exist. Issue
-numbers are never given twice, so an approval that waited cannot hit another issue that came later. A row
-remembers the idempotency key it was created with: the same key again finds it instead of making a twin.
+Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
+Functions that read or change one issue raise `Hopeless`, a `ToolError`, if there is no such issue. A row
+keeps the idempotency key with which it was made: a second call with the same key finds the row, and makes no
+other.
 """
 
 import json
@@ -47,19 +48,19 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The number of open issues of one assignee; None is no one."""
+    """The numbers of open issues, and of urgent ones among them, of one assignee."""
 
-    assignee: str | None
+    assignee: str | None  # None: issues without an assignee
     open: int
     urgent: int
 
 
-def _issue(row: IssueRow) -> Issue:
-    return value_of(Issue, row, labels=tuple(row.labels))
-
-
 def find(session: Session, number: int, *, lock: bool = False) -> Issue:
-    """Read the issue; ``lock`` holds it until the transaction ends (PostgreSQL; SQLite has one writer)."""
+    """Return an issue. Raises Hopeless if there is no such issue.
+
+    ``lock``: no other transaction changes the issue until this one ends (on PostgreSQL, by a lock of the row;
+    SQLite has only one writer).
+    """
     query = select(IssueRow).where(IssueRow.number == number)
     row = session.exec(query.with_for_update() if lock else query).one_or_none()
     if row is not None:
@@ -71,7 +72,7 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
 
 
 def newest_titled(session: Session, title: str) -> Issue | None:
-    """Return the newest issue of exactly that title."""
+    """Return the newest issue with exactly this title, or None."""
     query = select(IssueRow).where(IssueRow.title == title).order_by(col(IssueRow.number).desc()).limit(1)
     row = session.exec(query).first()
     return _issue(row) if row else None
@@ -90,9 +91,12 @@ def comments(session: Session, number: int) -> list[Comment]:
 def search(
     session: Session, query: str, state: IssueState | None = None, *, limit: int
 ) -> tuple[list[Issue], int]:
-    """Return the issues with every word of ``query`` in title or body, ignoring case, as `listing` does."""
-    wanted = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
-    return _page(session, [*wanted, _in_state(state)], limit)
+    """Return up to ``limit`` issues with each word of ``query`` in title or body, and the number of matches.
+
+    The newest come first. Case is ignored.
+    """
+    conditions = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
+    return _page(session, [*conditions, _in_state(state)], limit)
 
 
 def listing(
@@ -104,25 +108,28 @@ def listing(
     *,
     limit: int,
 ) -> tuple[list[Issue], int]:
-    """Return up to ``limit`` issues, newest first, and the number of matches. Assignee "" means no one."""
-    wanted = [_in_state(state)]
+    """Return up to ``limit`` issues that pass all given filters, newest first, and the number of matches.
+
+    ``assignee``: a name, or "" for issues without an assignee; None for any issue.
+    """
+    conditions = [_in_state(state)]
     if assignee is not None:
         name = col(IssueRow.assignee)
-        wanted.append(_same(name, assignee) if assignee else name.is_(None))
+        conditions.append(_same(name, assignee) if assignee else name.is_(None))
     if priority is not None:
-        wanted.append(col(IssueRow.priority) == priority)
+        conditions.append(col(IssueRow.priority) == priority)
     if label is not None:
         # labels are JSON text, in which both databases find a quoted label in the same way
-        wanted.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
-    return _page(session, wanted, limit)
+        conditions.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
+    return _page(session, conditions, limit)
 
 
 def workload(session: Session) -> list[Load]:
-    """Return the number of open issues by assignee, the largest first, issues without assignee last."""
-    many, name = func.count(), col(IssueRow.assignee)
+    """Return the load of each assignee, the largest first, and the issues without an assignee last."""
+    count, name = func.count(), col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
-    rows = session.execute(select(name, many, urgent).where(IssueRow.state == "open").group_by(name))
-    loads = [Load(assignee, count, pressing) for assignee, count, pressing in rows]
+    rows = session.execute(select(name, count, urgent).where(IssueRow.state == "open").group_by(name))
+    loads = [Load(*row) for row in rows]
     return sorted(loads, key=lambda each: (each.assignee is None, -each.open, each.assignee or ""))
 
 
@@ -138,7 +145,10 @@ def create(
     key: str | None,
     now: datetime,
 ) -> Issue:
-    """Make an open issue, or return the issue that was made before with the same ``key``."""
+    """Make an open issue, or return the issue that was made before with the same ``key``.
+
+    With None as ``key``, an issue is made in any case.
+    """
     statement = insert_or_ignore(session, IssueRow).values(
         title=title,
         body=body,
@@ -164,31 +174,35 @@ def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_issue(session: Session, number: int, wanted: Mapping[str, Any], now: datetime) -> Issue:
-    """Set the fields of ``wanted`` (named as in `Issue`), except fields that have the value already."""
-    real = differences(find(session, number, lock=True), wanted)
-    if "labels" in real:
-        real["labels"] = list(real["labels"])
-    if real:
-        session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(**real, updated_at=now))
+    """Set the fields of ``wanted``, which are named as in `Issue`, and return the issue.
+
+    An issue that has all the values already is not updated.
+    """
+    changes = differences(find(session, number, lock=True), wanted)
+    if "labels" in changes:
+        changes["labels"] = list(changes["labels"])
+    if changes:
+        same = update(IssueRow).where(col(IssueRow.number) == number)
+        session.execute(same.values(**changes, updated_at=now))
     return find(session, number)
 
 
 def comment(
     session: Session, number: int, body: str, *, author: str, key: str | None, now: datetime
 ) -> Issue:
-    """Add a comment to an issue, only once for the same ``key``."""
+    """Add a comment to an issue, only once for the same ``key``, and return the issue."""
     find(session, number, lock=True)
     statement = insert_or_ignore(session, IssueCommentRow).values(
         issue_number=number, body=body, author=author, created_at=now, idempotency_key=key
     )
-    said = session.execute(statement.returning(col(IssueCommentRow.id))).scalar_one_or_none()
-    if said is not None:
+    comment_id = session.execute(statement.returning(col(IssueCommentRow.id))).scalar_one_or_none()
+    if comment_id is not None:
         session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
     return find(session, number)
 
 
 def comment_of_key(session: Session, key: str) -> int | None:
-    """Return the id of the comment that ``key`` made."""
+    """Return the id of the comment that was made with this idempotency key, or None."""
     return session.exec(select(IssueCommentRow.id).where(IssueCommentRow.idempotency_key == key)).first()
 
 
@@ -198,12 +212,11 @@ def comment_with(session: Session, number: int, comment_id: int) -> Comment | No
         IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
     )
     row = session.exec(found).first()
-    if row:
-        return Comment(row.body, row.author, row.created_at)
-    return None
+    return Comment(row.body, row.author, row.created_at) if row else None
 
 
 def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
+    """Delete a comment of an issue, if it is still there."""
     session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.id) == comment_id))
     session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
 
@@ -220,15 +233,20 @@ def close(
 def remove_issue(session: Session, number: int) -> tuple[Issue, int]:
     """Delete an issue with its comments. Return the deleted issue and the number of its comments."""
     issue = find(session, number, lock=True)
-    said = len(comments(session, number))
+    comment_count = len(comments(session, number))
     session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.issue_number) == number))
     session.execute(delete(IssueRow).where(col(IssueRow.number) == number))
-    return issue, said
+    return issue, comment_count
 
 
-def _page(session: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> tuple[list[Issue], int]:
-    newest_first = select(IssueRow).where(*wanted).order_by(col(IssueRow.number).desc()).limit(limit)
-    total = session.exec(select(func.count()).select_from(IssueRow).where(*wanted)).one()
+def _issue(row: IssueRow) -> Issue:
+    return value_of(Issue, row, labels=tuple(row.labels))
+
+
+def _page(session: Session, conditions: Sequence[ColumnElement[bool]], limit: int) -> tuple[list[Issue], int]:
+    """Return the newest issues that match, and the number of all that match."""
+    newest_first = select(IssueRow).where(*conditions).order_by(col(IssueRow.number).desc()).limit(limit)
+    total = session.exec(select(func.count()).select_from(IssueRow).where(*conditions)).one()
     return [_issue(row) for row in session.exec(newest_first)], total
 
 
@@ -239,7 +257,7 @@ def _in_state(state: IssueState | None) -> ColumnElement[bool]:
 
 
 def _spellings(text: str) -> set[str]:
-    """Return the usual cases of a text: SQLite ignores case in ASCII only."""
+    """Return a text in the usual cases, such as ``é`` and ``É``: SQLite ignores case in ASCII only."""
     if text.isascii():
         return {text}
     return {text, text.lower(), text.upper(), text.capitalize()}

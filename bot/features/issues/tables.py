@@ -1,4 +1,4 @@
-"""The built-in issue tracker's tables."""
+"""The tables of the built-in issue tracker: issues and their comments."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from bot.store.tables.row import Row
 
 
 class IssueRow(Row, table=True):
-    """An issue; ``author`` is who asked for it (an Actor's text), ``assignee`` a plain name."""
+    """An issue. ``author`` is the account of the person who asked for it, ``assignee`` is plain text."""
 
     __tablename__ = "issue"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -29,7 +29,7 @@ class IssueRow(Row, table=True):
 
 
 class IssueCommentRow(Row, table=True):
-    """Something said about an issue."""
+    """A comment on an issue. ``author`` is the account of the person who asked for it."""
 
     __tablename__ = "issue_comment"
 

@@ -1,8 +1,14 @@
-"""The built-in issue tracker as tools, and its sample issues for the demo. Its rows are in `rows.py`.
+"""The tools of the built-in issue tracker, and its sample issues for the demo.
 
-A preview has the changes of a call: the old → new values that people approve. It raises `ToolError` when
-the call could not or need not run. It is read again in the transaction that makes the change, so the old
-values that it shows are guarded.
+A tool that changes an issue has functions that the kernel calls at other times:
+
+- A preview, before people are asked: the fields with the old and new values that people approve. It raises
+  `ToolError` if the call could not run, or would change nothing.
+- A look at the current values, after the call ran, to check that the change was made (``current``).
+- An undo: the call of another tool that reverses the change, made from what the first call kept.
+
+The preview is computed again in the transaction that makes the change (`_change_as_shown`). If the old values
+have changed since people saw them, nothing is done.
 """
 
 import re
@@ -37,9 +43,9 @@ from bot.tools.tool import (
 
 T = TypeVar("T")
 
-_LISTED = 50  # the most issues in one answer
-_CHANGEABLE = ("title", "body", "assignee", "priority", "labels", "state")
-_LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_MAX_LISTED = 50  # the most issues in one answer
+_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
+_LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")  # and any other control character of ASCII
 _SAMPLES: tuple[dict[str, Any], ...] = (
     {
         "title": "Login fails after a password reset",
@@ -105,10 +111,11 @@ CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 def issue_tools(database: Database, clock: Clock) -> FixedToolset:
     """Return all tools of the tracker, over ``database``."""
-    return FixedToolset("issues", (*_reads(database), *_writes(database, clock), _undoes(database, clock)))
+    reading, writing = _make_reading_tools(database), _make_writing_tools(database, clock)
+    return FixedToolset("issues", (*reading, *writing, _make_undo_tool(database, clock)))
 
 
-def _reads(database: Database) -> tuple[Tool, ...]:
+def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
     @tool(writes=False, group="issues", summary="Search issues for “{query}”")
     async def search_issues(query: Line, state: IssueState | None = None) -> dict[str, Any]:
         """Find issues by words in their title or body. Every word must occur; newest first.
@@ -118,7 +125,8 @@ def _reads(database: Database) -> tuple[Tool, ...]:
             state: only open or only closed issues; both when not given
 
         """
-        return _page(*await database.read(issues.search, query, state, limit=_LISTED))
+        found, total = await database.read(issues.search, query, state, limit=_MAX_LISTED)
+        return _page(found, total)
 
     @tool(writes=False, group="issues", summary="Read issue #{number}")
     async def get_issue(number: Number) -> dict[str, Any]:
@@ -130,7 +138,7 @@ def _reads(database: Database) -> tuple[Tool, ...]:
         """
         issue, found = await database.read(_with_comments, number)
         comments = [{**asdict(each), "created_at": each.created_at.isoformat()} for each in found]
-        return {**_fields(issue), "body": issue.body, "author": issue.author, "comments": comments}
+        return {**_as_json(issue), "body": issue.body, "author": issue.author, "comments": comments}
 
     @tool(writes=False, group="issues", summary="List issues")
     async def list_issues(
@@ -148,7 +156,10 @@ def _reads(database: Database) -> tuple[Tool, ...]:
             priority: only issues of this priority
 
         """
-        return _page(*await database.read(issues.listing, state, assignee, label, priority, limit=_LISTED))
+        found, total = await database.read(
+            issues.listing, state, assignee, label, priority, limit=_MAX_LISTED
+        )
+        return _page(found, total)
 
     @tool(writes=False, group="issues", summary="Count open issues by assignee")
     async def workload() -> dict[str, Any]:
@@ -158,10 +169,12 @@ def _reads(database: Database) -> tuple[Tool, ...]:
     return search_issues, get_issue, list_issues, workload
 
 
-def _of_one_issue(database: Database) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
+def _make_issue_decorator(
+    database: Database,
+) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
     """Return a decorator for tools that change one issue. Their cards have the issue's title, too."""
 
-    def of(
+    def issue_tool(
         summary: Callable[[Arguments], str],
         preview: Callable[[Session, Arguments], Sequence[PreviewField]],
         touches: str,
@@ -177,17 +190,17 @@ def _of_one_issue(database: Database) -> Callable[..., Callable[[Callable[..., A
             idempotent=True,
             summary=summary,
             title=title,
-            key=_issue,
+            key=_find_similarity_key,
             preview=lambda arguments: database.read(preview, arguments),
             touches=touches,
             current=lambda arguments: database.read(current, arguments),
             undo=undo,
         )
 
-    return of
+    return issue_tool
 
 
-async def _as_shown(
+async def _change_as_shown(
     database: Database,
     context: CallContext,
     preview: Callable[[Session, Arguments], Sequence[PreviewField]],
@@ -199,17 +212,17 @@ async def _as_shown(
     Returns the issue from before the change, and the result of the change.
     """
 
-    def checked(session: Session) -> tuple[Issue, T]:
+    def check_and_change(session: Session) -> tuple[Issue, T]:
         before = issues.find(session, arguments["number"], lock=True)
         if context.preview and old_values(preview(session, arguments)) != old_values(context.preview):
             raise ToolError(f"Issue #{arguments['number']} changed after it was shown. Nothing was done.")
         return before, change(session)
 
-    return await database.write(checked)
+    return await database.write(check_and_change)
 
 
-def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
-    of_one_issue, as_shown = _of_one_issue(database), partial(_as_shown, database)
+def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
+    issue_tool, change_as_shown = _make_issue_decorator(database), partial(_change_as_shown, database)
 
     @tool(
         group="issues",
@@ -217,7 +230,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Create issue “{title}”",
         preview=_preview_creation,
         touches="",  # a new issue: no other call can change it
-        current=lambda arguments: database.read(_find_newest, arguments),
+        current=lambda arguments: database.read(_read_newest_titled, arguments),
         undo=_undo_creation,
     )
     async def create_issue(
@@ -246,13 +259,13 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             assignee=assignee or None,
             priority=priority,
             labels=labels,
-            **_by(context),
+            **_make_authorship(context),
             now=clock(),
         )
         issue = await database.write(create)
-        return ToolOutput(_fields(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
+        return ToolOutput(_as_json(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
 
-    @of_one_issue(_update_in_words, _preview_update, "issue {number}", _now, _undo_update)
+    @issue_tool(_describe_update, _preview_update, "issue {number}", _read_current, _undo_update)
     async def update_issue(
         *,
         number: Number,
@@ -277,20 +290,21 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
 
         """
         values = (title, body, assignee, priority, labels, state)
-        given = {name: value for name, value in zip(_CHANGEABLE, values, strict=True) if value is not None}
+        given = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
         wanted = _read_fields(given)
-        before, issue = await as_shown(
+        before, issue = await change_as_shown(
             context,
             _preview_update,
             {"number": number, **given},
             lambda session: issues.change_issue(session, number, wanted, clock()),
         )
         kept = {name: getattr(before, name) for name in wanted}
-        return ToolOutput(
-            _fields(issue), told=f"Changed {_listing(wanted)} of {_name_issue(issue)}", kept=kept
-        )
+        told = f"Changed {_join_names(wanted)} of {_name_issue(issue)}"
+        return ToolOutput(_as_json(issue), told=told, kept=kept)
 
-    @of_one_issue("Comment on issue #{number}".format_map, _preview_comment, "", _find_comment, _undo_comment)
+    @issue_tool(
+        "Comment on issue #{number}".format_map, _preview_comment, "", _read_with_comment, _undo_comment
+    )
     async def comment_issue(context: CallContext, number: Number, body: CommentBody) -> ToolOutput:
         """Add a comment to an issue.
 
@@ -299,14 +313,18 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             body: the comment, in Markdown
 
         """
-        comment = partial(issues.comment, **_by(context), now=clock())
+        comment = partial(issues.comment, **_make_authorship(context), now=clock())
         issue = await database.write(comment, number, body)
-        made = await database.read(issues.comment_of_key, context.idempotency_key)
+        comment_id = await database.read(issues.comment_of_key, context.idempotency_key)
         told = f"Commented on {_name_issue(issue)}"
-        return ToolOutput({**_fields(issue), "comment": body}, told=told, kept={"comment": made})
+        return ToolOutput({**_as_json(issue), "comment": body}, told=told, kept={"comment": comment_id})
 
-    @of_one_issue(
-        "Close issue #{number}".format_map, _preview_closing, "issue {number}", _find_comment, _undo_comment
+    @issue_tool(
+        "Close issue #{number}".format_map,
+        _preview_closing,
+        "issue {number}",
+        _read_with_comment,
+        _undo_comment,
     )
     async def close_issue(
         context: CallContext, number: Number, reason: CommentBody | None = None
@@ -318,31 +336,30 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             reason: why; it is added as a comment
 
         """
-        _, issue = await as_shown(
+        _, issue = await change_as_shown(
             context,
             _preview_closing,
             {"number": number, "reason": reason},
-            lambda session: issues.close(session, number, reason, **_by(context), now=clock()),
+            lambda session: issues.close(session, number, reason, **_make_authorship(context), now=clock()),
         )
+        kept: dict[str, Any] = {"reopen": True}
         if reason:
-            made = await database.read(issues.comment_of_key, context.idempotency_key)
-        else:
-            made = None
-        kept = {"comment": made, "reopen": True} if reason else {"reopen": True}
-        return ToolOutput(_fields(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
+            comment_id = await database.read(issues.comment_of_key, context.idempotency_key)
+            kept = {"comment": comment_id, "reopen": True}
+        return ToolOutput(_as_json(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
 
-    async def deletion(arguments: Arguments) -> str:
+    async def describe_deletion(arguments: Arguments) -> str:
         issue, comments = await database.read(_with_comments, arguments["number"])
-        return f"Delete {_name_issue(issue)}{_with_its(len(comments))}"
+        return f"Delete {_name_issue(issue)}{_describe_comments(len(comments))}"
 
     @tool(
         destructive=True,
         group="issues",
         summary="Delete issue #{number} and its comments",
-        title=deletion,
+        title=describe_deletion,
         preview=lambda arguments: database.read(_preview_deletion, arguments),
         touches="issue {number}",
-        current=lambda arguments: database.read(_find_left, arguments),
+        current=lambda arguments: database.read(_read_remains, arguments),
     )
     async def delete_issue(number: Number, context: CallContext) -> ToolOutput:
         """Delete an issue and its comments permanently. To end an issue, prefer close_issue.
@@ -351,20 +368,24 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             number: the issue's number, without #
 
         """
-        _, (issue, comments) = await as_shown(
+        _, (issue, comment_count) = await change_as_shown(
             context,
             _preview_deletion,
             {"number": number},
             lambda session: issues.remove_issue(session, number),
         )
-        gone = {"deleted": issue.number, "title": issue.title, "comments_deleted": comments}
-        return ToolOutput(gone, told=f"Deleted {_name_issue(issue)}{_with_its(comments)}")
+        deleted = {"deleted": issue.number, "title": issue.title, "comments_deleted": comment_count}
+        return ToolOutput(deleted, told=f"Deleted {_name_issue(issue)}{_describe_comments(comment_count)}")
 
     return create_issue, update_issue, comment_issue, close_issue, delete_issue
 
 
-def _undoes(database: Database, clock: Clock) -> Tool:
-    @_of_one_issue(database)(_title_taking_back, _preview_taking_back, "issue {number}", _now)
+def _make_undo_tool(database: Database, clock: Clock) -> Tool:
+    """Return the tool that undoes a comment or a closing. No model is offered it."""
+
+    @_make_issue_decorator(database)(
+        _describe_taking_back, _preview_taking_back, "issue {number}", _read_current
+    )
     async def take_back_comment(
         context: CallContext, number: Number, comment: Number | None = None, *, reopen: bool = False
     ) -> ToolOutput:
@@ -383,32 +404,30 @@ def _undoes(database: Database, clock: Clock) -> Tool:
             return issues.change_issue(session, number, {"state": "open"} if reopen else {}, clock())
 
         given = {"number": number, "comment": comment, "reopen": reopen}
-        _, issue = await _as_shown(database, context, _preview_taking_back, given, change)
-        return ToolOutput(
-            _fields(issue),
-            told=f"{'Reopened' if reopen else 'Removed the comment on'} {_name_issue(issue)}",
-        )
+        _, issue = await _change_as_shown(database, context, _preview_taking_back, given, change)
+        done = "Reopened" if reopen else "Removed the comment on"
+        return ToolOutput(_as_json(issue), told=f"{done} {_name_issue(issue)}")
 
     return replace(take_back_comment, offered=False, undoes=True)
 
 
-# -- previews
+# -- previews: the changes of a call, before people are asked
 
 
 async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
     values = {"priority": "normal", **arguments}
-    return [PreviewField(name, None, _format_value(values[name])) for name in _CHANGEABLE if values.get(name)]
+    return [PreviewField(name, None, _format_value(values[name])) for name in _FIELDS if values.get(name)]
 
 
 def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     """Return the fields whose values would change."""
     issue = issues.find(session, arguments["number"])
-    real = issues.differences(issue, _read_fields(arguments))
-    if not real:
+    changes = issues.differences(issue, _read_fields(arguments))
+    if not changes:
         raise ToolError(f"This would change nothing: issue #{issue.number} already has these values.")
     return [
         PreviewField(name, _format_value(getattr(issue, name)), _format_value(value))
-        for name, value in real.items()
+        for name, value in changes.items()
     ]
 
 
@@ -438,51 +457,55 @@ def _preview_deletion(session: Session, arguments: Arguments) -> Sequence[Previe
 
 def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issue = issues.find(session, arguments["number"])
+    fields = []
     if arguments.get("reopen"):
-        fields = [PreviewField("state", issue.state, "open")]
-    else:
-        fields = []
-    ident = arguments.get("comment")
-    if ident is not None:
-        comment = issues.comment_with(session, issue.number, ident)
+        fields.append(PreviewField("state", issue.state, "open"))
+    comment_id = arguments.get("comment")
+    if comment_id is not None:
+        comment = issues.comment_with(session, issue.number, comment_id)
         if comment is None:
             raise Hopeless(f"The comment on issue #{issue.number} is gone already.")
         fields.append(PreviewField("comment", comment.body, None))
     return fields
 
 
-# -- read again
+# -- the current values, by the names of the preview's fields, after a call ran
 
 
-def _now(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+def _read_current(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     issue = issues.find(session, arguments["number"])
-    found = {name: _format_value(getattr(issue, name)) for name in _CHANGEABLE}
-    ident = arguments.get("comment")
-    if ident is not None:
-        comment = issues.comment_with(session, issue.number, ident)
-        found["comment"] = comment.body if comment else None
-    return found
+    current = {name: _format_value(getattr(issue, name)) for name in _FIELDS}
+    comment_id = arguments.get("comment")
+    if comment_id is not None:
+        comment = issues.comment_with(session, issue.number, comment_id)
+        current["comment"] = comment.body if comment else None
+    return current
 
 
-def _find_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    given = arguments.get("body") or arguments.get("reason")
-    there = {each.body for each in issues.comments(session, arguments["number"])}
-    return {**_now(session, arguments), "comment": given if given in there else None}
+def _read_with_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """Return the current values of an issue, with the comment that a call was to add if it is there."""
+    body = arguments.get("body") or arguments.get("reason")
+    bodies = {comment.body for comment in issues.comments(session, arguments["number"])}
+    return {**_read_current(session, arguments), "comment": body if body in bodies else None}
 
 
-def _find_newest(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    found = issues.newest_titled(session, arguments["title"])
-    return {name: _format_value(getattr(found, name)) if found else None for name in _CHANGEABLE}
+def _read_newest_titled(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """Return the values of the newest issue with the title of a creation; nulls without such an issue."""
+    issue = issues.newest_titled(session, arguments["title"])
+    if issue is None:
+        return dict.fromkeys(_FIELDS)
+    return {name: _format_value(getattr(issue, name)) for name in _FIELDS}
 
 
-def _find_left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+def _read_remains(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """Return the current values of an issue; nulls if it was deleted."""
     try:
-        return _now(session, arguments)
+        return _read_current(session, arguments)
     except Hopeless:
         return {"title": None, "state": None, "comments": None}
 
 
-# -- undo
+# -- undo: the call that reverses a call, from what the call kept
 
 
 async def _undo_creation(ran: Ran) -> InverseCall:
@@ -490,9 +513,9 @@ async def _undo_creation(ran: Ran) -> InverseCall:
 
 
 async def _undo_update(ran: Ran) -> InverseCall:
-    before = {
-        name: list(value) if name == "labels" else value or "" for name, value in (ran.kept or {}).items()
-    }
+    before = {name: value or "" for name, value in (ran.kept or {}).items()}
+    if "labels" in before:
+        before["labels"] = list(before["labels"])
     return InverseCall("update_issue", {"number": ran.arguments["number"], **before})
 
 
@@ -500,21 +523,24 @@ async def _undo_comment(ran: Ran) -> InverseCall:
     return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
 
 
-def _title_taking_back(arguments: Arguments) -> str:
-    parts = ["Reopen"] if arguments.get("reopen") else []
-    parts += ["remove the comment from"] if arguments.get("comment") is not None else []
-    said = " and ".join(parts) or "Leave"
-    return f"{said[0].upper()}{said[1:]} issue #{arguments['number']}"
+def _describe_taking_back(arguments: Arguments) -> str:
+    deeds = []
+    if arguments.get("reopen"):
+        deeds.append("reopen")
+    if arguments.get("comment") is not None:
+        deeds.append("remove the comment from")
+    words = " and ".join(deeds) or "leave"
+    return f"{words[0].upper()}{words[1:]} issue #{arguments['number']}"
 
 
 def _read_fields(arguments: Arguments) -> dict[str, Any]:
-    """Return the fields that an update sets, in the form of the store (assignee "" is no one).
+    """Return the fields that an update sets, as an `Issue` has them: the argument "" for no assignee is None.
 
     Raises ToolError if no field is given.
     """
-    wanted = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
+    wanted = {name: arguments[name] for name in _FIELDS if name in arguments}
     if not wanted:
-        raise ToolError(f"Say what to change: give at least one of {', '.join(_CHANGEABLE)}.")
+        raise ToolError(f"Say what to change: give at least one of {', '.join(_FIELDS)}.")
     if "assignee" in wanted:
         wanted["assignee"] = wanted["assignee"] or None
     if "labels" in wanted:
@@ -523,6 +549,7 @@ def _read_fields(arguments: Arguments) -> dict[str, Any]:
 
 
 def _format_value(value: Any) -> str | None:
+    """Return a field's value as text for a card; None for an empty value."""
     if isinstance(value, (list, tuple)):
         return ", ".join(value) or None
     return value or None
@@ -535,41 +562,43 @@ def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]
     return issues.find(session, number), issues.comments(session, number)
 
 
-def _by(context: CallContext) -> dict[str, Any]:
-    """Return a row's author and the idempotency key by which a second run finds it."""
+def _make_authorship(context: CallContext) -> dict[str, Any]:
+    """Return the author of a row, and the idempotency key by which a second run of the call finds the row."""
     return {"author": context.requested_by, "key": context.idempotency_key or None}
 
 
-async def _issue(arguments: Arguments) -> Arguments:
-    """Return the key of similar calls, which are calls about the same issue."""
+async def _find_similarity_key(arguments: Arguments) -> Arguments:
+    """Return what similar calls have in common: *Approve similar* is for calls about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
-def _update_in_words(arguments: Arguments) -> str:
-    return f"Change {_listing(arguments) or 'nothing'} of issue #{arguments['number']}"
+def _describe_update(arguments: Arguments) -> str:
+    return f"Change {_join_names(arguments) or 'nothing'} of issue #{arguments['number']}"
 
 
-def _listing(fields: Iterable[str]) -> str:
-    *some, last = [name for name in _CHANGEABLE if name in fields] or [""]
-    if some:
-        return f"{', '.join(some)} and {last}"
-    return last
+def _join_names(fields: Iterable[str]) -> str:
+    """Return the names of an issue's fields among ``fields``: ``title, body and labels``; empty for none."""
+    names = [name for name in _FIELDS if name in fields]
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return "".join(names)
 
 
 def _name_issue(issue: Issue) -> str:
     return f"issue #{issue.number} “{issue.title}”"
 
 
-def _with_its(comments: int) -> str:
-    if not comments:
+def _describe_comments(count: int) -> str:
+    """Return words to follow an issue's name: ``and its 3 comments``; empty for none."""
+    if not count:
         return ""
-    if comments == 1:
+    if count == 1:
         return " and its comment"
-    return f" and its {comments} comments"
+    return f" and its {count} comments"
 
 
-def _fields(issue: Issue) -> dict[str, Any]:
-    """Return an issue as JSON, without its body."""
+def _as_json(issue: Issue) -> dict[str, Any]:
+    """Return an issue for the model, without its body."""
     return {
         "number": issue.number,
         "title": issue.title,
@@ -583,7 +612,8 @@ def _fields(issue: Issue) -> dict[str, Any]:
 
 
 def _page(found: list[Issue], total: int) -> dict[str, Any]:
-    return {"issues": [_fields(issue) for issue in found], "total": total}
+    """Return listed issues for the model. ``total``: the number of matches, of which these are the newest."""
+    return {"issues": [_as_json(issue) for issue in found], "total": total}
 
 
 # -- the demo
