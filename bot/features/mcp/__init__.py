@@ -1,4 +1,4 @@
-"""Nod as an MCP server, for other agents. Begin with `server.py`.
+"""Nod as an MCP server, through which other agents ask people, and call the team's tools.
 
-Servers that Nod calls are in ``bot/tools/mcp``.
+Begin with `server.py`. The MCP servers that Nod itself calls are in ``bot/tools/mcp``.
 """

@@ -1,9 +1,13 @@
-"""The team's tools over MCP, for an agent's token: the list of tools, and the calls.
+"""The team's tools over MCP, for an agent's token: the list of tools, and calls of them.
 
-Like the tools of ``server.py``, this module uses Nod's own HTTP interface, with the caller's token.
+An agent's token belongs to a program that calls tools for one person. Like the tools of `server.py`, this
+module uses Nod's own HTTP interface, with the caller's token. A call is the JSON object of that interface
+(`AgentCallView` in ``bot/features/agents/routes.py``): it is open while ``end`` is one of `OPEN_ENDS`, and
+then has the tool's answer in ``text`` and ``files``.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
@@ -20,13 +24,17 @@ Json = dict[str, Any]
 STEP_SECONDS = 20
 """The time between two reports of progress: some clients give up after 60 seconds without one."""
 PAGE_TOOLS = 100
+"""The most tools on one page of the list."""
 OPEN_ENDS = ("waiting", "running")
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _CALL_SECONDS = 130  # the time that a call may take if it only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
 _NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
 KEY_META = "nod/idempotency-key"
-_HEADER_KEY = "x-mcp-header"
+"""The key of ``_meta`` under which a client gives an idempotency key."""
+_HEADER_KEY = "x-mcp-header"  # the key of a parameter's schema that names an HTTP header for the argument
+_CALL_ID = re.compile(r"[0-9a-f]{32}")
+_UNQUOTED = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # printable ASCII that an idempotency key keeps in a header
 
 
 class Connect(Protocol):
@@ -38,7 +46,7 @@ class Connect(Protocol):
 
 
 class Unreachable(Exception):
-    """Nod did not answer, or refused, in words for the agent. ``status``: of HTTP, or 0 without an answer."""
+    """Nod did not answer, or refused, in words for the agent. ``status``: of HTTP; 0 without an answer."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
@@ -66,41 +74,24 @@ async def list_tools(client: httpx2.AsyncClient) -> list[Json]:
 
 async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
     """Return the tools after a cursor, which is the last name of the page before. Raises Unreachable."""
-    rest = [each for each in await list_tools(client) if cursor is None or each["name"] > cursor]
-    page = rest[:PAGE_TOOLS]
-    more = len(rest) > len(page)
-    return ToolPage(page, page[-1]["name"] if more else None)
-
-
-def _describe_tool(tool: Json) -> Json:
-    reads = tool["risk"] == "read"
-    schema = {"type": "object", **tool["parameters"]}
-    properties = {name: _without_header(part) for name, part in schema.get("properties", {}).items()}
-    if properties:
-        schema["properties"] = properties
-    if not reads and REASON not in properties:
-        schema["properties"] = {**properties, REASON: _REASON_SCHEMA}
-    hints = {"readOnlyHint": reads, "destructiveHint": not reads and tool["risk"] != "write"}
-    described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
-    return {**described, "annotations": hints}
-
-
-def _without_header(part: Any) -> Any:
-    """Return a property without the name of an HTTP header: arguments are read from the body alone."""
-    if not isinstance(part, dict):
-        return part
-    return {name: value for name, value in part.items() if name != _HEADER_KEY}
+    after_cursor = [tool for tool in await list_tools(client) if cursor is None or tool["name"] > cursor]
+    page = after_cursor[:PAGE_TOOLS]
+    has_more = len(after_cursor) > len(page)
+    return ToolPage(page, page[-1]["name"] if has_more else None)
 
 
 async def make_call(
     client: httpx2.AsyncClient, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]
 ) -> Json:
-    """Call a tool, and return the call in its current state. Raises Unreachable with the reason."""
+    """Call a tool, and return the call in its current state. Raises Unreachable with the reason.
+
+    ``arguments`` may have a reason for the people who decide. ``meta``: the ``_meta`` of the MCP request.
+    """
     given = dict(arguments)
     reason = given.pop(REASON, "")
     headers: dict[str, str] = {}
     if isinstance(key := meta.get(KEY_META), str):
-        headers["Idempotency-Key"] = quote(key, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")[:200]
+        headers["Idempotency-Key"] = quote(key, safe=_UNQUOTED)[:200]
     if isinstance(depth := meta.get(DEPTH_META), int):
         headers["Nod-Depth"] = str(max(0, min(depth, 1000)))
     body = {"arguments": given, "reason": str(reason)[:2000]}
@@ -111,7 +102,10 @@ async def make_call(
 
 
 async def look_up_call(client: httpx2.AsyncClient, call_id: str, wait: float = 0) -> Json:
-    """Return a call of this token once it has ended, or its state after ``wait`` seconds."""
+    """Return a call of this token once it has ended, or as it is after ``wait`` seconds (60 at most).
+
+    Raises Unreachable with the reason.
+    """
     seconds = min(wait, LONGEST_WAIT)
     given = {"params": {"wait": seconds}} if seconds else {}
     answer = await _send(client, "GET", _path_of(call_id), seconds + _MARGIN_SECONDS, **given)
@@ -126,39 +120,31 @@ async def withdraw_call(client: httpx2.AsyncClient, call_id: str) -> None:
 
 def is_call_id(ident: str) -> bool:
     """Tell if an id has the form of a call's id: 32 hexadecimal digits."""
-    return len(ident) == 32 and all(each in "0123456789abcdef" for each in ident)  # noqa: PLR2004
+    return _CALL_ID.fullmatch(ident) is not None
 
 
 def describe_result(call: Json) -> Json:
-    """Return a call as the result of a tool: the tool's own answer, or the call's state or end in words."""
-    end = call["end"]
-    if end in OPEN_ENDS:
+    """Return a call as the result of an MCP tool: the tool's own answer, or the state of the call in words.
+
+    The text comes as structured content as well, since many clients show their model only this.
+    """
+    if call["end"] in OPEN_ENDS:
         text = f"{say_status(call)}. Its id is {call['id']}. Call check_approval with this id for the result."
-        # many clients show their model the structured content alone
         names = ("id", "end", "waits_for", "expires_at")
-        waits = {**{name: call[name] for name in names}, "text": text}
-        return {"content": [_text(text)], "structuredContent": waits, "isError": False}
-    told: Json = {"content": [_text(call["text"]), *list_files(call)], "isError": call["is_error"]}
+        waiting = {**{name: call[name] for name in names}, "text": text}
+        return {"content": [_make_text(text)], "structuredContent": waiting, "isError": False}
+    content = [_make_text(call["text"]), *list_files(call)]
+    result: Json = {"content": content, "isError": call["is_error"]}
     if call["is_error"]:
         names = ("id", "end", "decided_by", "text")
-        return {**told, "structuredContent": {name: call[name] for name in names}}
+        return {**result, "structuredContent": {name: call[name] for name in names}}
     data = _read_object(call["text"])
-    return told if data is None else {**told, "structuredContent": data}
+    return result if data is None else {**result, "structuredContent": data}
 
 
 def list_files(call: Json) -> list[Json]:
     """Return the files of a call's answer as blocks of content: pictures, sounds, else resources."""
     return [_describe_file(call["id"], file) for file in call["files"]]
-
-
-def _describe_file(call_id: str, file: Json) -> Json:
-    kind = file["media_type"]
-    form, _, _ = kind.partition("/")
-    if file["data"] is not None and form in ("image", "audio"):
-        return {"type": form, "data": file["data"], "mimeType": kind}
-    uri = f"nod://calls/{call_id or 'read'}/{quote(file['name'])}"
-    content = {"text": file["text"]} if file["data"] is None else {"blob": file["data"]}
-    return {"type": "resource", "resource": {"uri": uri, "mimeType": kind, **content}}
 
 
 def say_status(call: Json) -> str:
@@ -169,7 +155,40 @@ def say_status(call: Json) -> str:
     return f"Waiting for a decision by {call['waits_for']}{joined}. Nothing has been changed"
 
 
+def _describe_tool(tool: Json) -> Json:
+    """Return a tool of Nod's HTTP interface as MCP lists it. It takes a reason if it does more than read."""
+    only_reads = tool["risk"] == "read"
+    schema = {"type": "object", **tool["parameters"]}
+    properties = {name: _without_header(value) for name, value in schema.get("properties", {}).items()}
+    if properties:
+        schema["properties"] = properties
+    if not only_reads and REASON not in properties:
+        schema["properties"] = {**properties, REASON: _REASON_SCHEMA}
+    hints = {"readOnlyHint": only_reads, "destructiveHint": not only_reads and tool["risk"] != "write"}
+    described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
+    return {**described, "annotations": hints}
+
+
+def _without_header(schema: Any) -> Any:
+    """Return a parameter's schema without the name of an HTTP header: arguments come in the body alone."""
+    if not isinstance(schema, dict):
+        return schema
+    return {name: value for name, value in schema.items() if name != _HEADER_KEY}
+
+
+def _describe_file(call_id: str, file: Json) -> Json:
+    """Return a file as a block of content. The URI only names a resource; no client can open it."""
+    media_type = file["media_type"]
+    family, _, _ = media_type.partition("/")
+    if file["data"] is not None and family in ("image", "audio"):
+        return {"type": family, "data": file["data"], "mimeType": media_type}
+    uri = f"nod://calls/{call_id or 'read'}/{quote(file['name'])}"
+    content = {"text": file["text"]} if file["data"] is None else {"blob": file["data"]}
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": media_type, **content}}
+
+
 def _read_object(text: str) -> Json | None:
+    """Return the JSON object in a text; None for any other text."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -177,7 +196,7 @@ def _read_object(text: str) -> Json | None:
     return data if isinstance(data, dict) else None
 
 
-def _text(text: str) -> Json:
+def _make_text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
@@ -188,16 +207,16 @@ def _path_of(call_id: str) -> str:
 
 
 async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **given: Any) -> Json:
-    """Return Nod's answer to a request. Raises Unreachable with the reason."""
+    """Send a request to Nod, and return the body of the response. Raises Unreachable with the reason."""
     try:
-        answer = await client.request(method, path, timeout=seconds, **given)
-        said: Json = answer.json()
+        response = await client.request(method, path, timeout=seconds, **given)
+        content: Json = response.json()
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
         raise Unreachable(f"{why} Is `nod run` up, and NOD_URL right?") from None
-    if answer.status_code == httpx2.codes.UNAUTHORIZED:
-        raise Unreachable(_NO_TOKEN, answer.status_code)
-    if not said.get("ok"):
-        words = str(said.get("error", f"Nod answered with HTTP {answer.status_code}."))
-        raise Unreachable(words, answer.status_code)
-    return said
+    if response.status_code == httpx2.codes.UNAUTHORIZED:
+        raise Unreachable(_NO_TOKEN, response.status_code)
+    if not content.get("ok"):
+        words = str(content.get("error", f"Nod answered with HTTP {response.status_code}."))
+        raise Unreachable(words, response.status_code)
+    return content

@@ -1,4 +1,8 @@
-"""Nod as an MCP server: other agents ask their people through it, at ``/mcp`` and by ``nod mcp``."""
+"""Nod as an MCP server (Model Context Protocol): other agents ask their people through it.
+
+`MCP` names the service at ``/mcp`` of the running Nod. ``nod mcp`` serves the same over stdio
+(``bot/cli/mcp.py``).
+"""
 
 from bot.features.feature import Feature
 from bot.features.mcp.mount import McpMount

@@ -1,15 +1,17 @@
-"""Notifications about changes of a token's tools, for clients that listen.
+"""Notifications to MCP clients that the tools of their token have changed.
 
-In revision 2026-07-28 a client opens a stream for them (``subscriptions/listen``). In an older revision it is
-notified on stdio unasked. Over HTTP there is no way to notify it, so nothing is promised there. The tools are
-listed from time to time with the client's own token, so that no change of another token's tools is announced.
+How a client is notified depends on its revision of MCP. In revision 2026-07-28 the client opens a stream for
+notifications (``subscriptions/listen``). A client of an older revision is notified on stdio without asking;
+over HTTP there is no way to notify it, so nothing is promised there. While a client listens, a task lists the
+tools from time to time with the client's own token, and compares: so no change of another token's tools is
+announced.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -25,11 +27,17 @@ from bot.features.mcp.tasks import get_headers
 
 LOOK_SECONDS = 10.0
 MAX_STREAMS, MAX_STREAMS_OF_TOKEN = 100, 8
-_ENDED = "ended"
-_REFUSED = (401, 403)
+_TOKEN_ENDED_STATUSES = (401, 403)
 
 Context = ServerRequestContext[Any, Any]
 Headers = Mapping[str, str] | None
+
+
+class _SeenTools(NamedTuple):
+    """The tools of a token at one moment."""
+
+    fingerprint: str
+    has_token_ended: bool = False  # True: the token has no tools any longer, and never will
 
 
 class ToolListeners:
@@ -47,8 +55,9 @@ class ToolListeners:
         if ctx.method == "subscriptions/listen" and ctx.request_id is not None:
             return await self._listen(ctx)
         result = await call_next(ctx)
-        is_beginning = ctx.method in ("initialize", "notifications/initialized")
-        if not is_beginning or get_headers(ctx) is not None or not await self._is_agent(None):
+        is_session_start = ctx.method in ("initialize", "notifications/initialized")
+        is_on_stdio = get_headers(ctx) is None
+        if not (is_session_start and is_on_stdio and await self._is_agent(None)):
             return result
         if ctx.method == "initialize" and isinstance(result, dict):
             return _promise_changes(result)
@@ -69,13 +78,13 @@ class ToolListeners:
         bus = InMemorySubscriptionBus()
         handler = ListenHandler(bus, max_subscriptions=1)
 
-        async def tell() -> None:
+        async def notify() -> None:
             await bus.publish(ToolsListChanged())
 
         with self._hold_stream((headers or {}).get("authorization", "")):
-            if not await self._is_agent(headers):  # its tools are always the same
+            if not await self._is_agent(headers):  # any other token always has the same tools
                 return await handler(ctx, params)
-            watch = self._begin_watch(headers, await self._look(headers), tell)
+            watch = self._begin_watch(headers, await self._look(headers), notify)
             watch.add_done_callback(lambda _: handler.close())
             try:
                 return await handler(ctx, params)
@@ -96,29 +105,33 @@ class ToolListeners:
                 del self._streams[token]
 
     def _begin_watch(
-        self, headers: Headers, known: str | None, tell: Callable[[], Awaitable[None]]
+        self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
     ) -> "asyncio.Task[None]":
-        task = asyncio.create_task(self._watch(headers, known, tell))
+        task = asyncio.create_task(self._watch(headers, seen, notify))
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)
         return task
 
-    async def _watch(self, headers: Headers, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
-        """Call ``tell`` at each change of the tools, until the token ends."""
-        while known != _ENDED:
+    async def _watch(
+        self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Call ``notify`` at each change of the tools since ``seen``, until the token ends."""
+        while seen is None or not seen.has_token_ended:
             await asyncio.sleep(self._look_seconds)
-            found = await self._look(headers)
-            if found is not None and found != known:
-                known = found
-                await tell()
+            current = await self._look(headers)
+            if current is not None and current != seen:
+                seen = current
+                await notify()
 
-    async def _look(self, headers: Headers) -> str | None:
-        """Return a fingerprint of a token's tools; None if Nod can't list them now."""
+    async def _look(self, headers: Headers) -> _SeenTools | None:
+        """Return the tools of a token now; None if Nod can't list them."""
         async with self._connect(headers) as client:
             try:
-                return hash_text(canonical(await calls.list_tools(client)))
+                return _SeenTools(hash_text(canonical(await calls.list_tools(client))))
             except Unreachable as error:
-                return _ENDED if error.status in _REFUSED else None
+                if error.status in _TOKEN_ENDED_STATUSES:
+                    return _SeenTools("", has_token_ended=True)
+                return None
 
 
 def _promise_changes(initialized: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""``/mcp`` on the running server: ``server.py`` over streamable HTTP, with the tokens of callers."""
+"""The service at ``/mcp`` of the running Nod: the MCP server of `server.py` over streamable HTTP.
+
+Each request comes with the token of its caller, and the MCP server calls Nod's HTTP interface with this
+token, inside the same process.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -15,19 +19,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.web.answers import Fault
 
 PATH = "/mcp"
-PATIENCE = 600  # seconds that a permission prompt waits for a person
+PATIENCE_SECONDS = 600
+"""The time that a permission prompt waits for a person."""
 
 
 class McpMount:
-    """The ASGI application at ``/mcp``. No state is kept between two requests.
+    """The ASGI application at ``/mcp``. The protocol keeps no state between two requests.
 
-    The first request loads the SDK, which takes half a second that most installations never need.
+    The first request loads the SDK and starts its application, in a task that runs until `stop`: loading
+    takes half a second, which most installations never need.
     """
 
-    def __init__(self, patience: int = PATIENCE) -> None:
-        self._patience = patience
-        self._inside: asyncio.Future[ASGIApp] | None = None
-        self._owner: asyncio.Task[None] | None = None
+    def __init__(self, patience_seconds: int = PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
+        self._sdk_app: asyncio.Future[ASGIApp] | None = None
+        self._sdk_task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
 
     def route(self) -> Route:
@@ -35,8 +41,8 @@ class McpMount:
 
     async def stop(self) -> None:
         self._stopped.set()
-        if self._owner is not None:
-            await asyncio.wait([self._owner])
+        if self._sdk_task is not None:
+            await asyncio.wait([self._sdk_task])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request. Raises Unauthenticated or Forbidden, which the site turns into answers."""
@@ -44,23 +50,28 @@ class McpMount:
             raise Fault(503, "stopping")
         app: FastAPI = scope["app"]
         await app.state.site.doorkeeper(HTTPConnection(scope))
-        if self._inside is None:
-            self._inside = inside = asyncio.get_running_loop().create_future()
-            self._owner = asyncio.create_task(self._own(app, inside), name="mcp door")
-        await (await asyncio.shield(self._inside))(scope, receive, send)
+        if self._sdk_app is None:
+            self._sdk_app = future = asyncio.get_running_loop().create_future()
+            self._sdk_task = asyncio.create_task(self._run_sdk(app, future), name="mcp sessions")
+        sdk_app = await asyncio.shield(self._sdk_app)
+        await sdk_app(scope, receive, send)
 
-    async def _own(self, app: FastAPI, inside: "asyncio.Future[ASGIApp]") -> None:
-        """Open the SDK's sessions, and end them in the same task, as the SDK requires."""
+    async def _run_sdk(self, app: FastAPI, sdk_app: "asyncio.Future[ASGIApp]") -> None:
+        """Start the SDK's application as the result of ``sdk_app``, and end it when the service stops.
+
+        The SDK requires that the task which starts the application also ends it.
+        """
         try:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
-            wait = app.state.features.settings.agent_wait
-            async with mcp_server.sessions(partial(_connect, app), self._patience, wait) as handle:
-                inside.set_result(handle)
+            wait_seconds = app.state.features.settings.agent_wait
+            connect = partial(_connect, app)
+            async with mcp_server.sessions(connect, self._patience_seconds, wait_seconds) as running:
+                sdk_app.set_result(running)
                 await self._stopped.wait()
         except Exception as error:
-            if inside.done():
+            if sdk_app.done():
                 raise
-            inside.set_exception(error)  # each request that waits gets the error
+            sdk_app.set_exception(error)  # each request that waits for the application gets the error
 
 
 @asynccontextmanager

@@ -1,7 +1,12 @@
-"""Nod as an MCP server: other agents ask their humans through it.
+"""Nod as an MCP server, through which other agents ask people for approval.
 
-Its tools speak to Nod's own HTTP interface, so ``nod mcp`` over stdio and ``/mcp`` on the running server do
-the same, each with its caller's token.
+`agents_server` has three tools of its own: `request_approval` opens an approval request, `check_approval`
+tells its state, and `permission_prompt` is what coding agents call before they use a tool of theirs. An
+agent's token also gets the team's tools (`calls.py`, `tasks.py`).
+
+All tools use Nod's HTTP interface, so ``nod mcp`` over stdio and ``/mcp`` on the running server do the same,
+each with its caller's token. A request is the JSON object of that interface (``RequestView``): ``end`` is
+"waiting" until it has ended.
 """
 
 import asyncio
@@ -29,15 +34,16 @@ from bot.features.mcp.listening import LOOK_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
 
-_GRACE = 30  # seconds beyond the patience, in which the expiry is reported
-_MARGIN = 15  # seconds that an answer may take beyond its wait
 QUESTIONS = ("request_approval", "check_approval", "permission_prompt")
-_LEFT = "The agent stopped waiting"
+"""The names of this server's own tools."""
+_GRACE_SECONDS = 30  # beyond the patience: the time in which the expiry is reported
+_MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
+_WITHDRAWAL_REASON = "The agent stopped waiting"
 
 Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
-Text = dict[str, str | int | float | bool | None]
+Facts = dict[str, str | int | float | bool | None]
 
-_DENIED = {
+_DENIAL_TEXTS = {
     "expired": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
     "waiting": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
     "undeliverable": "The question could not be shown to anyone who may decide. No one refused it.",
@@ -50,11 +56,11 @@ _DENIED = {
 def agents_server(
     connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
 ) -> MCPServer[Any]:
-    """Return an MCP server with the three tools below and, for an agent's token, the team's tools.
+    """Return an MCP server with its own three tools and, for an agent's token, the team's tools.
 
-    ``wait``: seconds that a call waits for people if its client has no tasks. ``look_seconds``: the seconds
-    between two lists of the tools for a client that listens. Configure logging first: otherwise the SDK sets
-    up its own.
+    ``patience``: seconds that a permission prompt waits for people. ``wait``: seconds that a call of the
+    team's tools waits for people if its client has no tasks. ``look_seconds``: the seconds between two lists
+    of the tools for a client that listens. Configure logging first: otherwise the SDK sets up its own.
     """
     server: MCPServer[Any] = MCPServer(
         "nod",
@@ -72,7 +78,7 @@ def agents_server(
         summary: Annotated[str, Field(description="what you are about to do, in one line")],
         context: Context[Any, Any],
         details: Annotated[str, Field(description="more of it, for who decides")] = "",
-        fields: Annotated[Text | None, Field(description="single facts, by name")] = None,
+        fields: Annotated[Facts | None, Field(description="single facts, by name")] = None,
         ttl_seconds: Annotated[int | None, Field(ge=1, description="how long it may wait at most")] = None,
         wait_seconds: Wait = 0,
     ) -> Json:
@@ -82,7 +88,8 @@ def agents_server(
         """
         body = {"summary": summary, "details": details, "fields": fields or {}, "ttl_seconds": ttl_seconds}
         async with connect(context.headers) as client:
-            return _describe_request(await _put(client, "/api/approvals", body, context, wait_seconds))
+            request = await _open_request(client, "/api/approvals", body, context, wait_seconds)
+            return _describe_request(request)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def check_approval(
@@ -97,8 +104,9 @@ def agents_server(
         async with connect(context.headers) as client:
             if calls.is_call_id(id):
                 return await _describe_call(client, id, context, wait_seconds)
-            shown = await _call_api(client, "GET", f"/api/approvals/{_plain(id)}")
-            return _as_result(_describe_request(await _wait_for_end(client, shown, context, wait_seconds)))
+            request = await _call_api(client, "GET", f"/api/approvals/{_check_id(id)}")
+            request = await _wait_for_end(client, request, context, wait_seconds)
+            return _as_result(_describe_request(request))
 
     @server.tool(annotations=harmless, structured_output=False)
     async def permission_prompt(
@@ -111,12 +119,13 @@ def agents_server(
         body = {"tool_name": tool_name, "input": input, "tool_use_id": tool_use_id, "ttl_seconds": patience}
         try:
             async with connect(context.headers) as client:
-                shown = await _put(client, "/api/permissions", body, context, patience + _GRACE)
-                if shown["end"] == "waiting":  # approvals are paused, say: a late yes must not count
-                    await _withdrawn(client, shown)
+                wait = patience + _GRACE_SECONDS
+                request = await _open_request(client, "/api/permissions", body, context, wait)
+                if request["end"] == "waiting":  # approvals are paused, say: a late yes must not count
+                    await _withdraw(client, request)
         except ToolError as error:
             return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})
-        return json.dumps(_ruling(shown))
+        return json.dumps(_make_permission(request))
 
     return server
 
@@ -130,20 +139,21 @@ async def _describe_call(
         waited = 0.0
         while call["end"] in calls.OPEN_ENDS and waited < wait:
             await context.report_progress(waited, message=calls.say_status(call))
-            part = min(STEP_SECONDS, wait - waited)
-            call = await calls.look_up_call(client, call_id, part)
-            waited += part
+            step = min(STEP_SECONDS, wait - waited)
+            call = await calls.look_up_call(client, call_id, step)
+            waited += step
     except calls.Unreachable as error:
         raise ToolError(str(error)) from None
-    told = {"id": call["id"], "tool": call["tool"], "end": call["end"], "result": call["text"]}
+    facts = {"id": call["id"], "tool": call["tool"], "end": call["end"], "result": call["text"]}
     names = ("decided_by", "edited", "waits_for", "expires_at")
-    return _as_result(told | {name: call[name] for name in names if call[name]}, calls.list_files(call))
+    facts |= {name: call[name] for name in names if call[name]}
+    return _as_result(facts, calls.list_files(call))
 
 
-def _as_result(told: Json, files: Sequence[Json] = ()) -> CallToolResult:
-    """Return an answer as text and as structured content, with its files."""
-    content = [{"type": "text", "text": json.dumps(told, indent=2)}, *files]
-    return CallToolResult.model_validate({"content": content, "structuredContent": told})
+def _as_result(facts: Json, files: Sequence[Json] = ()) -> CallToolResult:
+    """Return facts as the result of a tool: as text and as structured content, with files."""
+    content = [{"type": "text", "text": json.dumps(facts, indent=2)}, *files]
+    return CallToolResult.model_validate({"content": content, "structuredContent": facts})
 
 
 class ToolLister:
@@ -190,77 +200,86 @@ async def sessions(
 async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
     """Return the approval request in Nod's answer. Raises ToolError with the reason, for the agent."""
     try:
-        answer = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN, **given)
-        said: Json = answer.json()
+        response = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN_SECONDS, **given)
+        content: Json = response.json()
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
         raise ToolError(f"{why} Is `nod run` up, and NOD_URL right?") from None
-    if answer.status_code == httpx2.codes.UNAUTHORIZED:
+    if response.status_code == httpx2.codes.UNAUTHORIZED:
         raise ToolError("Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN.")
-    if not said.get("ok") or "proposal" not in said:
-        raise ToolError(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
-    shown: Json = said["proposal"]
-    return shown
+    if not content.get("ok") or "proposal" not in content:
+        raise ToolError(str(content.get("error", f"Nod answered with HTTP {response.status_code}.")))
+    request: Json = content["proposal"]
+    return request
 
 
-async def _put(
+async def _open_request(
     client: httpx2.AsyncClient, path: str, body: Json, context: Context[Any, Any], wait: float
 ) -> Json:
-    """Return a new request, once it ended or after ``wait`` seconds.
+    """Open a request, and return it once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
 
     The request is withdrawn if the MCP call ends first: by its cancellation, the end of input or of the
-    connection. Each call asks again: agents count their uses from 0 in each session, so the same ID is not
-    the same use.
+    connection. Each MCP call opens another request, also with the same ``tool_use_id``: agents count their
+    uses from 0 in each session, so the same ID is not the same use.
     """
-    with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
-        shown = await _call_api(client, "POST", path, json=body)
+    with anyio.CancelScope(shield=True):  # until its ID is known, the request could not be withdrawn
+        request = await _call_api(client, "POST", path, json=body)
     try:
-        return await _wait_for_end(client, shown, context, wait)
+        return await _wait_for_end(client, request, context, wait)
     except (asyncio.CancelledError, ToolError):
         with anyio.CancelScope(shield=True):
-            await _withdrawn(client, shown)
+            await _withdraw(client, request)
         raise
 
 
-async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
-    with suppress(httpx2.HTTPError):  # otherwise the request expires by itself
-        await client.post(f"/api/proposals/{shown['id']}/cancel", json={"reason": _LEFT}, timeout=_MARGIN)
+async def _withdraw(client: httpx2.AsyncClient, request: Json) -> None:
+    """Withdraw a request. If this fails, the request expires by itself."""
+    path, body = f"/api/proposals/{request['id']}/cancel", {"reason": _WITHDRAWAL_REASON}
+    with suppress(httpx2.HTTPError):
+        await client.post(path, json=body, timeout=_MARGIN_SECONDS)
 
 
 async def _wait_for_end(
-    client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float
+    client: httpx2.AsyncClient, request: Json, context: Context[Any, Any], wait: float
 ) -> Json:
-    """Return the request once it has ended, or its state after ``wait`` seconds.
+    """Return the request once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
 
-    Reports progress while it waits.
+    Progress is reported every `STEP_SECONDS`.
     """
-    waited = 0
-    while shown["end"] == "waiting" and wait > 0:
-        await context.report_progress(waited, message="Waiting for a person to decide")
-        waited += 1
-        part = min(wait, STEP_SECONDS)
-        shown = await _call_api(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
-        wait -= part
-    return shown
+    steps, left = 0, wait
+    while request["end"] == "waiting" and left > 0:
+        await context.report_progress(steps, message="Waiting for a person to decide")
+        steps += 1
+        step = min(left, STEP_SECONDS)
+        request = await _call_api(client, "GET", f"/api/approvals/{request['id']}", params={"wait": step})
+        left -= step
+    return request
 
 
-def _describe_request(shown: Json) -> Json:
+def _describe_request(request: Json) -> Json:
+    """Return the facts of a request for the agent, without nulls."""
     names = ("id", "end", "outcome", "decided_by", "edited_by", "arguments", "expires_at")
-    told = {name: shown[name] for name in names if shown.get(name) is not None}
-    return told | ({"reason": shown["decline_reason"]} if shown["decline_reason"] else {})
+    facts = {name: request[name] for name in names if request.get(name) is not None}
+    if request["decline_reason"]:
+        facts["reason"] = request["decline_reason"]
+    return facts
 
 
-def _ruling(shown: Json) -> Json:
-    """Return the permission: allow with the approved input, or deny, with a refusal told from silence."""
-    if shown["end"] == "approved":
-        return {"behavior": "allow", "updatedInput": shown["arguments"]["input"]}
-    if shown["end"] == "declined":
-        why = f" Reason: {shown['decline_reason']}" if shown["decline_reason"] else ""
-        return {"behavior": "deny", "message": f"{shown['decided_by']} said no.{why}"}
-    return {"behavior": "deny", "message": _DENIED.get(shown["end"], "It was not allowed.")}
+def _make_permission(request: Json) -> Json:
+    """Return the answer to a permission prompt: allow with the approved input, or deny with the reason.
+
+    The reason says if a person refused, or if no one decided.
+    """
+    if request["end"] == "approved":
+        return {"behavior": "allow", "updatedInput": request["arguments"]["input"]}
+    if request["end"] == "declined":
+        why = f" Reason: {request['decline_reason']}" if request["decline_reason"] else ""
+        return {"behavior": "deny", "message": f"{request['decided_by']} said no.{why}"}
+    return {"behavior": "deny", "message": _DENIAL_TEXTS.get(request["end"], "It was not allowed.")}
 
 
-def _plain(ident: str) -> str:
+def _check_id(ident: str) -> str:
+    """Return an id that fits into a path. Raises ToolError for any other text."""
     if not ident.isalnum():
         raise ToolError("There is no such request.")
     return ident

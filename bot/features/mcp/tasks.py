@@ -1,7 +1,8 @@
-"""The Tasks extension (SEP-2663) and the calls of tools that may wait for people.
+"""The Tasks extension of MCP (SEP-2663), for calls of the team's tools that may wait for people.
 
-A client that declares the extension in its request gets a task. Any other client waits for a while, then gets
-the id of the call that still waits. The SDK advertises the extension, but does not check that a request
+A task stands for a call that has not ended: the client asks for its state, and gets the result in the end. A
+client that declares the extension in its request gets a task. Any other client waits for a while, then gets
+the id of the call that is still open. The SDK advertises the extension, but does not check that a request
 declares it: `has_tasks` does.
 """
 
@@ -27,8 +28,8 @@ from bot.features.mcp import calls
 from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unreachable
 
 TASKS = "io.modelcontextprotocol/tasks"
-_VERSIONS = frozenset({"2026-07-28"})
-_HEADER_MISMATCH = -32020
+_VERSIONS = frozenset({"2026-07-28"})  # the revisions of MCP that have tasks
+_HEADER_MISMATCH_CODE = -32020
 _KEPT_AFTER_EXPIRY = timedelta(days=1)
 _SHORTEST_POLL_MS = 2_000
 
@@ -36,7 +37,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
-    """The parameters of the methods of tasks. ``inputResponses`` is not read: no task asks for input."""
+    """The parameters of a method of tasks. ``inputResponses`` is not read: no task of Nod asks for input."""
 
     task_id: str
     input_responses: dict[str, Any] | None = None
@@ -76,10 +77,10 @@ class TasksExtension(Extension):
                 waited = 0.0
                 while call["end"] in OPEN_ENDS and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
-                    part = min(STEP_SECONDS, self._wait - waited)
-                    joined = call["joined"]  # only the answer to the call itself says so, no later one
-                    call = {**await calls.look_up_call(client, call["id"], part), "joined": joined}
-                    waited += part
+                    step = min(STEP_SECONDS, self._wait - waited)
+                    joined = call["joined"]  # only the first answer says this, no later look-up
+                    call = {**await calls.look_up_call(client, call["id"], step), "joined": joined}
+                    waited += step
             except Unreachable as error:
                 return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
         return CallToolResult.model_validate(calls.describe_result(call))
@@ -105,7 +106,7 @@ class TasksExtension(Extension):
         require_client_extension(ctx, TASKS)
         named = (get_headers(ctx) or {}).get("mcp-name")
         if named is not None and named != params.task_id:
-            raise MCPError(code=_HEADER_MISMATCH, message="Mcp-Name is not the task of the body.")
+            raise MCPError(code=_HEADER_MISMATCH_CODE, message="Mcp-Name is not the task of the body.")
         async with self._connect(get_headers(ctx)) as client:
             try:
                 return await calls.look_up_call(client, params.task_id)
@@ -136,7 +137,8 @@ def has_tasks(ctx: Context) -> bool:
 def describe_task(call: Json) -> Json:
     """Return a call as a task.
 
-    Every end is *completed*, errors too. Only the client's own cancel is *cancelled*.
+    An open call is *working*. A call that the agent itself withdrew is *cancelled*. Any other end is
+    *completed*, also an error or a refusal.
     """
     created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
     expires = datetime.fromisoformat(call["expires_at"])
@@ -144,6 +146,7 @@ def describe_task(call: Json) -> Json:
         "taskId": call["id"],
         "createdAt": created.isoformat(),
         "lastUpdatedAt": updated.isoformat(),
+        # the time from its creation for which the task can be looked up
         "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT_AFTER_EXPIRY),
         "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }

@@ -1,9 +1,12 @@
-"""Access to remembered facts: who may see a fact, and who may change it.
+"""The rights of people to see and change remembered facts, and the changes themselves.
 
-A person's facts are theirs alone. A place's facts are seen by everyone who is or wrote there, a team's by its
-people. The person who had them remembered, and admins there, may change them.
+Each fact is about a person, a place (a chat) or a team. A fact about a person is seen and changed by this
+person alone. A fact about a place is seen by everyone who is in the chat or wrote there, one about a team by
+its people; the person who had it remembered and admins there may change it. The tools, commands and routes of
+memory go through this module.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
@@ -29,62 +32,45 @@ _NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them.
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact as one person sees it. ``whose`` names the person, place or team that it is for.
-
-    ``oldest``: there is hardly room for more facts of its kind, and this fact is the oldest.
-    """
+    """A fact as one person sees it."""
 
     id: int
     fact: str
     about: About
-    whose: str
-    asked_by: str
-    asked_name: str
+    whose: str  # the name of the place or team that the fact is about, or "you"
+    asked_by: str  # the account of the person who had it remembered
+    asked_name: str  # that person's name, or "you"
     said_at: datetime
     until: datetime | None
     may_change: bool
-    oldest: bool
+    oldest: bool  # little room is left for facts in its scope, and this is the oldest there
 
 
 def remember(session: Session, fact: Fact) -> bool:
-    """Store a fact. Return False if it is stored already; then it holds until the later of both ends.
+    """Store a fact. Return False if the same fact is stored already: then it holds until the later end.
 
     Raises ToolError if there is no room for it.
     """
     conversation_lock.everywhere(session)
-    there = rows.list_facts(session, [fact.scope], fact.said_at)
+    stored = rows.list_facts(session, [fact.scope], fact.said_at)
     by = people.by(session, Act.REMEMBER, fact.asked_by)
-    for each in there:
-        if each.text == fact.text:
-            if each.until and (fact.until is None or fact.until > each.until):
-                rows.change_fact(session, replace(each, until=fact.until, said_at=fact.said_at), by)
-            return False
-    _check_room(there, fact)
+    for same in (each for each in stored if each.text == fact.text):
+        if same.until and (fact.until is None or fact.until > same.until):
+            rows.change_fact(session, replace(same, until=fact.until, said_at=fact.said_at), by)
+        return False
+    _check_room(stored, fact)
     rows.add_fact(session, fact, by)
     return True
 
 
-def _check_room(there: list[Fact], fact: Fact) -> None:
-    others = [each for each in there if each.id != fact.id]
-    if sum(len(each.text) for each in others) + len(fact.text) > ROOM:
-        raise ToolError(
-            f"No room: what is remembered for one {fact.about} takes {ROOM:,} characters at most. "
-            f"The oldest: “{_oldest(others).text}”. Forget it first."
-        )
-
-
-def _oldest(facts: list[Fact]) -> Fact:
-    return min(facts, key=lambda each: (each.said_at, each.id))
-
-
 def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
-    """Return the facts that the model is told in a conversation.
+    """Return the facts that the model is told in the conversation ``here`` when ``asker`` asks.
 
-    A person's facts are included only in their own private conversation, where they themselves ask.
+    Facts about a person are included only in a private conversation of this person, where they ask.
     """
     person = people.person_of(session, asker)
-    alone = here.private and people.person_of(session, here.requester) == person
-    return rows.list_facts(session, find_scopes_there(person, asker, here.origin, alone=alone), now)
+    is_alone = here.private and people.person_of(session, here.requester) == person
+    return rows.list_facts(session, find_scopes_there(person, asker, here.origin, is_alone=is_alone), now)
 
 
 def list_visible(
@@ -93,39 +79,38 @@ def list_visible(
     """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
     reader = _Reader(session, policies, actor)
     here = scope_of(About.PLACE, actor, at) if at else None
-    found = [
-        each
-        for each in rows.of_all_but_others(session, reader.person.accounts, now)
-        if each.scope == here or (reader.sees(each) and (here is None or each.about is not About.PLACE))
-    ]
-    kinds = {each.scope: [f for f in found if f.scope == each.scope] for each in found}
-    full = {_oldest(same).id for same in kinds.values() if sum(len(f.text) for f in same) > ROOM * 3 // 4}
-    names = people.find_known_names(session, [str(each.asked_by) for each in found])
 
-    def mine(fact: Fact) -> bool:
-        return str(fact.asked_by) in reader.person.accounts
+    def is_listed(fact: Fact) -> bool:
+        if here is not None and fact.about is About.PLACE:
+            return fact.scope == here  # the person is in this chat, so they see its facts
+        return reader.may_see(fact)
+
+    facts = rows.list_without_others(session, reader.person.accounts, now)
+    listed = [fact for fact in facts if is_listed(fact)]
+    to_forget = _find_oldest_of_full_scopes(listed)
+    names = people.find_known_names(session, [str(fact.asked_by) for fact in listed])
+
+    def name_asker(fact: Fact) -> str:
+        account = str(fact.asked_by)
+        if account in reader.person.accounts:
+            return "you"
+        return names.get(account) or fact.asked_by.label
 
     return [
         KnownFact(
-            id=each.id,
-            fact=each.text,
-            about=each.about,
-            whose=_whose(session, each),
-            asked_by=str(each.asked_by),
-            asked_name="you" if mine(each) else names.get(str(each.asked_by)) or each.asked_by.label,
-            said_at=each.said_at,
-            until=each.until,
-            may_change=reader.may_change(each),
-            oldest=each.id in full,
+            id=fact.id,
+            fact=fact.text,
+            about=fact.about,
+            whose=_name_subject(session, fact),
+            asked_by=str(fact.asked_by),
+            asked_name=name_asker(fact),
+            said_at=fact.said_at,
+            until=fact.until,
+            may_change=reader.may_change(fact),
+            oldest=fact.id in to_forget,
         )
-        for each in found
+        for fact in listed
     ]
-
-
-def _whose(session: Session, fact: Fact) -> str:
-    if fact.about is About.PERSON:
-        return "you"
-    return people.put_names_in(session, fact.scope[1]) or "the team"
 
 
 def change_fact(
@@ -137,7 +122,8 @@ def change_fact(
     """
     text = check_fact(words)
     conversation_lock.everywhere(session)
-    reader, fact = _changeable(session, policies, actor, ident, now)
+    reader = _Reader(session, policies, actor)
+    fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
     changed = replace(fact, text=text, said_at=now)
@@ -148,7 +134,8 @@ def change_fact(
 
 def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
     """Delete a fact, and return its words; None if this person may not delete it, or it does not exist."""
-    reader, fact = _changeable(session, policies, actor, ident, now)
+    reader = _Reader(session, policies, actor)
+    fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
     rows.remove_facts(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
@@ -163,40 +150,72 @@ def not_yours_text(ident: int) -> str:
 def forget_person(
     session: Session, policies: Policies, actor: Actor, whose: Actor, now: datetime
 ) -> int | None:
-    """Delete a person's own facts. Return None unless that person, or an admin of all of Nod, asks."""
+    """Delete the facts about the person ``whose``, and return their number.
+
+    Return None unless this person, or an admin of all of Nod, asks for it (``actor``).
+    """
     person, theirs = people.person_of(session, actor), people.person_of(session, whose)
     if person != theirs and not rights.is_global_admin(session, policies, actor):
         return None
-    return rows.remove_of(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
-
-
-def _changeable(
-    session: Session, policies: Policies, actor: Actor, ident: int, now: datetime
-) -> tuple["_Reader", Fact | None]:
-    reader = _Reader(session, policies, actor)
-    found = (f for f in rows.of_all_but_others(session, reader.person.accounts, now) if f.id == ident)
-    return reader, next((each for each in found if reader.may_change(each)), None)
+    return rows.remove_about_person(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
 
 
 class _Reader:
-    """A reader of facts, with the facts that they may see and change."""
+    """A person who reads facts, with the rights that the rules of the module give them."""
 
     def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
+        self._session = session
         policy, self.person = policies.load_for(session, actor)
-        self._own = own_scopes(self.person)
-        self._bound = policies.bound_to(session, actor) or EVERYWHERE
-        self._admin = Role.ADMIN in policy.roles_of(self.person)
-        self._wrote = cache(partial(conversations.has_written_in, session, self.person.accounts))
+        self._own_scopes = own_scopes(self.person)
+        self._is_admin = Role.ADMIN in policy.roles_of(self.person)
+        self._admin_scope = policies.bound_to(session, actor) or EVERYWHERE  # where an admin's rights hold
+        self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
-    def sees(self, fact: Fact) -> bool:
-        if fact.scope in self._own or self._rules(fact):
+    def may_see(self, fact: Fact) -> bool:
+        if fact.scope in self._own_scopes or self._is_admin_of(fact):
             return True
-        return fact.about is About.PLACE and self._wrote(fact.scope[1])
+        return fact.about is About.PLACE and self._has_written_in(fact.scope[1])
 
     def may_change(self, fact: Fact) -> bool:
         if fact.about is About.PERSON:
-            return fact.scope in self._own
-        return str(fact.asked_by) in self.person.accounts or self._rules(fact)
+            return fact.scope in self._own_scopes
+        return str(fact.asked_by) in self.person.accounts or self._is_admin_of(fact)
 
-    def _rules(self, fact: Fact) -> bool:
-        return self._admin and fact.about is not About.PERSON and covers(self._bound, fact.scope[1])
+    def find_changeable(self, ident: int, now: datetime) -> Fact | None:
+        """Return the fact with this number if the person may change it, else None."""
+        facts = rows.list_without_others(self._session, self.person.accounts, now)
+        return next((fact for fact in facts if fact.id == ident and self.may_change(fact)), None)
+
+    def _is_admin_of(self, fact: Fact) -> bool:
+        if fact.about is About.PERSON:
+            return False
+        return self._is_admin and covers(self._admin_scope, fact.scope[1])
+
+
+def _check_room(stored: list[Fact], fact: Fact) -> None:
+    """Raise ToolError if a scope has no room for a fact. ``stored``: the facts of the scope."""
+    others = [each for each in stored if each.id != fact.id]
+    if sum(len(each.text) for each in others) + len(fact.text) > ROOM:
+        raise ToolError(
+            f"No room: what is remembered for one {fact.about} takes {ROOM:,} characters at most. "
+            f"The oldest: “{_find_oldest(others).text}”. Forget it first."
+        )
+
+
+def _find_oldest(facts: list[Fact]) -> Fact:
+    return min(facts, key=lambda fact: (fact.said_at, fact.id))
+
+
+def _find_oldest_of_full_scopes(facts: list[Fact]) -> set[int]:
+    """Return the number of the oldest fact of each scope in which three quarters of the room are taken."""
+    by_scope = defaultdict(list)
+    for fact in facts:
+        by_scope[fact.scope].append(fact)
+    full = [same for same in by_scope.values() if sum(len(fact.text) for fact in same) > ROOM * 3 // 4]
+    return {_find_oldest(same).id for same in full}
+
+
+def _name_subject(session: Session, fact: Fact) -> str:
+    if fact.about is About.PERSON:
+        return "you"
+    return people.put_names_in(session, fact.scope[1]) or "the team"

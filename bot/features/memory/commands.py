@@ -1,4 +1,4 @@
-"""``/nod memory``: the remembered facts that the person who asks may see."""
+"""The command ``/nod memory``, which lists, edits, forgets and exports the facts that a person may see."""
 
 import json
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from bot.features.memory import access
 from bot.features.memory.access import KnownFact
 from bot.features.memory.facts import About, last_day
 
-_NONE = "Nothing is remembered here. Ask me to remember something: a card shows it first."
-_SAID = 3_000  # the most characters of a list in a chat
-_DIGITS = 9
+_NO_FACTS_TEXT = "Nothing is remembered here. Ask me to remember something: a card shows it first."
+_MAX_LIST_CHARS = 3_000
+_MAX_DIGITS = 9  # of the number of a fact
 
 
 class MemoryCommands:
@@ -51,11 +51,11 @@ class MemoryCommands:
             case "forget" if rest.lower() == "all" or ":" in rest:
                 return await self._forget_person(command, remove_quotes(rest))
             case "forget" if rest:
-                number = _number(rest)
+                number = _parse_number(rest)
                 forgotten = await self._database.write(
                     access.forget_fact, self._policies, command.actor, number, self._clock()
                 )
-                return _reply(f"Forgotten: {forgotten}" if forgotten else "", number)
+                return _reply(forgotten and f"Forgotten: {forgotten}", number)
             case "edit" if rest:
                 return await self._edit(command, *first_word(rest))
             case _:
@@ -76,44 +76,51 @@ class MemoryCommands:
         return f"Forgotten: {count} of what was for {'you' if whose == command.actor else whose} alone."
 
     async def _edit(self, command: Command, which: str, words: str) -> str | CommandReply:
-        number = _number(which)
+        number = _parse_number(which)
         try:
             fact = await self._database.write(
                 access.change_fact, self._policies, command.actor, number, words, self._clock()
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None
-        return _reply(f"Remembered: {fact}" if fact else "", number)
+        return _reply(fact and f"Remembered: {fact}", number)
 
     def _format_facts(self, facts: Sequence[KnownFact]) -> str:
-        """Return a line for each fact, grouped by the person, place or team that it is for."""
+        """Return a line for each fact, grouped by the person, place or team that it is about."""
         if not facts:
-            return _NONE
+            return _NO_FACTS_TEXT
         lines, whose = [], ""
-        for each in facts:
-            if each.whose != whose:
-                whose = each.whose
-                alone = ", seen by no one else" if each.about is About.PERSON else ""
+        for fact in facts:
+            if fact.whose != whose:
+                whose = fact.whose
+                alone = ", seen by no one else" if fact.about is About.PERSON else ""
                 lines.append(f"**For {whose}**{alone}")
-            more = [] if each.about is About.PERSON else [f"{each.asked_name} asked"]
-            if each.until:
-                last = last_day(each.until, self._policies.held.book.zone)
-            else:
-                last = None
-            more += [f"until {last.day} {last:%b %Y}"] if last else []
-            more += ["the oldest, and there is little room left"] if each.oldest else []
-            lines.append(f"- {each.id}: {each.fact}" + (f" ({', '.join(more)})" if more else ""))
-        return shorten("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _SAID)
+            lines.append(self._format_fact(fact))
+        return shorten("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _MAX_LIST_CHARS)
+
+    def _format_fact(self, fact: KnownFact) -> str:
+        """Return the line of a fact: ``- 7: The office is in Kiel (Ana asked, until 1 Dec 2026)``."""
+        remarks = []
+        if fact.about is not About.PERSON:
+            remarks.append(f"{fact.asked_name} asked")
+        if fact.until:
+            last = last_day(fact.until, self._policies.held.book.zone)
+            remarks.append(f"until {last.day} {last:%b %Y}")
+        if fact.oldest:
+            remarks.append("the oldest, and there is little room left")
+        in_brackets = f" ({', '.join(remarks)})" if remarks else ""
+        return f"- {fact.id}: {fact.fact}{in_brackets}"
 
 
-def _reply(said: str, number: int) -> CommandReply:
-    if said:
-        return CommandReply(said)
+def _reply(done: str | None, number: int) -> CommandReply:
+    """Return the reply about a change of a fact; ``done`` is None if this person may not change it."""
+    if done:
+        return CommandReply(done)
     return CommandReply(access.not_yours_text(number), answer=Answer.STALE)
 
 
-def _number(said: str) -> int:
-    number = remove_quotes(said)
-    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+def _parse_number(text: str) -> int:
+    number = remove_quotes(text)
+    if not (number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS):
         raise CommandError("Name a fact by its number.")
     return int(number)

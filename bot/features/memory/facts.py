@@ -1,4 +1,8 @@
-"""Facts that people had Nod remember, with their scopes and limits."""
+"""A fact that people had Nod remember: one sentence about a person, a place (a chat) or a team.
+
+The scope of a fact is the person, place or team: the model is told the fact in conversations there. What a
+fact may be, and how much room there is for facts, is checked here as well. Pure.
+"""
 
 import re
 from dataclasses import dataclass
@@ -10,11 +14,11 @@ from bot.domain.people import Actor, Person, workspace_of
 from bot.domain.redaction import redact_text
 from bot.domain.text import blank, one_line
 
-LONGEST = 500
-"""The most characters of one fact."""
+MAX_FACT_CHARS = 500
 ROOM = 4_000
 """The most characters of all facts for one person, one place or one team."""
-_TOLD = re.compile(
+# a word for a secret, and a value with a digit after it: "the password is hunter22", "api key: a1b2c3"
+_SECRET = re.compile(
     r"(?i)\b(password|passphrase|passcode|pin|secret|token|(api|access|private)[ _-]?key)s?\b"
     r"\W{0,3}(is|are|=|:)?\s{0,3}(?=\S*\d)[^\s,]{4,}"
 )
@@ -40,19 +44,23 @@ _WORDS = {
 }
 
 Scope = tuple[About, str]
-"""The scope of a fact: an account, the address of a chat, or a workspace, which may be empty."""
+"""The scope of a fact: the kind of its subject, and an account, the address of a chat, or a team's workspace.
+
+Such as ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` or ``(TEAM, "slack:T1")``. The workspace is
+empty for channels without workspaces.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. ``said_at``: the time when a person said or edited it."""
+    """A fact."""
 
-    id: int
+    id: int  # 0 for a fact that is not stored yet
     text: str
     scope: Scope
-    asked_by: Actor
-    said_at: datetime
-    until: datetime | None
+    asked_by: Actor  # the person who had it remembered
+    said_at: datetime  # the time when a person said or edited it
+    until: datetime | None  # the time when it stops to hold; None: it holds without an end
 
     @property
     def about(self) -> About:
@@ -60,7 +68,7 @@ class Fact:
 
 
 def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
-    """Return the scope of a fact from a conversation; threads share the scope of their chat."""
+    """Return the scope of a fact from a conversation at ``origin``; threads share the scope of their chat."""
     match about:
         case About.PERSON:
             return about, str(asker)
@@ -71,33 +79,38 @@ def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
 
 
 def own_scopes(person: Person) -> set[Scope]:
-    """Return the scopes of a person and of their accounts' teams; outsiders have no team."""
-    teams = () if person.outside else person.accounts
-    return {(About.PERSON, each) for each in person.accounts} | {
-        (About.TEAM, workspace_of(each) or "") for each in teams
-    }
-
-
-def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
-    """Return the scopes whose facts the model is told; a person's own only if no one else reads along."""
-    found = {scope_of(About.PLACE, asker, origin)}
+    """Return the scopes of a person and of their accounts' teams; people of other companies have no team."""
+    scopes = {(About.PERSON, account) for account in person.accounts}
     if not person.outside:
-        found.add(scope_of(About.TEAM, asker, origin))
-    return found | ({(About.PERSON, each) for each in person.accounts} if alone else set())
+        scopes |= {(About.TEAM, workspace_of(account) or "") for account in person.accounts}
+    return scopes
+
+
+def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone: bool) -> set[Scope]:
+    """Return the scopes whose facts the model is told in a conversation at ``origin``.
+
+    ``is_alone``: no one but the person reads the conversation, so facts about the person are included.
+    """
+    scopes = {scope_of(About.PLACE, asker, origin)}
+    if not person.outside:
+        scopes.add(scope_of(About.TEAM, asker, origin))
+    if is_alone:
+        scopes |= {(About.PERSON, account) for account in person.accounts}
+    return scopes
 
 
 def last_day(until: datetime, zone: tzinfo) -> date:
-    """Return the last day on which a fact holds, in the time zone of its people."""
+    """Return the last day on which a fact holds that ends at ``until``, in this time zone."""
     return (until - timedelta(seconds=1)).astimezone(zone).date()
 
 
 def check_fact(text: str) -> str:
     """Return a fact in its stored form, on one line. Raises ValueError, with the reason for people."""
-    if len(text) > LONGEST:
-        raise ValueError(f"At most {LONGEST} characters. Shorten it to what matters.")
+    if len(text) > MAX_FACT_CHARS:
+        raise ValueError(f"At most {MAX_FACT_CHARS} characters. Shorten it to what matters.")
     fact = one_line(text)
     if blank(fact):
         raise ValueError("Say what to remember.")
-    if redact_text(fact) != fact or _TOLD.search(fact):
+    if redact_text(fact) != fact or _SECRET.search(fact):
         raise ValueError("This looks like a secret, and secrets are not remembered. Leave it out.")
     return fact

@@ -1,4 +1,8 @@
-"""Memory: facts and preferences that people have Nod keep, written only through a card."""
+"""Memory: facts that people have Nod remember, and that the model is told in later conversations.
+
+`MEMORY` names the feature's parts. The model can only propose a fact (`tools.py`): a person approves its
+card.
+"""
 
 from bot.approvals.commands.words import CommandSet
 from bot.domain.hooks import Hooks

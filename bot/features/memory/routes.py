@@ -1,4 +1,4 @@
-"""Routes of what Nod remembers: what the caller may see of it, other words for it, and forgetting it."""
+"""The routes of remembered facts: list those that the caller may see, change their words, forget them."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from pydantic import Field
 from bot.errors import ToolError
 from bot.features.feature import PartsDep
 from bot.features.memory import access
-from bot.features.memory.facts import LONGEST, About
+from bot.features.memory.facts import MAX_FACT_CHARS, About
 from bot.web.answers import Fault, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
@@ -20,9 +20,11 @@ Number = Annotated[int, Path(ge=1, lt=10**9)]
 
 
 class FactView(View):
-    """A fact: ``whose`` says by name for whom it is, ``asked_by`` is the account that had it remembered.
+    """A fact.
 
-    ``oldest``: there is little room, and this one was said longest ago: forget it first.
+    ``about`` says if it is about a person, a place or a team, and ``whose`` has the name, or "you".
+    ``asked_by``: the account that had it remembered. ``oldest``: little room is left for facts about the same
+    subject, and this one is the oldest; forget it first.
     """
 
     id: int
@@ -42,21 +44,21 @@ class Facts(DoneBody):
 
 
 class FactBody(Body):
-    fact: Annotated[str, Field(min_length=1, max_length=LONGEST)]
+    fact: Annotated[str, Field(min_length=1, max_length=MAX_FACT_CHARS)]
 
 
 @router.get("/memory", summary="What Nod remembers")
 async def listed(actor: Caller, parts: PartsDep) -> Facts:
-    """What is for you, which no one else sees, for your teams, and for chats in which you wrote.
+    """Return the facts about you, about your teams, and about the chats in which you wrote.
 
-    Admins see what is for all chats and teams.
+    No one else sees those about you. Admins get the facts about all chats and teams as well.
     """
     found = await parts.database.read(access.list_visible, parts.policies, actor, parts.clock())
     return Facts.of(facts=found)
 
 
 class FactChangedBody(SaidBody):
-    """``fact``: its words as they are now, in one line; of one that is forgotten as they were."""
+    """``fact``: the words of the fact as they are now, on one line; of a forgotten fact, as they were."""
 
     id: int
     fact: str

@@ -1,7 +1,7 @@
-"""Facts that Nod remembers, as rows. Each change has its row in the audit log.
+"""The queries of remembered facts. `access.py` decides who may see and change a fact.
 
-The log has only a fact's hash, so that a forgotten fact is gone. `access.py` decides who may see and change
-them.
+Each change is recorded in the audit log, which has only a hash of the fact: so a forgotten fact is gone.
+Adding and deleting facts raises the version of the rulebook, by which `section.py` notices changes.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import raise_version
 
 _ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.until)
-_MOST = 1_000  # the most facts in one list
+_MAX_LISTED = 1_000
 
 
 def add_fact(session: Session, fact: Fact, by: By) -> None:
@@ -61,21 +61,9 @@ def remove_due(session: Session, now: datetime) -> None:
     _remove(session, now >= _UNTIL, By.nod(Act.FORGET), now)
 
 
-def remove_of(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
-    """Delete a person's own facts, and return their number."""
+def remove_about_person(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
+    """Delete the facts about the person with these accounts, and return their number."""
     return _remove(session, (_ABOUT == About.PERSON) & _SCOPE.in_(sorted(accounts)), by, now)
-
-
-def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
-    conversation_lock.everywhere(session)
-    rows = list(session.exec(select(MemoryRow).where(which)))
-    for row in rows:
-        session.delete(row)
-        session.flush()
-        admin_changes.record(session, FACT, str(row.id), by, _state(row), None, now)
-    if rows:
-        raise_version(session)
-    return len(rows)
 
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
@@ -97,15 +85,27 @@ def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> li
     return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
 
 
-def of_all_but_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
-    """Return the facts for these accounts, for every place and every team."""
+def list_without_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
+    """Return the facts about places, teams and the person with these accounts, but not about others."""
     return _select_facts(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
+
+
+def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
+    conversation_lock.everywhere(session)
+    rows = list(session.exec(select(MemoryRow).where(which)))
+    for row in rows:
+        session.delete(row)
+        session.flush()
+        admin_changes.record(session, FACT, str(row.id), by, _state(row), None, now)
+    if rows:
+        raise_version(session)
+    return len(rows)
 
 
 def _select_facts(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
     current = or_(_UNTIL.is_(None), now < _UNTIL)
     order = (_ABOUT, _SCOPE, col(MemoryRow.id))
-    rows = session.exec(select(MemoryRow).where(which, current).order_by(*order).limit(_MOST))
+    rows = session.exec(select(MemoryRow).where(which, current).order_by(*order).limit(_MAX_LISTED))
     return [_fact(row) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Deletes facts whose time is over, once a day."""
+"""The sweep that deletes the facts whose time is over, once a day."""
 
 from datetime import datetime
 
@@ -10,11 +10,11 @@ SECONDS = 60
 
 
 class MemorySweep:
-    """Looks each minute, and does its work on the first look of a day."""
+    """The sweep. It runs each minute, and does its work in the first run of a day."""
 
     def __init__(self, database: Database) -> None:
         self._day = DailyRun("memory", database)
 
     async def run(self, now: datetime) -> None:
-        """Delete what has ended, unless that was done today."""
+        """Delete the facts that no longer hold, unless that was done today."""
         await self._day.take(now, rows.remove_due)

@@ -1,4 +1,4 @@
-"""Facts that Nod remembers, as rows."""
+"""The table of remembered facts."""
 
 from datetime import datetime
 
@@ -13,9 +13,10 @@ FACT = "memory"
 
 
 class MemoryRow(Row, table=True):
-    """A fact that people had Nod remember; ``scope`` is the account, chat or workspace that it is for.
+    """A fact that people had Nod remember. A forgotten fact is deleted; the audit log has its hash.
 
-    One that is forgotten is deleted, and the audit log keeps its hash.
+    ``about`` says if the fact is about a person, a place or a team. ``scope`` is the account, the address of
+    the chat, or the workspace of the team.
     """
 
     __tablename__ = "memory"

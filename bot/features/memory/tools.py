@@ -1,7 +1,7 @@
-"""Remembering and forgetting: writing tools over the facts that Nod is told in later turns.
+"""The tools `remember` and `forget`, by which the model proposes changes of the remembered facts.
 
-Each call is proposed as a memory, which no rule and no grant can approve: a fact from a tool's answer or a
-file is stored only if a person presses.
+Each call is a proposal of the kind "memory", which no rule and no grant can approve: a fact from a tool's
+answer or a file is stored only if a person approves its card. Each tool is undone by the other.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from bot.domain.record import Act
 from bot.domain.text import one_line
 from bot.errors import ToolError
 from bot.features.memory import access, rows
-from bot.features.memory.facts import LONGEST, About, Fact, check_fact, last_day, scope_of
+from bot.features.memory.facts import MAX_FACT_CHARS, About, Fact, check_fact, last_day, scope_of
 from bot.store import conversations, people
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -30,36 +30,37 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
-_BEFORE = "before"  # the note of `remember` that the fact existed: its undo must not delete someone else's
-_FURTHEST = timedelta(days=36_525)  # a hundred years
+_EXISTED = "before"  # kept by a `remember` that added nothing: its undo must not delete someone's fact
+_MAX_AHEAD = timedelta(days=36_525)  # a hundred years
 
 Remembered = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
-Forgotten = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(one_line), STORABLE]
+Forgotten = Annotated[str, Field(min_length=1, max_length=MAX_FACT_CHARS), AfterValidator(one_line), STORABLE]
 
 
 def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """Return the tools `remember` and `forget`."""
 
-    def end_of(until: date | None) -> datetime | None:
+    def find_end(until: date | None) -> datetime | None:
         """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant day."""
         if until is None:
             return None
-        if until > clock().date() + _FURTHEST:
+        if until > clock().date() + _MAX_AHEAD:
             raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
         end = datetime.combine(until + timedelta(days=1), time(), policies.held.book.zone).astimezone(UTC)
         if end <= clock():
             raise ToolError("That day is over. Leave out until, or name a later day.")
         return end
 
-    async def added(arguments: Arguments) -> Sequence[PreviewField]:
-        end_of(date.fromisoformat(arguments["until"]) if arguments.get("until") else None)
+    async def preview_remember(arguments: Arguments) -> Sequence[PreviewField]:
+        if arguments.get("until"):
+            find_end(date.fromisoformat(arguments["until"]))  # refuses a day that can't be
         given = (name for name in ("fact", "until") if name in arguments)
         return tuple(PreviewField(name, None, arguments[name]) for name in given)
 
     @tool(
         summary=lambda arguments: f"Remember for {About(arguments['about']).words}",
-        preview=added,
-        undo=_forgetting,
+        preview=preview_remember,
+        undo=_undo_remember,
         idempotent=True,
         group=GROUP,
         touches="memory",
@@ -78,21 +79,21 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
             until: the last day on which it holds, where it ends by itself
 
         """
-        added = await database.write(_remember, context, fact, about, end_of(until), clock())
-        told = f"Remembered for {about.words}{'' if added else ' already'}: “{fact}”"
-        return ToolOutput("It is remembered.", told=told, kept=None if added else _BEFORE)
+        is_added = await database.write(_remember, context, fact, about, find_end(until), clock())
+        told = f"Remembered for {about.words}{'' if is_added else ' already'}: “{fact}”"
+        return ToolOutput("It is remembered.", told=told, kept=None if is_added else _EXISTED)
 
-    async def removed(arguments: Arguments) -> Sequence[PreviewField]:
+    async def preview_forget(arguments: Arguments) -> Sequence[PreviewField]:
         return (PreviewField("fact", arguments["fact"], None),)
 
-    async def remembering(ran: Ran) -> InverseCall:
+    async def undo_forget(ran: Ran) -> InverseCall:
         until = {"until": ran.kept} if ran.kept else {}
         return InverseCall("remember", {name: ran.arguments[name] for name in ("fact", "about")} | until)
 
     @tool(
         summary=lambda arguments: f"Forget for {About(arguments['about']).words}",
-        preview=removed,
-        undo=remembering,
+        preview=preview_forget,
+        undo=undo_forget,
         group=GROUP,
         touches="memory",
     )
@@ -108,24 +109,25 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         kept = last_day(until, policies.held.book.zone).isoformat() if until else None
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
-    def known(session: Session, context: CallContext, given: Arguments) -> None:
+    def check_remember(session: Session, context: CallContext, given: Arguments) -> None:
+        _check_subject(session, context, About(given["about"]))
+
+    def check_forget(session: Session, context: CallContext, given: Arguments) -> None:
         _find_facts(session, context, given["fact"], About(given["about"]), clock())
 
-    def fitting(session: Session, context: CallContext, given: Arguments) -> None:
-        _fitting(session, context, About(given["about"]))
-
-    both = (replace(remember, check=fitting), replace(forget, check=known))
-    return FixedToolset(GROUP, tuple(replace(each, kind=kinds.MEMORY) for each in both))
+    checked = (replace(remember, check=check_remember), replace(forget, check=check_forget))
+    return FixedToolset(GROUP, tuple(replace(each, kind=kinds.MEMORY) for each in checked))
 
 
-async def _forgetting(ran: Ran) -> InverseCall | str:
-    if ran.kept == _BEFORE:
+async def _undo_remember(ran: Ran) -> InverseCall | str:
+    """Return the call that forgets the fact, or in words why it can't be undone."""
+    if ran.kept == _EXISTED:
         return "It was remembered before."
     return InverseCall("forget", {name: ran.arguments[name] for name in ("fact", "about")})
 
 
-def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Return the requester, as account and Person, and the conversation."""
+def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
+    """Return the account and the Person who asks, and the conversation. Raises ToolError if that is gone."""
     asker = Actor.parse(context.requested_by)
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
@@ -133,9 +135,12 @@ def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conve
     return asker, people.person_of(session, asker), here
 
 
-def _fitting(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Return the requester and the conversation. Raises ToolError if no such fact can be remembered there."""
-    asker, person, here = _there(session, context)
+def _check_subject(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
+    """Return the account that asks, and the conversation.
+
+    Raises ToolError if no fact from there may be ``about`` that.
+    """
+    asker, person, here = _load_asker(session, context)
     if about is About.PLACE and here.private:
         raise ToolError("This chat is private. Remember it about the person.")
     if about is About.TEAM and person.outside:
@@ -146,13 +151,18 @@ def _fitting(session: Session, context: CallContext, about: About) -> tuple[Acto
 def _remember(
     session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
 ) -> bool:
-    asker, here = _fitting(session, context, about)
-    return access.remember(session, Fact(0, text, scope_of(about, asker, here.origin), asker, now, until))
+    """Store a fact. Return False if the same fact was stored before."""
+    asker, here = _check_subject(session, context, about)
+    fact = Fact(0, text, scope_of(about, asker, here.origin), asker, now, until)
+    return access.remember(session, fact)
 
 
 def _find_facts(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
-    """Return the facts with these words that are told there. Raises ToolError without any."""
-    asker, _, here = _there(session, context)
+    """Return the facts with these words that the model is told in the conversation.
+
+    Raises ToolError without such a fact.
+    """
+    asker, _, here = _load_asker(session, context)
     told = access.list_for_prompt(session, here, asker, now)
     found = [each for each in told if each.text == text and each.about is about]
     if not found:
@@ -163,8 +173,11 @@ def _find_facts(session: Session, context: CallContext, text: str, about: About,
 def _forget(
     session: Session, context: CallContext, text: str, about: About, now: datetime
 ) -> datetime | None:
-    """Delete the facts with these words that are told there. Return the time until which they held."""
+    """Delete the facts with these words that the model is told in the conversation.
+
+    Returns the time until which the first of them held; None if it held without an end.
+    """
     found = _find_facts(session, context, text, about, now)
-    asker, person, _ = _there(session, context)
+    asker, person, _ = _load_asker(session, context)
     rows.remove_facts(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
     return found[0].until

@@ -14,7 +14,7 @@ from bot.domain.people import Actor, Membership
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.features.memory.facts import LONGEST, ROOM, check_fact
+from bot.features.memory.facts import MAX_FACT_CHARS, ROOM, check_fact
 from bot.features.memory.tables import MemoryRow
 from bot.features.memory.tools import memory_tools
 from bot.store.audit import verification
@@ -220,7 +220,7 @@ async def test_in_a_private_chat_there_is_no_place_to_remember_for(nod: Remember
 @pytest.mark.parametrize(
     ("fact", "words"),
     [
-        ("x" * 100_000, f"At most {LONGEST}"),
+        ("x" * 100_000, f"At most {MAX_FACT_CHARS}"),
         ("The key is sk-abcdefghijklmnopqrstuvwx", "looks like a secret"),
         ("The database password is hunter2", "looks like a secret"),
         ("DB_PASSWORD=swordfish", "looks like a secret"),
@@ -244,11 +244,11 @@ def test_talk_about_secrets_is_no_secret(fact: str) -> None:
 
 
 async def test_where_there_is_no_room_the_one_not_used_for_longest_is_named(nod: Remembering) -> None:
-    size = LONGEST - 10
+    size = MAX_FACT_CHARS - 10
     for number in range(ROOM // size):
         assert (await nod.remembered(f"{number}".ljust(size, "x"))).state is State.SUCCEEDED
         nod.clock.forward(timedelta(minutes=1))
-    p = await nod.remembered("y" * LONGEST)
+    p = await nod.remembered("y" * MAX_FACT_CHARS)
     assert p.state is State.FAILED
     assert f"{ROOM:,} characters at most. The oldest: “0xx" in (p.error or "")
     assert "1: 0xx" in (first := (await nod.memory()).splitlines()[1])
@@ -311,7 +311,7 @@ async def test_people_list_edit_export_and_forget(nod: Remembering) -> None:
     assert (await nod.memory()).startswith("**For you**, seen by no one else\n- 1: Ana's desk")
     assert await nod.memory("edit 1 Ana sits at the door.") == "Remembered: Ana sits at the door."
     assert "looks like a secret" in await nod.memory("edit 1 my PIN is 4711")
-    assert f"At most {LONGEST}" in await nod.memory(f"edit 1 {'x' * 100_000}")
+    assert f"At most {MAX_FACT_CHARS}" in await nod.memory(f"edit 1 {'x' * 100_000}")
     exported = json.loads((await nod.memory("export")).removeprefix("```json\n").removesuffix("\n```"))
     assert [(each["fact"], each["whose"]) for each in exported] == [("Ana sits at the door.", "you")]
     assert await nod.memory("forget 1") == "Forgotten: Ana sits at the door."

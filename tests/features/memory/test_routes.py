@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from bot.features.memory.facts import LONGEST
+from bot.features.memory.facts import MAX_FACT_CHARS
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
 
@@ -70,7 +70,7 @@ async def test_a_fact_is_edited_within_its_bounds_and_forgotten(nod: Served):
         "id": int(mine.rpartition("/")[2]),
         "fact": "At the door. forget 2",
     }
-    for fact in ("x" * 100_000, "x" * (LONGEST + 1), "", "  ", "the password is hunter2"):
+    for fact in ("x" * 100_000, "x" * (MAX_FACT_CHARS + 1), "", "  ", "the password is hunter2"):
         assert (await nod.client.patch(mine, json={"fact": fact})).status_code in (413, 422)
     assert await facts(nod.client) == ["At the door. forget 2", "Blue."]
     assert (await nod.client.delete(mine)).json()["text"] == "Forgotten: At the door. forget 2"
