@@ -9,7 +9,7 @@ from bot.approvals.accounts import linking
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.features.people import codes
-from bot.features.people.codes import End
+from bot.features.people.codes import LinkOutcome
 from bot.store import people
 from bot.store.audit import verification
 from bot.store.database import Database
@@ -19,7 +19,7 @@ from tests.store.conftest import POLICIES, DatabaseCluster
 
 SLACK, PHONE, WEB = Actor("slack", "T1/U1", "Ana"), Actor("telegram", "9", "Ana K"), Actor("http", "ana")
 
-Link = Callable[..., End]
+Link = Callable[..., LinkOutcome]
 NOTHING = linking.Unlinking(0, ())
 
 
@@ -36,7 +36,7 @@ def test_an_account_that_was_never_linked_is_a_person_of_its_own(database: Datab
 def link(database: Database, clock: FakeClock) -> Link:
     """Both accounts agree to be one person, all in one go."""
 
-    def join(first: Actor, second: Actor, policies: Policies = POLICIES) -> End:
+    def join(first: Actor, second: Actor, policies: Policies = POLICIES) -> LinkOutcome:
         code = database.write_now(codes.new_code, first, clock())
         assert database.write_now(codes.agree, second, code, clock()) == first
         return database.write_now(codes.confirm, policies, first, second, clock())
@@ -46,7 +46,7 @@ def link(database: Database, clock: FakeClock) -> Link:
 
 def test_linked_accounts_are_one_person_also_over_a_third(database: Database, link: Link) -> None:
     for first, second in ((SLACK, PHONE), (PHONE, WEB)):
-        assert link(first, second) is End.LINKED
+        assert link(first, second) is LinkOutcome.LINKED
     found = {person_id(database, actor) for actor in (SLACK, PHONE, WEB)}
     assert found == {"slack:T1/U1"}
     accounts = database.read_now(people.person_of, WEB).accounts
@@ -56,7 +56,7 @@ def test_linked_accounts_are_one_person_also_over_a_third(database: Database, li
 def test_two_linked_pairs_become_one_person_when_they_are_linked(database: Database, link: Link) -> None:
     other = Actor("slack", "T2/U2", "Ana too")
     for first, second in ((SLACK, PHONE), (WEB, other), (SLACK, WEB)):
-        assert link(first, second) is End.LINKED
+        assert link(first, second) is LinkOutcome.LINKED
     assert len({person_id(database, actor) for actor in (SLACK, PHONE, WEB, other)}) == 1
 
 
@@ -78,7 +78,7 @@ def test_a_code_and_a_yes_end_after_ten_minutes(database: Database, clock: FakeC
     late = clock() + timedelta(minutes=10)
     assert database.write_now(codes.agree, PHONE, code, late) is None
     assert database.write_now(codes.agree, PHONE, code, clock()) == SLACK
-    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, late) is End.NOTHING
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, late) is LinkOutcome.NOTHING
     assert person_id(database, PHONE) == str(PHONE)
 
 
@@ -86,22 +86,22 @@ def test_nothing_is_joined_before_the_side_that_asked_says_yes_to_that_account(
     database: Database, clock: FakeClock
 ) -> None:
     code = database.write_now(codes.new_code, SLACK, clock())
-    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is End.NOTHING
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is LinkOutcome.NOTHING
     database.write_now(codes.agree, PHONE, code, clock())
-    assert database.write_now(codes.confirm, POLICIES, SLACK, WEB, clock()) is End.NOTHING
-    assert database.write_now(codes.confirm, POLICIES, PHONE, SLACK, clock()) is End.NOTHING
+    assert database.write_now(codes.confirm, POLICIES, SLACK, WEB, clock()) is LinkOutcome.NOTHING
+    assert database.write_now(codes.confirm, POLICIES, PHONE, SLACK, clock()) is LinkOutcome.NOTHING
     assert person_id(database, PHONE) == str(PHONE)
-    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is End.LINKED
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is LinkOutcome.LINKED
 
 
 def test_a_link_that_gives_a_role_waits_for_an_admin(
     database: Database, clock: FakeClock, link: Link
 ) -> None:
     policies = Policies(Policy(admins=frozenset({"chat:ada"}), approvers=frozenset({str(SLACK)})))
-    assert link(SLACK, PHONE, policies) is End.WAITS
+    assert link(SLACK, PHONE, policies) is LinkOutcome.WAITS
     assert person_id(database, PHONE) == str(PHONE)
-    assert database.write_now(codes.allow, policies, PHONE, WEB, ADA, clock()) is End.NOTHING
-    assert database.write_now(codes.allow, policies, PHONE, SLACK, ADA, clock()) is End.LINKED
+    assert database.write_now(codes.allow, policies, PHONE, WEB, ADA, clock()) is LinkOutcome.NOTHING
+    assert database.write_now(codes.allow, policies, PHONE, SLACK, ADA, clock()) is LinkOutcome.LINKED
     assert person_id(database, PHONE) == str(SLACK)
     assert database.read_now(verification.faults) == []
 

@@ -1,5 +1,5 @@
-"""Mutes: a person is not told of a kind of card for a while, and may decide it all the same.
+"""Mutes: a person is not told of the cards of a tool for a while, and may decide them all the same.
 
-Begin with `muting.py`, which is asked when a card is delivered. The button is a verb of the kernel; what it
-does here is a row for the person who pressed it, and no change of the proposal.
+Begin with `muting.py`, which the kernel asks when a card is delivered. A person mutes with a button on the
+card, which adds a row for this person and does not change the proposal, or with the command ``/nod mutes``.
 """

@@ -1,4 +1,7 @@
-"""``/nod mutes``: the kinds of cards that a person has muted."""
+"""The command ``/nod mutes``, which lists, sets and ends the mutes of the person who sends it.
+
+A mute is for the cards of one tool, and ends by itself: the person is not told of such cards until then.
+"""
 
 from datetime import timedelta
 
@@ -16,7 +19,7 @@ _SHORTEST = timedelta(minutes=1)
 
 
 class MuteCommands:
-    """The command that lists, sets and ends a person's mutes."""
+    """The command, as a part of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
@@ -32,17 +35,21 @@ class MuteCommands:
         ]
 
     async def _mutes(self, command: Command, text: str) -> str:
-        word, rest = first_word(text)
-        if not word:
+        """Do what ``text`` says: ``TOOL for 8h`` mutes, ``end TOOL`` and ``end all`` end mutes.
+
+        An empty text lists the mutes.
+        """
+        first, rest = first_word(text)
+        if not first:
             return await self._database.read(self._list, command)
-        if word == "end":
+        if first == "end":
             return await self._database.write(self._end, command, remove_quotes(rest))
-        length_word, length = first_word(rest)
-        if length_word != "for":
+        preposition, length = first_word(rest)
+        if preposition != "for":
             raise CommandError("Say for how long, such as `for 8h` or `for 1w`.")
-        if word not in (await self._registry.available()).tools:
-            raise CommandError(f"There is no tool called {word}.")
-        return await self._database.write(self._set, command, word, _read_length(length))
+        if first not in (await self._registry.available()).tools:
+            raise CommandError(f"There is no tool called {first}.")
+        return await self._database.write(self._set, command, first, _parse_length(length))
 
     def _list(self, session: Session, command: Command) -> str:
         now, zone = self._clock(), self._policies.load(session).book.zone
@@ -75,7 +82,8 @@ class MuteCommands:
         return f"You are told again of {', '.join(ended)}."
 
 
-def _read_length(text: str) -> timedelta:
+def _parse_length(text: str) -> timedelta:
+    """Return the length of a mute, from a minute to a week. Raises CommandError."""
     try:
         length = parse_duration(text)
     except ValueError as error:

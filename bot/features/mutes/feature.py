@@ -1,4 +1,7 @@
-"""Mutes: a kind of card of which a person is not told for a while, and which they may decide all the same."""
+"""Mutes: the cards of a tool of which a person is not told for a while, and which they may still decide.
+
+`MUTES` names the feature's parts: hooks of the delivery and of the button, a command, routes and a sweep.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,8 @@
-"""The part of mutes in the notification of people: people who muted a kind of card are left out."""
+"""The hooks of mutes: people who muted a tool's cards are not notified of them, and a button mutes a tool.
+
+The kind of a card, which people mute, is the tool of its proposal. An urgent card is never muted: its call
+can't be undone, or it was escalated.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,13 +25,13 @@ _TOO_MANY_TEXT = f"You mute {MAX_MUTES} kinds already. End one first: /nod mutes
 
 @dataclass(frozen=True, slots=True)
 class MutedKinds:
-    """The list of people who muted a kind of card, and the press that mutes a kind."""
+    """The implementation of `QuietAudience` and `TakePress`."""
 
     mutes: Mutes
     clock: Clock
 
     def list_quiet(self, session: Session, proposal: Proposal, notified: Collection[str]) -> Collection[str]:
-        """Return the accounts to be notified that muted this kind; none for an urgent proposal."""
+        """Return the members of ``notified`` that muted this kind of card; none if it can't be muted."""
         now = self.clock()
         muted = [
             each
@@ -42,21 +46,26 @@ class MutedKinds:
     def take_press(
         self, session: Session, proposal: Proposal, press: Press, person: Person, now: datetime
     ) -> str:
-        """Mute the kind of a card for the person who pressed; after a second press for a week."""
+        """Mute the kind of a card for the person who pressed, and return the reply; '' for any other press.
+
+        The first press mutes for `HOURS`, a second press while the kind is muted for a week.
+        """
         if press.verb is not Verb.MUTE:
             return ""
         if not may_be_muted(session, proposal):
             return _URGENT_TEXT
         tool_name = proposal.tool_name
-        before = rows.find_mute(session, person, tool_name, now)
-        length = WEEK if before else HOURS
+        is_muted = rows.find_mute(session, person, tool_name, now) is not None
+        length = WEEK if is_muted else HOURS
         if not rows.set_mute(session, press.actor, person, tool_name, now + length, now):
             return _TOO_MANY_TEXT
-        said = f"You are not told of {tool_name} for {format_span(length)}."
-        more = "Press again for a week. " if not before else ""
-        return f"{said} You may still decide. {more}/nod mutes ends it."
+        hint = "" if is_muted else "Press again for a week. "
+        return (
+            f"You are not told of {tool_name} for {format_span(length)}. You may still decide. "
+            f"{hint}/nod mutes ends it."
+        )
 
 
 def may_be_muted(session: Session, proposal: Proposal) -> bool:
-    """Return whether people may mute this kind: the proposal is a tool's call, and not urgent."""
+    """Return whether a proposal may be muted: it is a tool's call that others decide, too, and not urgent."""
     return proposal.kind.runs and not proposal.own and not is_urgent(session, proposal)

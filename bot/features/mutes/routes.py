@@ -1,4 +1,4 @@
-"""Routes of mutes: the caller's own, and the end of one."""
+"""The routes of mutes, which list and end the caller's own mutes. Mutes are set by a button or a command."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ Number = Annotated[int, Path(ge=1, lt=10**9)]
 
 
 class MuteView(View):
-    """A kind of card that the caller is not told of: the tool, and until when."""
+    """A mute: the caller is not told of the cards of a tool until a time."""
 
     id: int
     tool_name: str
@@ -39,7 +39,7 @@ class MuteEndedBody(SaidBody):
 
 @router.get("/mutes", summary="Kinds of cards that you are not told of")
 async def list_own_mutes(actor: Caller, parts: PartsDep) -> MutesBody:
-    """Yours alone. You may decide these cards all the same."""
+    """Return your own mutes. You may decide the cards of these tools all the same."""
 
     def read(session: Session) -> list[rows.Mute]:
         mine = rows.list_mutes(session, people.person_of(session, actor).accounts)

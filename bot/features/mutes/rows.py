@@ -1,4 +1,8 @@
-"""Mutes as rows, each change in the audit log. They are read once for each version of the rules."""
+"""The queries of mutes, and `Mutes`, a copy of all mutes in memory.
+
+Each change of a mute is in the audit log, and raises the version of the rulebook: so processes notice that
+their copy is old when they compare versions.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,45 +22,47 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies, raise_version
 
 HOURS = timedelta(hours=8)
+"""The length of a mute after the first press of the button."""
 WEEK = timedelta(days=7)
+"""The longest mute."""
 MAX_MUTES = 50
 """The most tools that one person mutes at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """A mute: until its end, an account, and the accounts linked with it, are not told of a tool's cards."""
+    """A mute: the person of an account is not told of a tool's cards until a time."""
 
     id: int
-    account: str
+    account: str  # the account that muted; the mute counts for all accounts linked with it
     tool_name: str
     set_at: datetime
     until: datetime
 
 
 class Mutes:
-    """The current mutes, as of the newest snapshot."""
+    """A copy of all mutes in memory, as they were at one version of the rulebook."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
         self._version = 0  # the version before any rule or mute was set
-        self._held: tuple[Mute, ...] = ()
-        self._holding = Lock()
+        self._mutes: tuple[Mute, ...] = ()
+        self._lock = Lock()
 
     def may_exist(self) -> bool:
-        """Return whether there are mutes in memory, or the rules have changed since these were read."""
-        return bool(self._held) or self._version != self._policies.held.book.version
+        """Return whether there may be mutes: some are in memory, or the copy is old. Reads no row."""
+        return bool(self._mutes) or self._version != self._policies.held.book.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
-        """Return all mutes as this transaction sees them, including mutes that have ended."""
+        """Return all mutes as this transaction sees them, also mutes that are over and not deleted yet."""
         version = self._policies.load(session).book.version
         if version == self._version:
-            return self._held
+            return self._mutes
         found = tuple(list_mutes(session))
-        if database.is_snapshot(session):
-            with self._holding:
+        if database.is_snapshot(session):  # otherwise the mutes may be newer than the version
+            with self._lock:
                 if version > self._version:
-                    self._version, self._held = version, found
+                    self._version, self._mutes = version, found
         return found
 
 
@@ -71,7 +77,7 @@ def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Seq
 
 
 def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -> Mute | None:
-    """Return a person's mute of a tool that is not over, or None."""
+    """Return a person's current mute of a tool, or None."""
     found = list_mutes(session, person.accounts)
     return next((each for each in found if each.tool_name == tool_name and each.until > now), None)
 
@@ -79,7 +85,7 @@ def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -
 def set_mute(
     session: Session, who: Actor, person: Person, tool_name: str, until: datetime, now: datetime
 ) -> bool:
-    """Mute a tool for a person, in place of an earlier mute. Return False if there are too many mutes."""
+    """Mute a tool for a person, in place of an earlier mute of it. Return False for more than `MAX_MUTES`."""
     conversation_lock.everywhere(session)
     by = By.press(Act.MUTE, who, person)
     mine = list_mutes(session, person.accounts)

@@ -1,4 +1,4 @@
-"""The mutes that are on: for the list of what is on, and for ``nod doctor``."""
+"""The current mutes of everyone, for an admin's list of active parts, and for ``nod doctor``."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ _PART = "Mutes"
 
 
 def list_all_mutes(policies: Policies, session: Session, now: datetime) -> Sequence[ActiveLine]:
-    """Return the kinds of cards that people are not told of, of everyone."""
+    """Return a line for each current mute of anyone."""
     zone = policies.held.book.zone
     return [
         ActiveLine(
@@ -28,7 +28,7 @@ def list_all_mutes(policies: Policies, session: Session, now: datetime) -> Seque
 
 
 async def examine_mutes(parts: FeatureParts) -> Sequence[Finding]:
-    """Return which kinds of cards are muted, and by how many; nothing where none is."""
+    """Return the muted tools, and the number of accounts that muted any; nothing without mutes."""
     now = parts.clock()
     found = [each for each in await parts.database.read(rows.list_mutes) if each.until > now]
     if not found:

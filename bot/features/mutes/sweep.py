@@ -1,4 +1,4 @@
-"""Ends mutes whose time is over."""
+"""The sweep that deletes the mutes whose time is over."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class MuteSweep:
-    """Looks at the mutes that are held in memory; only where some may be there it reads."""
+    """The sweep. It reads nothing while the copy of the mutes in memory is current and empty."""
 
     database: Database
     mutes: Mutes

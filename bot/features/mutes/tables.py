@@ -1,4 +1,4 @@
-"""Kinds of cards that people do not want to be told of for a while, as rows."""
+"""The table of mutes: the tools of whose cards people do not want to be told for a while."""
 
 from datetime import datetime
 
@@ -12,9 +12,9 @@ MUTE = "mute"
 
 
 class MuteRow(Row, table=True):
-    """A tool whose cards a person is not told of until a moment. One that has ended is deleted.
+    """A mute: a person is not told of the cards of a tool until a time. A mute that has ended is deleted.
 
-    ``account`` is the one that muted it; it counts for all that are linked with it.
+    ``account`` is the account that muted the tool; the mute counts for all accounts that are linked with it.
     """
 
     __tablename__ = "mute"
@@ -22,7 +22,7 @@ class MuteRow(Row, table=True):
         {
             "sqlite_autoincrement": True,
             **make_audited(MUTE),
-        },  # the number of an ended one is never another's
+        },  # no other mute gets the number of an ended one
     )
 
     id: int | None = serial()

@@ -1,4 +1,6 @@
-"""Second opinions: another model's few words on a card, which can ask for one more approval and no less.
+"""Second opinions: another model says in a few words what a call does, for the people who decide it.
 
-Begin with `reviewer.py`, the sweep that asks. `case.py` says what is told, `review.py` judges the answer.
+A rule says which calls get an opinion, from which model. The opinion is a line on the card, and may require
+one more approval, never fewer. Begin with `reviewer.py`, the sweep that asks. `case.py` says what the model
+is told, `review.py` checks its answer.
 """

@@ -1,7 +1,8 @@
-"""The case of a second opinion: the facts that its model gets, and that its words are checked against.
+"""The case of a second opinion: what the model is told about a call, and what its words are checked against.
 
 The model gets the person's request, the call, and the contents of its card, with secrets hidden. It does not
-get the agent's own words about the call, nor earlier decisions of people.
+get the agent's own words about the call, nor earlier decisions of people. The request is left out if someone
+who sees the card may not read the conversation, since the opinion could repeat it.
 """
 
 import json
@@ -39,23 +40,20 @@ Never say that it should be approved, and never that it is safe."""
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The known facts of a call. ``request``: the person's request; empty if the model may not get it.
-
-    ``order``: the id of the person's line, or 0 without one.
-    """
+    """The known facts of a call."""
 
     proposal: Proposal
-    facts: str
-    request: str
-    order: int
+    facts: str  # the call as JSON, as its card shows it
+    request: str  # the text of the person's request; empty without one, or if the model may not get it
+    order: int  # the id of the message with the request, which the budget pays for; 0 without one
 
     @property
     def prompt(self) -> Sequence[Entry]:
         """The messages for the model."""
-        told = f"<call>\n{shorten(self.facts, _MAX_CALL_CHARS)}\n</call>"
+        text = f"<call>\n{shorten(self.facts, _MAX_CALL_CHARS)}\n</call>"
         if self.request:
-            told = f"<request>\n{shorten(self.request, _MAX_REQUEST_CHARS)}\n</request>\n{told}"
-        return SystemText(_INSTRUCTIONS), UserText(told)
+            text = f"<request>\n{shorten(self.request, _MAX_REQUEST_CHARS)}\n</request>\n{text}"
+        return SystemText(_INSTRUCTIONS), UserText(text)
 
 
 def read_case(
@@ -66,8 +64,9 @@ def read_case(
     round_: int,
     now: datetime,
 ) -> Case | None:
-    """Return the case of a proposal; None if it has run, has changed since, or no budget is left.
+    """Return the case of a proposal; None if it runs or has ended, has changed since, or no budget is left.
 
+    ``round_``: the round for which the opinion is wanted, which counts the contents of the proposal.
     ``routes``: the chats that get every card.
     """
     proposal = proposals.get(session, proposal_id)
@@ -75,8 +74,8 @@ def read_case(
         return None
     if proposal.state not in (State.PROPOSED, State.APPROVED):
         return None
-    line = rows.find_request(session, proposal) if proposal.called else None
-    order, request = line or (0, "")
+    found = rows.find_request(session, proposal) if proposal.called else None
+    order, request = found or (0, "")
     place = conversations.load_place(session, proposal.conversation_id).address
     if is_used_up(session, policies.load(session).book, place, proposal.requester, order, now):
         return None
@@ -89,7 +88,10 @@ def read_case(
 def _may_all_read(
     session: Session, policies: Policies, routes: Sequence[Address], proposal: Proposal
 ) -> bool:
-    """Return whether everyone who sees the card may read the conversation: its people, and deciders."""
+    """Return whether everyone who sees the card may read the conversation.
+
+    These are the people of the conversation, and those who may decide the proposal.
+    """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or proposal.escalation_targets:
         return False

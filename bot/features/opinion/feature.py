@@ -1,4 +1,8 @@
-"""Opinion: another model's few words on a card, which can ask for one more approval and never for fewer."""
+"""Second opinions: another model's few words on a card, which can require one more approval, never fewer.
+
+`OPINION` names the feature's parts: a hook that stores the wish for an opinion with each proposal, a hook
+that has an approved proposal wait for its opinion for a short time, and the sweep that asks the models.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,8 @@
-"""The answer of a model to a case, judged before a word of it is shown. Pure, and wary of every word.
+"""The check of a second opinion, which is a model's answer to a case, before a word of it is shown. Pure.
 
-An answer that breaks the schema, that names something which the call does not, or that tells people to
-approve is no opinion at all. A yes is never shown.
+The call may be written by an attacker, and so may steer the model's words. An answer is no opinion at all if
+it breaks the schema, if it names a number, name, path or address that the call does not have, or if it could
+be read as advice to approve. The verdict that the person asked for the call is never shown.
 """
 
 import json
@@ -20,13 +21,16 @@ _MAX_CONCERN_CHARS = 80
 _MAX_CONCERNS = 2
 _NOT_ASKED_TEXT = "this is not what was asked"
 _SEPARATOR = "; "
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n```\s*", re.DOTALL)
-_NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")
-_ALONE = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")
-_NO_SPACES = re.compile("[\u0e00-\u0e7f\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]+")
-_TOKEN = re.compile(r"[^\s\"“”„«»()\[\]{}<>;!?…]+")
-_EDGES = ".,:'\u2019`*_-\u2013\u2014"
-_PRAISE = re.compile(
+_SUFFIX_MARGIN_CHARS = 40  # of a line, what is left for the description at least
+_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n```\s*", re.DOTALL)  # a fenced block of Markdown
+_NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")  # "14", "1,000", "3.5"
+_SEPARATE_NUMBER = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")  # not the "2" of "v2"
+# letters of Thai, Chinese, Japanese and Korean, which are written without spaces
+_SPACELESS = re.compile("[\u0e00-\u0e7f\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]+")
+_WORD = re.compile(r"[^\s\"“”„«»()\[\]{}<>;!?…]+")  # "origin/main" in "(origin/main)!"
+_EDGES = ".,:'\u2019`*_-\u2013\u2014"  # stripped from both ends of a word
+# words and signs that could be read as advice to approve, in several languages
+_ADVICE = re.compile(
     r"[✓✔✅☑👍🆗🟢🟩💚]"
     r"|\b(approv\w*|lgtm|safe(ly)?|harmless|go ahead|looks? (good|fine|ok|right|correct)"
     r"|no (risk|concern|issue|problem)s?"
@@ -41,7 +45,7 @@ _PRAISE = re.compile(
 
 
 class Asked(StrEnum):
-    """The verdict on a call: whether the person asked for it."""
+    """The model's verdict on a call, which the person may or may not have asked for."""
 
     YES = "yes"
     NO = "no"
@@ -50,28 +54,33 @@ class Asked(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpinionWords:
-    """An answer that may be shown. ``asked`` is never shown as a yes."""
+    """An answer that may be shown."""
 
-    does: str
+    does: str  # what the call does
     asked: Asked
     concerns: tuple[str, ...] = ()
 
     def say(self, then: str = "") -> str:
-        """Return the line for the card, ending with ``then``. A description that is too long is shortened."""
-        rest = [*self.concerns]
-        if self.asked is Asked.NO and not rest:
-            rest = [_NOT_ASKED_TEXT]
-        rest += [then] if then else []
-        tail = "".join(f"{_SEPARATOR}{each}" for each in rest)
-        tail = shorten(tail, TEXT_CHARS - 40)
-        return f"{shorten(self.does, TEXT_CHARS - len(tail))}{tail}"
+        """Return the line for the card: the description, the concerns and ``then``, joined by semicolons.
+
+        The verdict is in the line only if it is NO and there are no concerns. A line that is too long for a
+        card is shortened.
+        """
+        additions = [*self.concerns]
+        if self.asked is Asked.NO and not additions:
+            additions.append(_NOT_ASKED_TEXT)
+        if then:
+            additions.append(then)
+        suffix = "".join(f"{_SEPARATOR}{addition}" for addition in additions)
+        suffix = shorten(suffix, TEXT_CHARS - _SUFFIX_MARGIN_CHARS)
+        return f"{shorten(self.does, TEXT_CHARS - len(suffix))}{suffix}"
 
 
 def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords | None:
-    """Return the review in a model's answer; None if the answer is no opinion.
+    """Return the words of a model's answer that may be shown; None if the answer is no opinion.
 
-    ``facts``: the call as JSON. Without a request, the review can't judge whether the person asked for the
-    call.
+    ``answer``: JSON as the instructions in `case.py` ask for it. ``facts``: the call as JSON. Without a
+    request, the verdict is unclear whatever the model says.
     """
     fenced = _FENCE.fullmatch(answer)
     try:
@@ -90,16 +99,17 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
     if any(_may_mislead(each, facts) for each in (does, *concerns)):
         return None
     verdict = Asked(asked) if has_request else Asked.UNCLEAR
-    return OpinionWords(_lower(does), verdict, tuple(map(_lower, concerns)))
+    return OpinionWords(_begin_in_lower_case(does), verdict, tuple(map(_begin_in_lower_case, concerns)))
 
 
-def _is_line(text: Any, most: int) -> bool:
-    if not isinstance(text, str) or len(text) > most or blank(text):
+def _is_line(text: Any, max_chars: int) -> bool:
+    """Return whether a value is a text on one line, not too long, without invisible characters."""
+    if not isinstance(text, str) or len(text) > max_chars or blank(text):
         return False
     return text == storable(text) == one_line(text) == make_visible(text, lambda _: "")
 
 
-def _lower(text: str) -> str:
+def _begin_in_lower_case(text: str) -> str:
     """Return a text with its first letter in lower case, unless it begins with a name or an acronym."""
     if text[1:2].islower():
         return text[:1].lower() + text[1:]
@@ -108,47 +118,47 @@ def _lower(text: str) -> str:
 
 def _may_mislead(text: str, facts: str) -> bool:
     """Return whether a text gives advice, or has a number, name, path or address that the call lacks."""
-    if _PRAISE.search(text):
+    if _ADVICE.search(text):
         return True
     known, numbers = facts.casefold(), _find_numbers(facts)
-    for token in _split(_lower(text)):
-        if _NUMBER.fullmatch(token):
-            if _plain(token) not in numbers:
+    for word in _split(_begin_in_lower_case(text)):
+        if _NUMBER.fullmatch(word):
+            if _keep_digits(word) not in numbers:
                 return True
-        elif _names_something(token) and token.casefold() not in known:
+        elif _names_something(word) and word.casefold() not in known:
             return True
     return False
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the words of a text; for scripts without spaces, the parts in other letters."""
-    for token in _TOKEN.findall(_NO_SPACES.sub(" ", text)):
-        if word := token.strip(_EDGES):
+    """Yield the words of a text; for scripts without spaces, only the parts in other letters."""
+    for rough_word in _WORD.findall(_SPACELESS.sub(" ", text)):
+        if word := rough_word.strip(_EDGES):
             yield word
 
 
-def _names_something(token: str) -> bool:
+def _names_something(word: str) -> bool:
     """Return whether a word reads as a name, a path or an address."""
-    is_named = any(each.isupper() or each.isdigit() for each in token)
-    return is_named or any(each in "./\\@:_" for each in token[1:-1])
+    has_capital_or_digit = any(letter.isupper() or letter.isdigit() for letter in word)
+    return has_capital_or_digit or any(letter in "./\\@:_" for letter in word[1:-1])
 
 
 def _find_numbers(facts: str) -> set[str]:
-    """Return the separate numbers in a call, and the lengths of its lists."""
-    counted = map(str, _count_parts(json.loads(facts)["arguments"]))
-    return {_plain(each) for each in _ALONE.findall(facts)}.union(counted)
+    """Return the separate numbers in a call, and the lengths of its lists, as digits alone."""
+    lengths = map(str, _list_lengths(json.loads(facts)["arguments"]))
+    return {_keep_digits(number) for number in _SEPARATE_NUMBER.findall(facts)}.union(lengths)
 
 
-def _plain(number: str) -> str:
+def _keep_digits(number: str) -> str:
     return re.sub(r"\D", "", number)
 
 
-def _count_parts(value: Any) -> Iterator[int]:
-    """Yield the length of each list in a call, since a reviewer may count the items."""
+def _list_lengths(value: Any) -> Iterator[int]:
+    """Yield the length of each list in a call, since an opinion may count the items."""
     if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _count_parts(each)
+        for part in value.values():
+            yield from _list_lengths(part)
     elif isinstance(value, list):
         yield len(value)
-        for each in value:
-            yield from _count_parts(each)
+        for part in value:
+            yield from _list_lengths(part)

@@ -1,4 +1,10 @@
-"""The sweep that asks models for second opinions, and puts them on the cards."""
+"""The sweep that asks models for second opinions, and adds them to the cards.
+
+The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
+(`case.py`), checks the answer (`review.py`), and stores the end of the opinion: its cost, a line on the card,
+and one more approval if the rule requires this after a no, or after an opinion that did not come in time. A
+call that was approved before may have waited for the opinion: then it runs.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +39,7 @@ log = logger(__name__)
 
 SECONDS = 1
 _AT_A_TIME = 8
-_LONGEST_LOOK_SECONDS = 2.0  # the limit of one sweep: a model that hangs keeps no other card waiting
+_MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
 _NOT_RAISED_TEXT = "no one else could approve it as well"
 _MISSING_TEXT = "it did not come in time"
@@ -41,15 +47,18 @@ _MISSING_TEXT = "it did not come in time"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The outcome of a question to a model: the review, if there is one, and the cost."""
+    """The outcome of a question to a model."""
 
-    review: OpinionWords | None = None
-    usage: Usage | None = None
+    words: OpinionWords | None = None  # None: there is no opinion
+    usage: Usage | None = None  # the cost; None: the model was not asked
 
 
 @dataclass(eq=False)
 class Reviewer:
-    """The sweep that asks for wanted opinions, some at a time. The posting of a card never waits for it."""
+    """The sweep. It asks for some opinions at a time, and the posting of a card never waits for it.
+
+    ``prices`` are those of ``models``. ``routes``: the chats that get every card.
+    """
 
     database: Database
     policies: Policies
@@ -72,26 +81,29 @@ class Reviewer:
         if not self._tasks:
             return
         try:
-            await asyncio.wait(self._tasks, timeout=_LONGEST_LOOK_SECONDS)
+            await asyncio.wait(self._tasks, timeout=_MAX_RUN_SECONDS)
         except asyncio.CancelledError:  # Nod ends; another process, or the next start, asks again
             for task in self._tasks:
                 task.cancel()
             raise
 
     async def _review(self, row: OpinionRow) -> None:
-        """Get one opinion, and store its consequences. An error is logged, and another try follows."""
+        """Ask for one opinion, and store its end. An error is logged, and another try follows later."""
         try:
             now = self.clock()
             routes = self.routes
             case = await self.database.read(read_case, self.policies, routes, row.proposal_id, row.round, now)
-            left = (row.due_at - now).total_seconds()
-            answer = await self._ask(case, row.model, left) if case and left > 0 else _Answer()
+            seconds_left = (row.due_at - now).total_seconds()
+            answer = _Answer()
+            if case is not None and seconds_left > 0:
+                answer = await self._ask(case, row.model, seconds_left)
             ending = partial(self._end, row, case, answer)
             await self.wake(*await self.database.write(lambda session: ending(session, self.clock())))
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
 
     async def _ask(self, case: Case, name: str, seconds: float) -> _Answer:
+        """Ask the model called ``name`` about a case, for at most ``seconds``."""
         model = self.models.by_name.get(name)
         if model is None:
             log.warning("no model gives second opinions", model=name)
@@ -116,42 +128,36 @@ class Reviewer:
         completion = finished.completion_tokens if finished else 0
         cached = finished.cached_tokens if finished else 0
         usage = Usage(1, prompt, completion, self.prices.cost(name, prompt, completion, cached), name)
-        review = None
-        if finished:
-            review = read_review(text, case.facts, has_request=bool(case.request))
-        return _Answer(review, usage)
+        words = None
+        if finished:  # otherwise the answer was too long, or was cut
+            words = read_review(text, case.facts, has_request=bool(case.request))
+        return _Answer(words, usage)
 
     def _end(
         self, row: OpinionRow, case: Case | None, answer: _Answer, session: Session, now: datetime
     ) -> tuple[Job, ...]:
-        """Store the end of an opinion: its cost, one more approval if needed, its line. Returns the jobs."""
+        """Store the end of an opinion, once: its cost, one more approval if required, its line."""
         if not rows.end_opinion(session, row.proposal_id, row.round):
             return ()
-        if case is None:
-            return (
-                self._release(session, row)
-                if row.raising != Raising.NO_OR_MISSING
-                else self._raise(session, row, None, now)
-            )
-        if answer.usage is not None:
-            asked = case.order or None
-            asker = str(case.proposal.requester)
-            turns.add_cost(session, case.proposal.conversation_id, asker, asked, answer.usage, now)
-        review = answer.review
-        is_no = review is not None and review.asked is Asked.NO
-        is_missing = review is None and row.raising == Raising.NO_OR_MISSING
+        if case is not None and answer.usage is not None:
+            proposal, order = case.proposal, case.order or None
+            asker = str(proposal.requester)
+            turns.add_cost(session, proposal.conversation_id, asker, order, answer.usage, now)
+        words = answer.words
+        is_no = words is not None and words.asked is Asked.NO
+        is_missing = words is None and row.raising == Raising.NO_OR_MISSING
         if is_missing or (is_no and row.raising):
-            return self._raise(session, row, review, now)
-        jobs = self._release(session, row)
-        if review is not None:
-            jobs += self._annotate(session, row, review.say(), now)
+            return self._require_approval(session, row, words, now)
+        jobs = self._run_approved(session, row)
+        if words is not None:
+            jobs += self._annotate(session, row, words.say(), now)
         return jobs
 
-    def _raise(
-        self, session: Session, row: OpinionRow, review: OpinionWords | None, now: datetime
+    def _require_approval(
+        self, session: Session, row: OpinionRow, words: OpinionWords | None, now: datetime
     ) -> tuple[Job, ...]:
-        """Require one more approval of the proposal, and add a line about that to the card."""
-        why = review.say() if review else _MISSING_TEXT
+        """Require one more approval of the proposal, and add a line about this to the card."""
+        why = words.say() if words else _MISSING_TEXT
         before = proposals.get(session, row.proposal_id)
         raised, jobs = lifecycle.raise_bar(
             session, self.policies, row.proposal_id, row.round, f"{_name(row)}: {why}", now
@@ -159,15 +165,15 @@ class Reviewer:
         if before is None or raised is None:
             return jobs
         then = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
-        said = review.say(then) if review else f"{_MISSING_TEXT}; {then}"
-        return (*jobs, *self._annotate(session, row, said, now), *self._release(session, row))
+        line = words.say(then) if words else f"{_MISSING_TEXT}; {then}"
+        return (*jobs, *self._annotate(session, row, line, now), *self._run_approved(session, row))
 
     def _annotate(self, session: Session, row: OpinionRow, text: str, now: datetime) -> tuple[Job, ...]:
         line = Annotation(_name(row), text)
         return lifecycle.annotate(session, row.proposal_id, row.round, line, now)
 
-    def _release(self, session: Session, row: OpinionRow) -> tuple[Job, ...]:
-        """Return the job that runs an approved proposal which waited for this opinion."""
+    def _run_approved(self, session: Session, row: OpinionRow) -> tuple[Job, ...]:
+        """Return the job that runs the proposal if it is approved, and waited only for this opinion."""
         proposal = proposals.get(session, row.proposal_id)
         if row.raising and proposal is not None and proposal.state is State.APPROVED:
             return (Job(Work.EXECUTE, row.proposal_id),)

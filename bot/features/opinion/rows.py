@@ -1,4 +1,9 @@
-"""Second opinions as rows: stored with the card, taken by one process, ended once."""
+"""The queries of second opinions. A row is stored with its proposal, taken by one process, and ended once.
+
+A row ``waits`` until the opinion has ended: it came, or is missing. ``raising`` says after which opinions the
+proposal needs one more approval (`Raising`; empty for never): only such an opinion can hold back the run of
+an approved proposal.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -22,12 +27,13 @@ HOLD = timedelta(seconds=20)
 PATIENCE = timedelta(minutes=2)
 """The longest wait for an opinion that can't."""
 _LEASE = timedelta(seconds=30)  # the lease's length beyond the time that is left for the opinion
-_TABLE, _LINE = table_of(OpinionRow), table_of(MessageRow)
+_TABLE, _MESSAGE = table_of(OpinionRow), table_of(MessageRow)
+# the condition as the partial index of the table has it, so that the index is used
 _WAITS = {"sqlite": text("waits = 1"), "postgresql": text("waits")}
 
 
 def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: datetime) -> None:
-    """Store the wish for an opinion on a proposal's contents, if a rule asks for opinions."""
+    """Store the wish for an opinion on a proposal's contents, if a rule wants one. Implements `AskPeople`."""
     kind = proposal.kind
     if not policies.held.book.list_about(Subject.OPINION):
         return
@@ -49,25 +55,28 @@ def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: 
 
 
 def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
-    """Return the time until which an approved proposal waits for an opinion, or None."""
+    """Return the time until which an approved proposal waits for an opinion. Implements `HoldClaim`."""
     if not book.list_about(Subject.OPINION):
         return None
     row = session.get(OpinionRow, (proposal.id, proposal.round))
     if row is None or not row.waits or not row.raising:
         return None
-    if row.raising == Raising.NO_OR_MISSING:  # `Reviewer` ends it as missing
+    if row.raising == Raising.NO_OR_MISSING:  # it waits longer: `Reviewer` ends the opinion as missing
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
 
 
 def take_waiting(session: Session, now: datetime, most: int) -> Sequence[OpinionRow]:
-    """Take some of the opinions that no process is asking for, the oldest first."""
+    """Take at most ``most`` opinions that no process is asking for, the oldest first.
+
+    A row is taken until some time after the opinion is due, so that another process may take it then.
+    """
     dialect = session.connection().dialect.name
     is_free = col(OpinionRow.taken_until).is_(None) | (col(OpinionRow.taken_until) < now)
     found = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at)).limit(most)
     taken = []
     for row in session.exec(found).all():
-        mine = _one(row.proposal_id, row.round).where(is_free)
+        mine = _update_waiting(row.proposal_id, row.round).where(is_free)
         until = max(row.due_at, now) + _LEASE
         if count_changed(session.connection().execute(mine.values(taken_until=until))):
             taken.append(OpinionRow(**row.model_dump()))
@@ -76,19 +85,25 @@ def take_waiting(session: Session, now: datetime, most: int) -> Sequence[Opinion
 
 def end_opinion(session: Session, proposal_id: str, round_: int) -> bool:
     """End the wait for an opinion. Return False if it has ended already."""
-    ended = _one(proposal_id, round_).values(waits=False)
+    ended = _update_waiting(proposal_id, round_).values(waits=False)
     return bool(count_changed(session.connection().execute(ended)))
 
 
-def _one(proposal_id: str, round_: int) -> Update:
+def find_request(session: Session, proposal: Proposal) -> tuple[int, str] | None:
+    """Return the id and text of the message that led to a proposal; None if it is not a person's message.
+
+    A proposal belongs to an answer of the agent, and the answer knows the message after which it came.
+    """
+    answered = select(_MESSAGE.c.after).where(_MESSAGE.c.id == proposal.message_id).scalar_subquery()
+    of_person = select(_MESSAGE.c.id, _MESSAGE.c.text).where(
+        _MESSAGE.c.id == answered, _MESSAGE.c.role == LineRole.USER
+    )
+    message = session.connection().execute(of_person).first()
+    return (message[0], message[1]) if message else None
+
+
+def _update_waiting(proposal_id: str, round_: int) -> Update:
+    """Return an update of an opinion that applies only while the opinion waits."""
     return update(_TABLE).where(
         _TABLE.c.proposal_id == proposal_id, _TABLE.c.round == round_, _TABLE.c.waits.is_(True)
     )
-
-
-def find_request(session: Session, proposal: Proposal) -> tuple[int, str] | None:
-    """Return the number and text of the message that a proposal answers; None if that is not a person's."""
-    answer = select(_LINE.c.after).where(_LINE.c.id == proposal.message_id).scalar_subquery()
-    found = select(_LINE.c.id, _LINE.c.text).where(_LINE.c.id == answer, _LINE.c.role == LineRole.USER)
-    line = session.connection().execute(found).first()
-    return (line[0], line[1]) if line else None

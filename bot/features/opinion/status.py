@@ -1,4 +1,4 @@
-"""The opinions that are on: for the list of what is on, and for ``nod doctor``."""
+"""The rules that ask for second opinions, for an admin's list of active parts, and for ``nod doctor``."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +22,10 @@ def list_opinions(policies: Policies, session: Session, _: datetime) -> Sequence
 
 
 async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:
-    """Return a finding for each rule that asks a model which is not there, or one for all."""
+    """Return a finding for each rule whose model is not configured; else one finding that all is well.
+
+    Nothing is returned without such rules, or if the models themselves can't be read.
+    """
     book = (await parts.database.read(parts.policies.load)).book
     wanted = {
         rule.id: rule.value.model

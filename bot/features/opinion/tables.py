@@ -1,4 +1,4 @@
-"""Second opinions that are asked for, as rows."""
+"""The table of second opinions that are wanted, or were."""
 
 from datetime import datetime
 
@@ -10,9 +10,11 @@ from bot.store.tables.row import Row, id_of, partial
 
 
 class OpinionRow(Row, table=True):
-    """A second opinion on one round of a proposal. ``waits``: it has not come yet, and is not given up.
+    """A second opinion on one round of a proposal, which counts the proposal's contents.
 
-    ``raising`` is a `Raising`. ``due_at``: when it is missing. ``taken_until``: a process asks for it.
+    ``model`` gives the opinion. ``raising``, a `Raising`, says after which opinions one more approval is
+    needed. ``waits``: the opinion has not come yet, and is not missing either. ``due_at``: the time from
+    which it counts as missing. ``taken_until``: a process is asking for it, until then at the latest.
     """
 
     __tablename__ = "opinion"

@@ -1,4 +1,5 @@
-"""Paging: a card that no one decides calls those on call, by PagerDuty or a webhook.
+"""Paging: a card that no one decides alerts the people on call, by PagerDuty or a webhook.
 
-Begin with `pager.py`.
+A rule says which cards page, and when. Begin with `rows.py`, which opens and ends pages, and `pager.py`,
+which sends them.
 """

@@ -1,4 +1,9 @@
-"""Paging: a step of a rule that pages the people on call, and ends the page with the card."""
+"""Paging: alerts for the people on call about a card that no one decides.
+
+`PAGING` names the feature's parts. A rule may have a step to page after some time: the notifier opens a page
+then. A hook ends the page when the card is decided, and the sweep sends both to the paging service. The
+feature is off without the settings of a service.
+"""
 
 from collections.abc import Sequence
 
@@ -15,7 +20,8 @@ from bot.settings import Settings
 NAME = "page"
 
 
-def _find_service(settings: Settings) -> PagingService:
+def _make_service(settings: Settings) -> PagingService:
+    """Return the paging service of the settings; its ``hindrance`` says if they are not complete."""
     key, secret = settings.pager_key, settings.webhook_secret
     return PagingService(
         settings.pager_url or "",
@@ -25,15 +31,14 @@ def _find_service(settings: Settings) -> PagingService:
 
 
 def _is_on(settings: Settings) -> bool:
-    return not _find_service(settings).hindrance
+    return not _make_service(settings).hindrance
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    service = _find_service(parts.settings)
-    ending = () if service.hindrance else (rows.end_page,)
+    service = _make_service(parts.settings)
     return Hooks(
         notifiers=(Notifier(NAME, rows.open_page, service.hindrance),),
-        end_proposal=ending,
+        end_proposal=() if service.hindrance else (rows.end_page,),
     )
 
 
@@ -42,7 +47,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     if not _is_on(settings):
         return ()
     client = PinnedClient(settings.webhook_hosts)
-    service = _find_service(settings)
+    service = _make_service(settings)
     pager = Pager(parts.database, parts.policies, service, client, settings.site_url)
     return (Sweep("page", SWEEP_SECONDS, pager.sweep),)
 
@@ -50,7 +55,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 async def _examine(parts: FeatureParts) -> Sequence[Finding]:
     """Return a finding on whether pages can be sent; none if paging is not set up."""
     settings = parts.settings
-    service = _find_service(settings)
+    service = _make_service(settings)
     if not (settings.pager_key or settings.pager_url):
         return ()
     if service.hindrance:
@@ -58,9 +63,10 @@ async def _examine(parts: FeatureParts) -> Sequence[Finding]:
     try:
         await PinnedClient(settings.webhook_hosts).check(service.address)
     except ToolError as error:
-        fix = f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
-        return (warn("paging", fix),)
-    return (ok("paging", service.address.split("/")[2]),)
+        text = f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
+        return (warn("paging", text),)
+    host = service.address.split("/")[2]  # ``https://host/path``
+    return (ok("paging", host),)
 
 
 PAGING = Feature(

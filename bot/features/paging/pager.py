@@ -1,7 +1,9 @@
 """The sender of pages: by PagerDuty's Events API v2, or as signed webhooks with the same contents.
 
-The events are rows, so none is lost with the process. An event may arrive twice, and counts once by its
-``dedup_key``. The API and its answers: https://developer.pagerduty.com/docs/send-alert-event
+A page is an alert about a card for the people on call. It has two events: ``trigger`` alerts them, and
+``resolve`` ends the alert. The events are rows (`rows.py`), so none is lost with the process. An event may
+arrive twice, and counts once by its ``dedup_key``. The API and its answers:
+https://developer.pagerduty.com/docs/send-alert-event
 """
 
 import asyncio
@@ -34,20 +36,20 @@ SWEEP_SECONDS = 2
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
 """The pause after each failed attempt. There are as many attempts as pauses; then the event is given up."""
-_TOLD_AFTER = 4  # failed attempts before admins are told; the page is two minutes late by then
+_TOLD_AFTER = 4  # the failed attempt after which admins are told; the page is almost a minute late by then
 _MAX_PAUSE = timedelta(hours=1)  # the longest pause, whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
-_BATCH = 20
-_GRACE_SECONDS = 5.0  # the claim's length beyond the time of one attempt
+_MAX_SENT = 20  # the most events in one run of the sweep
+_GRACE_SECONDS = 5.0  # the length of a claim beyond the time of one attempt
 
 
 @dataclass(frozen=True, slots=True)
 class PagingService:
-    """The service that receives pages: PagerDuty or another address, with a key or a secret."""
+    """The service that receives pages. Each text is empty if the settings don't have it."""
 
-    url: str
-    key: str
-    secret: str
+    url: str  # NOD_PAGER_URL: another address than PagerDuty's
+    key: str  # NOD_PAGER_KEY: the routing key, for PagerDuty's API
+    secret: str  # NOD_WEBHOOK_SECRET: signs the webhooks to ``url`` if there is no key
 
     @property
     def hindrance(self) -> str:
@@ -64,11 +66,11 @@ class PagingService:
 
 
 class _Due(NamedTuple):
-    """An event to send: its row, its content, and the card in words for admins."""
+    """An event to send."""
 
     page: PageRow
-    content: dict[str, Any]
-    about: str
+    content: dict[str, Any]  # the body of the request
+    about: str  # the card in words, for admins
 
 
 class Pager:
@@ -92,7 +94,7 @@ class Pager:
 
     def _read_due(self, session: Session, now: datetime) -> list[_Due]:
         found = []
-        for page in rows.list_due(session, now, _BATCH):
+        for page in rows.list_due(session, now, _MAX_SENT):
             proposal = proposals.get(session, page.proposal_id)
             if proposal is not None:
                 content = _describe_event(session, page, proposal, self._site_url())
@@ -100,6 +102,7 @@ class Pager:
         return found
 
     async def _send(self, due: _Due, now: datetime) -> None:
+        """Claim an event, try to send it once, and store the outcome."""
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
         until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)
@@ -117,6 +120,7 @@ class Pager:
         await self._database.write(partial(self._store_fault, due, claimed, answer.fault, again), now)
 
     async def _post(self, due: _Due, now: datetime) -> PostAnswer:
+        """Send an event with the routing key in its body, or without a key as a signed webhook."""
         content = due.content
         if self._service.key:
             body = json.dumps({"routing_key": self._service.key, **content}, ensure_ascii=False).encode()
@@ -131,7 +135,10 @@ class Pager:
     def _store_fault(
         self, due: _Due, claimed: PageRow, fault: str, again: datetime | None, session: Session, now: datetime
     ) -> None:
-        """Store a failed attempt. Admins are told once the event is late, or given up."""
+        """Store a failed attempt, and tell admins if the event is late or given up.
+
+        ``again``: the time of the next attempt; None: the event is given up.
+        """
         if not rows.mark_failed(session, claimed, fault, again):
             return
         if again is None:
@@ -178,7 +185,7 @@ def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_ur
 
 
 def _name_place(session: Session, proposal: Proposal) -> str:
-    """Return the name of the place of a proposal; empty for a private chat."""
+    """Return the name of the place of a proposal, without the name of a private chat."""
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or conversation.private:
         return "a private chat"

@@ -1,4 +1,9 @@
-"""Pages as rows: opened with a step, ended with the proposal, each event claimed by one process."""
+"""The queries of pages, which are alerts about cards for the people on call. A card has one row.
+
+A page is opened by a step of a rule and ended with the card. The row has the one event that is to be sent
+next (`PageEvent`). A process claims the event before it sends it. ``is_over`` says that nothing is left to
+send: the event arrived, or was given up.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -20,12 +25,15 @@ _IS_OPEN = {"sqlite": text("is_over = 0"), "postgresql": text("NOT is_over")}
 class PageEvent(StrEnum):
     """The events of a page, by PagerDuty's names."""
 
-    TRIGGER = "trigger"
-    RESOLVE = "resolve"
+    TRIGGER = "trigger"  # alerts the people on call
+    RESOLVE = "resolve"  # ends the alert
 
 
 def open_page(session: Session, proposal: Proposal, more: int, now: datetime) -> None:
-    """Open a page for the people on call about a card. The page of an earlier round is opened again."""
+    """Open a page about a card, or open an earlier page of the card again. Implements `Notify`.
+
+    ``more``: the number of further proposals on the card.
+    """
     row = {
         "proposal_id": proposal.card_id,
         "event": PageEvent.TRIGGER,
@@ -41,9 +49,10 @@ def open_page(session: Session, proposal: Proposal, more: int, now: datetime) ->
 
 
 def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
-    """End the page of a card without waiting proposals. No end is sent if the page has not arrived.
+    """End the page of a card, if no other proposal on the card waits. Implements `EndProposal`.
 
-    An event that is being sent now could arrive after the end, so the end waits for it.
+    No ``resolve`` is sent if no ``trigger`` was sent, or if it was given up. A ``trigger`` that is being sent
+    now could arrive after the ``resolve``, so the ``resolve`` waits for it.
     """
     page = session.get(PageRow, proposal.card_id)
     if page is None or page.event == PageEvent.RESOLVE:
@@ -73,9 +82,10 @@ def list_due(session: Session, now: datetime, limit: int) -> list[PageRow]:
 
 
 def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:
-    """Count one more attempt, which is repeated at ``next_at`` unless the event arrives.
+    """Claim the event of a page for one more attempt, until ``sending_until`` at the latest.
 
-    Returns False if another process has claimed the event.
+    The attempt is repeated at ``next_at`` unless its outcome is stored before. Returns False if another
+    process has claimed the event.
     """
     taken = _update_same(page).values(
         attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until
@@ -89,9 +99,9 @@ def mark_sent(session: Session, claimed: PageRow) -> None:
 
 
 def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime | None) -> bool:
-    """Store why an event did not arrive, and when it is sent again; None: never.
+    """Store why an event did not arrive, and the time ``again`` of the next attempt; None if it is given up.
 
-    Returns False if the page has changed since.
+    Returns False if the page has changed since the claim.
     """
     values: dict[str, Any] = {"is_over": again is None, "sending_until": None, "fault": fault}
     if again is not None:
@@ -100,7 +110,7 @@ def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime 
 
 
 def count_attempt(page: PageRow) -> PageRow:
-    """Return the page with the values that its claim has set."""
+    """Return a page as it is after its claim, for later changes of the row."""
     return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
 
 

@@ -1,4 +1,4 @@
-"""Pages as rows: one for each card that called those on call."""
+"""The table of pages, which are alerts about cards for the people on call."""
 
 from datetime import datetime
 
@@ -10,10 +10,12 @@ from bot.store.tables.row import Row, id_of, partial
 
 
 class PageRow(Row, table=True):
-    """The page of a card, and the event of it that is to be sent next.
+    """The page of a card, with the event that is to be sent next, or was sent last.
 
-    ``event`` is a `PageEvent`, ``more`` the number of further proposals on the card. ``sending_until``: a
-    process is sending it, at the latest until then. ``is_over``: the event was delivered, or given up.
+    ``proposal_id`` is the card's id. ``event`` is a `PageEvent`, ``more`` the number of further proposals on
+    the card. ``attempts`` counts the attempts to send the event. ``paged_at``: when the page was opened.
+    ``sending_until``: a process is sending the event, until then at the latest. ``is_over``: the event was
+    delivered, or given up, and then ``fault`` says why.
     """
 
     __tablename__ = "page"

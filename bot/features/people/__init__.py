@@ -1,4 +1,4 @@
-"""People: linked accounts, and absences. Begin with `link_commands.py`.
+"""People: accounts that are linked as one person, absences with a stand-in, and accounts that are gone.
 
-Who is who is read in ``bot/store/people.py``.
+Begin with `link_commands.py`. The persons behind accounts are read in ``bot/store/people.py``.
 """

@@ -1,7 +1,12 @@
-"""The early end of an absence: who may end it, and who is told."""
+"""The early end of an absence: the rights to end it, and who is told.
+
+While a person is absent, the stand-in whom they named may decide in their place. People end an absence with
+``/nod back`` or in the console; one whose time is over ends by itself (`sweep.py`).
+"""
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -14,38 +19,48 @@ from bot.features.people import rows
 from bot.store import notices, people, posted_cards
 from bot.store.rules import Policies
 
-Ended = tuple[list[Absence], list[Job]]
-"""The absences that ended, and the jobs that have cards say so."""
+
+class EndedAbsences(NamedTuple):
+    """The absences that ended, and the jobs that redraw the cards which name the stand-in."""
+
+    absences: list[Absence]
+    jobs: list[Job]
 
 
-def end_for(session: Session, policies: Policies, account: str, actor: Actor, now: datetime) -> Ended | None:
-    """End the absence of an account: one's own, for an admin of all of Nod anyone's.
+def end_for(
+    session: Session, policies: Policies, account: str, actor: Actor, now: datetime
+) -> EndedAbsences | None:
+    """End the absence of an account, at the request of ``actor``.
 
-    None where that account is not away, or this person may not.
+    People end their own absence, admins of all of Nod anyone's. Returns None if the account is not away, or
+    if ``actor`` may not end its absence.
     """
-    away = next((each.who for each in policies.load(session).absences if str(each.who) == account), None)
-    if away is None:
+    absences = policies.load(session).absences
+    absent = next((each.who for each in absences if str(each.who) == account), None)
+    if absent is None:
         return None
-    accounts = people.person_of(session, away).accounts
+    accounts = people.person_of(session, absent).accounts
     if not (str(actor) in accounts or rights.is_global_admin(session, policies, actor)):
         return None
     return end(session, accounts, actor, now)
 
 
-def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime) -> Ended:
-    """End the absence of the person with these accounts, and tell who stood in for them."""
+def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime) -> EndedAbsences:
+    """End the absence of the person with these accounts, and tell the stand-in."""
     ended = rows.end(session, accounts, people.by(session, Act.RETURN, actor), now)
-    for each in ended:
-        over = f"{each.who.label} is back. You no longer decide for them."
-        notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
-    return ended, redraw_jobs(posted_cards.mark_open_outdated(session)) if ended else []
+    if not ended:
+        return EndedAbsences([], [])
+    for absence in ended:
+        text = f"{absence.who.label} is back. You no longer decide for them."
+        notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
+    return EndedAbsences(ended, make_redraw_jobs(posted_cards.mark_open_outdated(session)))
 
 
-def redraw_jobs(message_ids: Collection[int]) -> list[Job]:
-    """Return the jobs that redraw these messages."""
-    return [Job(Work.REDRAW, str(each)) for each in message_ids]
+def make_redraw_jobs(message_ids: Collection[int]) -> list[Job]:
+    """Return the jobs that redraw the cards of these messages."""
+    return [Job(Work.REDRAW, str(message_id)) for message_id in message_ids]
 
 
-def ended_text(ended: Collection[Absence]) -> str:
-    """Return the text for the person who ended them."""
-    return f"Ended: {', '.join(each.words for each in ended)}."
+def describe_ended(ended: Collection[Absence]) -> str:
+    """Return the text about ended absences for the person who ended them."""
+    return f"Ended: {', '.join(absence.words for absence in ended)}."

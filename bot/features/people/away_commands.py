@@ -1,4 +1,8 @@
-"""``/nod away`` and ``/nod back``: absent people name a stand-in, who may decide in their place."""
+"""The commands ``/nod away`` and ``/nod back``, which begin and end a person's absence.
+
+An absent person names a stand-in, who may decide in their place for at most 14 days. The stand-in is told,
+and open cards are redrawn, since they name the people who may decide.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,19 +14,22 @@ from bot.approvals.commands.words import CommandError, CommandParts, CommandRepl
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.people import Absence, Actor, Membership
+from bot.domain.policy import Policy
 from bot.domain.rules import covers
 from bot.domain.times import add_length, explain_repeated, parse_duration, parse_moment
 from bot.errors import ChannelError, NotDeliverable
 from bot.features.people import absences, rows
-from bot.features.people.absences import Ended, ended_text, redraw_jobs
+from bot.features.people.absences import EndedAbsences, describe_ended, make_redraw_jobs
 from bot.store import notices, people, posted_cards
 
-LONGEST = timedelta(days=14)
-_NAMED = 5
-_SAID = re.compile(r"(?P<who>\S.*?)\s+(?:until\s+(?P<until>\S.*)|for\s+(?P<length>\S+))")
-_OUTSIDE = "{} is not part of this team, so they can't decide for you. Name someone else."
-_NO_ONE = "I don't know {} there. Have them write to me first, or name someone else."
-_WHO = "Say who decides for you and until when, such as `/nod away @ben until monday`."
+MAX_ABSENCE = timedelta(days=14)
+_MAX_NAMED = 5  # the most accounts of one name that an error lists
+_REQUEST = re.compile(  # "@ben until friday 18:00", "Ben Miller for 3d"
+    r"(?P<who>\S.*?)\s+(?:until\s+(?P<until>\S.*)|for\s+(?P<length>\S+))"
+)
+_OUTSIDE_TEXT = "{} is not part of this team, so they can't decide for you. Name someone else."
+_UNKNOWN_TEXT = "I don't know {} there. Have them write to me first, or name someone else."
+_USAGE_TEXT = "Say who decides for you and until when, such as `/nod away @ben until monday`."
 
 
 class AwayCommands:
@@ -39,80 +46,82 @@ class AwayCommands:
         ]
 
     async def _away(self, command: Command, text: str) -> str:
+        """Begin an absence of the person who asks; without ``text``, list who is away."""
         now = self._clock()
         if not text:
             return (
                 await self._database.read(list_absences, self._policies, command.actor) or "No one is away."
             )
-        said = _SAID.fullmatch(text.strip())
-        if said is None:
-            raise CommandError(_WHO)
-        until = self._until(said["until"], said["length"], now)
+        request = _REQUEST.fullmatch(text.strip())
+        if request is None:
+            raise CommandError(_USAGE_TEXT)
+        until = self._parse_end(request["until"], request["length"], now)
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
-        stand_in = await self._database.read(self._find_account, command.actor, said["who"])
-        same = command.address.channel == stand_in.channel
-        await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
+        stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
+        is_same_channel = command.address.channel == stand_in.channel
+        await self._check_member(
+            stand_in, command.address if is_same_channel else Address.parse(str(stand_in))
+        )
 
         def begin(session: Session) -> tuple[Absence, list[int]]:
-            found = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
+            absence = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
             zone = self._policies.load(session).book.zone
-            words = f"{found.who.label} is away until {found.end(zone)}, and you may decide what they may."
-            told = f"{words} What you decide that way says “{found.words}”."
-            notices.store_notice(session, Address.parse(str(stand_in)), told, now)
-            return found, posted_cards.mark_open_outdated(session)
+            text = (
+                f"{absence.who.label} is away until {absence.end(zone)}, and you may decide what they may. "
+                f"What you decide that way says “{absence.words}”."
+            )
+            notices.store_notice(session, Address.parse(str(stand_in)), text, now)
+            return absence, posted_cards.mark_open_outdated(session)
 
-        found, behind = await self._database.write(begin)
-        await self._wake(*redraw_jobs(behind))
-        until_then = found.end(self._policies.held.book.zone)
+        absence, outdated_ids = await self._database.write(begin)
+        await self._wake(*make_redraw_jobs(outdated_ids))
+        end = absence.end(self._policies.held.book.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
-            f"You're away until {until_then}. {who} may decide what you may, "
-            f"shown as “{found.words}”. `/nod back` ends it. {explain_repeated(until)}"
+            f"You're away until {end}. {who} may decide what you may, "
+            f"shown as “{absence.words}”. `/nod back` ends it. {explain_repeated(until)}"
         ).rstrip()
 
-    def _until(self, moment_said: str | None, length: str | None, now: datetime) -> datetime:
+    def _parse_end(self, moment: str | None, length: str | None, now: datetime) -> datetime:
+        """Return the end of an absence, given as a moment or as a length. Raises CommandError."""
+        here = now.astimezone(self._policies.held.book.zone)
         try:
             if length is not None:
-                until = add_length(now.astimezone(self._policies.held.book.zone), parse_duration(length))
+                until = add_length(here, parse_duration(length))
             else:
-                until = parse_moment(moment_said or "", now.astimezone(self._policies.held.book.zone))
+                until = parse_moment(moment or "", here)
         except ValueError as error:
-            raise CommandError(f"{moment_said or length!r}: {error}.") from None
-        if until.astimezone(UTC) > now.astimezone(UTC) + LONGEST:
+            raise CommandError(f"{moment or length!r}: {error}.") from None
+        if until.astimezone(UTC) > now.astimezone(UTC) + MAX_ABSENCE:
             raise CommandError("That is too long. Someone stands in for 14 days at most.")
         return until
 
-    def _find_account(self, session: Session, actor: Actor, said: str) -> Actor:
-        """Return the account of the named stand-in. Raises CommandError if unclear, or not allowed."""
+    def _find_stand_in(self, session: Session, actor: Actor, who: str) -> Actor:
+        """Return the account that ``who`` names as a stand-in. Raises CommandError if it can't be one."""
         policy, person = self._policies.load_for(session, actor)
-        words = remove_quotes(said).removeprefix("@")
+        words = remove_quotes(who).removeprefix("@")
         if ":" in words:
-            found = parse_account(words)
-            found = Actor(
-                found.channel, found.key, people.find_known_names(session, [str(found)]).get(str(found), "")
-            )
+            account = parse_account(words)
+            name = people.find_known_names(session, [str(account)]).get(str(account), "")
+            stand_in = Actor(account.channel, account.key, name)
         else:
-            named = people.find_by_name(session, words)
-            persons = {people.person_of(session, each).id: each for each in named}
-            trusted = [each for each in persons.values() if policy.roles_of(people.person_of(session, each))]
-            if len(trusted) != 1:  # anyone can take any name, so a name must be unambiguous
-                known = ", ".join(f"{each.label} is `{each}`" for each in named[:_NAMED])
-                raise CommandError(
-                    f"Name {words[:40]!r} by account or mention. {known or 'No one is called that'}."
-                )
-            [found] = trusted
-        other = people.person_of(session, found)
+            stand_in = _find_by_name(session, policy, words)
+        other = people.person_of(session, stand_in)
         if other == person:
             raise CommandError("That is you. Name someone else.")
         if other.outside:
-            raise CommandError(_OUTSIDE.format(found.label))
-        if any(other.accounts & {str(each.who)} for each in policy.absences):
-            raise CommandError(f"{found.label} is away, too. Name someone else.")
-        return found
+            raise CommandError(_OUTSIDE_TEXT.format(stand_in.label))
+        if any(str(absence.who) in other.accounts for absence in policy.absences):
+            raise CommandError(f"{stand_in.label} is away, too. Name someone else.")
+        return stand_in
 
-    async def _check(self, stand_in: Actor, there: Address) -> None:
-        """Raise CommandError unless the platform confirms that the stand-in is in the team, or can't tell."""
+    async def _check_member(self, stand_in: Actor, there: Address) -> None:
+        """Raise CommandError unless the platform confirms that the stand-in is in the team.
+
+        Nothing is checked without a way to ask, or for a place that no platform knows. If the platform gives
+        no answer, CommandError is raised as well.
+        """
         if self._standing is None:
             return
         try:
@@ -120,40 +129,52 @@ class AwayCommands:
         except NotDeliverable:
             return
         except (ChannelError, TimeoutError) as error:
-            if isinstance(error, ChannelError):
-                why = error.message
-            else:
-                why = "There is no answer."
+            why = error.message if isinstance(error, ChannelError) else "There is no answer."
             raise CommandError(f"I can't check who {stand_in.label} is. {why} Try again.") from None
+        if standing is None:
+            raise CommandError(_UNKNOWN_TEXT.format(stand_in.label))
         if standing is not Membership.MEMBER:
-            raise CommandError((_OUTSIDE if standing else _NO_ONE).format(stand_in.label))
+            raise CommandError(_OUTSIDE_TEXT.format(stand_in.label))
 
     async def _back(self, command: Command, text: str) -> str | CommandReply:
+        """End the absence of the person who asks; with ``text``, that of the named person, for an admin."""
         if text and not await self._database.read(self._policies.is_admin, command.actor):
             return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
         ended, jobs = await self._database.write(self._end, command, text)
         await self._wake(*jobs)
         if ended:
-            return ended_text(ended)
+            return describe_ended(ended)
         return "You are not away."
 
-    def _end(self, session: Session, command: Command, text: str) -> Ended:
-        """End the absence of this person, or of the named person."""
+    def _end(self, session: Session, command: Command, text: str) -> EndedAbsences:
+        """End the absence of this person, or of the person whom ``text`` names. Raises CommandError."""
         person = people.person_of(session, command.actor)
-        if text:
-            whose = people.person_of(session, self._away_as(session, text))
-        else:
-            whose = person
-        bound = self._policies.bound_to(session, command.actor)
-        if whose != person and bound and not any(covers(bound, each) for each in whose.accounts):
+        absent = people.person_of(session, self._find_absent(session, text)) if text else person
+        bound = self._policies.bound_to(session, command.actor)  # where this admin's rights end, if anywhere
+        if absent != person and bound and not any(covers(bound, each) for each in absent.accounts):
             raise CommandError(f"You are an admin of {bound}, and they are not of it.")
-        return absences.end(session, whose.accounts, command.actor, self._clock())
+        return absences.end(session, absent.accounts, command.actor, self._clock())
 
-    def _away_as(self, session: Session, text: str) -> Actor:
-        """Return the account of an absent person, found by account or name. Raises CommandError."""
+    def _find_absent(self, session: Session, text: str) -> Actor:
+        """Return the account of an absent person, given by account or name. Raises CommandError."""
         words = remove_quotes(text).removeprefix("@").casefold()
-        away = [each.who for each in self._policies.load(session).absences]
-        found = [each for each in away if words in (str(each).casefold(), each.name.casefold())]
-        if len(found) != 1:
-            raise CommandError(f"Which one? Away now: {', '.join(f'`{each}`' for each in away) or 'no one'}.")
-        return found[0]
+        absent = [each.who for each in self._policies.load(session).absences]
+        named = [actor for actor in absent if words in (str(actor).casefold(), actor.name.casefold())]
+        if len(named) != 1:
+            listed = ", ".join(f"`{actor}`" for actor in absent)
+            raise CommandError(f"Which one? Away now: {listed or 'no one'}.")
+        return named[0]
+
+
+def _find_by_name(session: Session, policy: Policy, name: str) -> Actor:
+    """Return the account of the one person with a role who has this name. Raises CommandError.
+
+    Anyone can take any name, so people without a role don't count, and the name must be unambiguous.
+    """
+    named = people.find_by_name(session, name)
+    by_person = {people.person_of(session, actor).id: actor for actor in named}
+    trusted = [actor for actor in by_person.values() if policy.roles_of(people.person_of(session, actor))]
+    if len(trusted) != 1:
+        known = ", ".join(f"{actor.label} is `{actor}`" for actor in named[:_MAX_NAMED])
+        raise CommandError(f"Name {name[:40]!r} by account or mention. {known or 'No one is called that'}.")
+    return trusted[0]

@@ -1,7 +1,12 @@
 """The agreement that two accounts belong to one Person, by a code.
 
-One account asks for a code, the other gives the code and agrees, and the first agrees to that account. If one
-of them gains a role and neither is an admin, an admin must agree as well.
+1. The first account asks for a code (`new_code`).
+2. The second account is shown the first (`look`), and agrees by giving the code (`agree`).
+3. The first account is shown the second (`find_agreed_pair`), and confirms it (`confirm`).
+4. If one of them gains a role by that, an admin must allow the link as well (`allow`).
+
+A row has the state of one agreement: ``actor`` is the first account, ``other`` the second once it has agreed,
+and ``wanted`` says that an admin is waited for. The row is deleted when the accounts are linked.
 """
 
 import secrets
@@ -23,16 +28,16 @@ ADMIN_LIFE = timedelta(days=1)
 """The time for which a link that both sides agreed to waits for an admin."""
 
 
-class End(Enum):
+class LinkOutcome(Enum):
     """The outcome of a confirmation."""
 
     LINKED = auto()
     WAITS = auto()  # the link waits for an admin
-    NOTHING = auto()  # there is no such pair, or its time is over
+    NOTHING = auto()  # there is no such agreement, or its time is over
 
 
 def new_code(session: Session, actor: Actor, now: datetime) -> str:
-    """Store and return a code to be given from another account within `CODE_LIFE`; earlier ones end."""
+    """Store and return a code, which is good for `CODE_LIFE`. Earlier codes of the account end."""
     session.execute(
         delete(LinkCodeRow).where(
             (col(LinkCodeRow.actor) == str(actor)) | (col(LinkCodeRow.expires_at) <= now)
@@ -52,9 +57,9 @@ def new_code(session: Session, actor: Actor, now: datetime) -> str:
 
 
 def look(session: Session, policies: Policies, actor: Actor, code: str, now: datetime) -> Pair | None:
-    """Return the pair that a code would link.
+    """Return the pair that a code would link if this account gave it, without changing anything.
 
-    None if the code is unknown, used, expired or the account's own.
+    Returns None if the code is unknown, used, expired or the account's own.
     """
     row = session.exec(select(LinkCodeRow).where(_fresh(code, actor, now))).first()
     if row:
@@ -63,7 +68,7 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
 
 
 def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
-    """Use a code for this account, and return the account that asked for it; None as in `look`."""
+    """Give a code from this account, and return the account that asked for it; None as in `look`."""
     row = session.execute(
         update(LinkCodeRow)
         .where(_fresh(code, actor, now))
@@ -74,37 +79,39 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
 
 
 def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
-    """Return the pair with the account that gave this account's code and agreed, or None."""
+    """Return the pair with the account that has given this account's code, or None."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
     if row:
         return linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
     return None
 
 
-def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> End:
-    """Confirm, as the account that asked for the code, the account that gave it."""
+def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> LinkOutcome:
+    """Confirm ``other``, which has given the code of ``actor``. Link them unless an admin is needed."""
     pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
-        return End.NOTHING
+        return LinkOutcome.NOTHING
     mine = _waiting(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
     if pair.needs_admin:
         waits = {"wanted": True, "expires_at": now + ADMIN_LIFE}
         session.execute(update(LinkCodeRow).where(mine).values(waits))
-        return End.WAITS
+        return LinkOutcome.WAITS
     return _take(session, policies, mine, actor, now)
 
 
 def allow(
     session: Session, policies: Policies, first: Actor, second: Actor, admin: Actor, now: datetime
-) -> End:
-    """Confirm, as an admin, two accounts that both agreed, named in either order."""
-    each = [str(first), str(second)]
-    pair = col(LinkCodeRow.actor).in_(each) & col(LinkCodeRow.other).in_(each)
+) -> LinkOutcome:
+    """Allow, as an admin, the link of two accounts that wait for this, named in either order."""
+    both = [str(first), str(second)]
+    pair = col(LinkCodeRow.actor).in_(both) & col(LinkCodeRow.other).in_(both)
     return _take(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _waiting(now), admin, now)
 
 
-def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: Actor, now: datetime) -> End:
-    """Join the pair of a row, and delete the row, so that only one of several callers joins the pair."""
+def _take(
+    session: Session, policies: Policies, which: ColumnElement[bool], by: Actor, now: datetime
+) -> LinkOutcome:
+    """Delete the matching row, and link its accounts. Of several callers only one gets the row."""
     row = session.execute(
         delete(LinkCodeRow)
         .where(which)
@@ -113,9 +120,9 @@ def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: 
         )
     ).first()
     if row is None:
-        return End.NOTHING
+        return LinkOutcome.NOTHING
     linking.join(session, policies, Actor.parse(row[0], row[1]), Actor.parse(row[2], row[3]), by, now)
-    return End.LINKED
+    return LinkOutcome.LINKED
 
 
 def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
@@ -129,4 +136,5 @@ def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
 
 
 def _waiting(now: datetime) -> ColumnElement[bool]:
+    """Return the condition for agreements in which the second account has given the code."""
     return col(LinkCodeRow.other).is_not(None) & (col(LinkCodeRow.expires_at) > now)

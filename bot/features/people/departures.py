@@ -1,4 +1,8 @@
-"""The end of a person's rights once their platform no longer knows their account."""
+"""The end of a person's rights once their platform no longer knows their account.
+
+The sweep asks the platforms about the accounts with a session, a grant or a stand-in. An account that is gone
+loses them: its sessions, the grants that it gave, and its absence with a stand-in end.
+"""
 
 from datetime import datetime
 
@@ -28,7 +32,7 @@ class DepartureSweep:
         self._database, self._has_account, self._wake = database, has_account, wake
 
     async def run(self, now: datetime) -> None:
-        """End the rights of departed accounts, and repeat the notifications that features failed to take."""
+        """End the rights of departed accounts, and tell features again of changes that they did not take."""
         untold, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
         if untold:
@@ -41,7 +45,10 @@ class DepartureSweep:
 
 
 def _list_holders(session: Session, now: datetime) -> list[Actor]:
-    """Return the accounts in chats of everyone with a session, a grant or a stand-in, each once."""
+    """Return all accounts of everyone with a session, a grant or a stand-in, each once.
+
+    Left out are accounts that no platform knows, of the console and the command line.
+    """
     holders = [actor for actor, _ in sign_in_links.sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
     accounts = {account for each in holders for account in people.person_of(session, each).accounts}

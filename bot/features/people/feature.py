@@ -1,4 +1,8 @@
-"""People: linked accounts, who decides while someone is away, and who is gone."""
+"""People: accounts that are linked as one person, stand-ins for absent people, and accounts that are gone.
+
+`PEOPLE` names the feature's parts: commands, routes, and the sweeps that end absences and the rights of
+departed accounts.
+"""
 
 from collections.abc import Sequence
 

@@ -21,7 +21,7 @@ from bot.approvals.commands.words import CommandError, CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.people import Actor
 from bot.features.people import codes
-from bot.features.people.codes import End
+from bot.features.people.codes import LinkOutcome
 from bot.store import people
 
 _MAX_WRONG_CODES = 5  # the most wrong codes of an account within the window
@@ -54,6 +54,7 @@ class LinkCommands:
         ]
 
     async def _link(self, command: Command, text: str) -> str:
+        """Take the next step of a link; see the steps at the top of the module."""
         first, _, rest = text.partition(" ")
         if not first:
             return await self._make_code(command)
@@ -125,11 +126,11 @@ class LinkCommands:
                 f"{_name_account(pair.second)} used your code. {_describe_consequences(pair)} "
                 f"If that account is yours as well, send `/nod link yes {pair.second}`. If not, do nothing."
             )
-        ended = await self._database.write(codes.confirm, self._policies, command.actor, pair.second, now)
-        if ended is End.WAITS:
+        outcome = await self._database.write(codes.confirm, self._policies, command.actor, pair.second, now)
+        if outcome is LinkOutcome.WAITS:
             admin_command = f"/approvals link {pair.first} {pair.second}"
             return f"Both sides agree. An admin has to allow it, because of the role: `{admin_command}`."
-        if ended is End.NOTHING:
+        if outcome is LinkOutcome.NOTHING:
             return _INVALID_CODE_TEXT
         return f"Linked: {_name_account(pair.second)} and {_name_account(pair.first)} are one person now."
 
@@ -138,10 +139,10 @@ class LinkCommands:
         if len(words) != _ACCOUNTS_OF_LINK:
             raise CommandError("Name both accounts.")
         first, second = (values.parse_account(word) for word in words)
-        ended = await self._database.write(
+        outcome = await self._database.write(
             codes.allow, self._policies, first, second, command.actor, self._clock()
         )
-        if ended is End.NOTHING:
+        if outcome is LinkOutcome.NOTHING:
             return "These two don't wait for an admin. Both accounts have to agree first, with `/nod link`."
         return f"Linked: {first} and {second} are one person now."
 

@@ -1,4 +1,4 @@
-"""People: which accounts are one person, their roles, and separating an account again."""
+"""The routes of people: the accounts and roles of persons, the end of an absence, and the end of a link."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ router = api_routes("people", prefix="/api")
 
 @router.get("/people", summary="Who is who: linked accounts and roles")
 async def known(actor: Caller, site: SiteDep) -> People:
-    """You; for admins (``everyone``) all who have linked accounts or a role. You are the first."""
+    """Return yourself; to admins (``everyone``) all who have linked accounts or a role, yourself first."""
     everyone, found = await site.channel.admin.people(actor)
     return People.of(everyone=everyone, people=found)
 
@@ -34,15 +34,15 @@ async def back(
     actor: Caller,
     parts: PartsDep,
 ) -> AbsencesEndedBody:
-    """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
+    """End your absence; admins end anyone's. The stand-in no longer decides for that person."""
     done = await parts.database.write(absences.end_for, parts.policies, account, actor, parts.clock())
-    ended, jobs = require_or_404(done, "That account is not away.")
-    await parts.wake(*jobs)
-    return AbsencesEndedBody.of(ended=ended, text=absences.ended_text(ended))
+    ended = require_or_404(done, "That account is not away.")
+    await parts.wake(*ended.jobs)
+    return AbsencesEndedBody.of(ended=ended.absences, text=absences.describe_ended(ended.absences))
 
 
 class UnlinkedBody(SaidBody):
-    """``grants_ended``: how many grants of that person ended with the link."""
+    """``grants_ended``: the number of grants of that person that ended with the link."""
 
     account: str
     grants_ended: int
@@ -54,7 +54,10 @@ async def unlink(
     actor: Caller,
     parts: PartsDep,
 ) -> UnlinkedBody:
-    """One of yours; for admins anyone's. Grants that this person gave end with it."""
+    """Separate an account of yours; admins separate anyone's.
+
+    The grants that the person gave end with the link.
+    """
     done = await parts.database.write(linking.unlink, parts.policies, account, actor, parts.clock())
     parted = require_or_404(done, "That account is not linked with another one.")
     await parts.wake(*parted.jobs)

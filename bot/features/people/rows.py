@@ -1,6 +1,7 @@
-"""Absences: who is away and who decides in their place. Each change has its row in the audit log.
+"""The queries of absences: the time in which a stand-in may decide in the place of an absent person.
 
-The rows are read with the rules (``bot/store/rules.py``), and every change raises their version.
+Each change is in the audit log. The absences are held in memory with the rulebook (``bot/store/rules.py``),
+and each change raises the rulebook's version, so that every process reads them again.
 """
 
 from collections.abc import Collection

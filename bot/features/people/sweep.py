@@ -1,4 +1,4 @@
-"""Ends absences whose time is over."""
+"""The sweep that ends the absences whose time is over, and tells the people whom that concerns."""
 
 from datetime import datetime
 
@@ -14,13 +14,13 @@ SECONDS = 10
 
 
 class AbsenceSweep:
-    """Looks at the absences that are held in memory; only where one is over it writes."""
+    """The sweep. It looks at the absences in memory, and uses the database only if one of them is over."""
 
     def __init__(self, database: Database, policies: Policies) -> None:
         self._database, self._policies = database, policies
 
     async def run(self, now: datetime) -> None:
-        """End what is over, tell those whom it concerns, and have cards say so."""
+        """End the absences that are over, and have open cards redrawn without the stand-ins."""
         if any(each.until <= now for each in self._policies.held.absences):
             await self._database.write(_end_due, now)
 

@@ -1,4 +1,4 @@
-"""The table of codes by which accounts become one Person."""
+"""The table of codes by which two accounts become one Person (`codes.py`)."""
 
 from datetime import datetime
 
@@ -10,9 +10,10 @@ from bot.store.tables.row import Row
 
 
 class LinkCodeRow(Row, table=True):
-    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept.
+    """A code that is good once, and links another account to the Person of ``actor``; stored as a hash.
 
-    ``other`` is the account that gave it; ``wanted`` says that both agreed and an admin has to.
+    ``other`` is the account that gave the code. ``wanted``: both accounts agreed, and an admin must allow the
+    link.
     """
 
     __tablename__ = "link_code"
