@@ -1,4 +1,8 @@
-"""Web Push: who may decide is told on their devices. Nothing of it is there without ``NOD_PUSH_KEY``."""
+"""Web Push: people who may decide a card are notified on their devices.
+
+`PUSH` names the feature's parts. Hooks store which cards each device is to show, and a sweep sends the
+messages. The feature is off without the key pair of ``NOD_PUSH_KEY``; then rules can't name devices either.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,9 @@
 """A letter: the message to one device about one card, written when it is sent.
 
-It has the tool and the place, and details only if that person wants them. It has no address to open: the
-service worker of the console makes the path to open from the id, and refuses what is not one.
+So it follows the rights that the person has at that moment. It has the tool and the place, and details only
+if the person wants them. It has no address to open: the service worker of the console makes the path from the
+id of the proposal, and refuses any text that is not an id. A letter may also close the notification of a card
+that no longer waits, or announce that more cards wait than the device shows ("crowd").
 """
 
 import json
@@ -22,13 +24,14 @@ from bot.store import conversations, people, proposals
 from bot.store.rules import Policies
 
 MAX_SHOWN = 20
-"""The most cards that one device shows. Further cards are announced once in `_CROWDED_PAUSE`."""
-CROWDED = "more"
+"""The most cards that one device shows. Further cards are announced together, once in `_CROWD_PAUSE`."""
+CROWD_TAG = "more"
 """The tag of the notification about more waiting cards than the device shows."""
-_CROWDED_PAUSE = timedelta(minutes=10)
+_CROWD_PAUSE = timedelta(minutes=10)
+# the times for which a push service keeps a message for a device that can't be reached
 _CLOSING_SECONDS = 7 * 86_400
-_LEAST_SECONDS = 60
-_LONGEST_SECONDS = 28 * 86_400  # the longest time for which services keep a message
+_MIN_SECONDS = 60
+_MAX_SECONDS = 28 * 86_400  # services keep no message longer
 _MAX_TITLE_CHARS = 120
 _MAX_BODY_CHARS = 160
 _TOPIC_CHARS = 32  # RFC 8030, section 5.4
@@ -37,18 +40,15 @@ _VERSION = 1  # the version of the format that the service worker reads
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message to a device: its text, and the headers of RFC 8030. ``version`` is the card's.
+    """A message to a device: its text, and the headers of RFC 8030."""
 
-    ``shows``: the notification is to be closed later. ``is_crowd``: it announces more waiting cards.
-    """
-
-    text: bytes
-    topic: str
+    text: bytes  # JSON for the service worker, not encrypted yet
+    topic: str  # see `find_topic`
     urgency: str
-    ttl_seconds: int
-    version: int = 0
-    shows: bool = False
-    is_crowd: bool = False
+    ttl_seconds: int  # the time for which the push service keeps the message
+    version: int = 0  # the version of the card
+    shows: bool = False  # it shows a card, so it has to be closed later
+    is_crowd: bool = False  # it announces more waiting cards than the device shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,19 @@ class EndedDevice:
 def write_letter(
     session: Session, policies: Policies, device: DeviceRow, row: NotificationRow, now: datetime
 ) -> Letter | PostponedLetter | EndedDevice | None:
-    """Return the letter about a card, by the rights that its person has now; None to send none."""
+    """Return the letter about a card, by the rights that the device's person has now; None to send none.
+
+    ``row``: the notification of the card on the device.
+    """
     live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
     if session.exec(live).first() is None:
         return EndedDevice()
     actor = Actor.parse(device.account, device.account_name)
-    members = notifications.list_open(session, row.card_id)
-    waiting = notifications.list_decidable(session, policies, members, actor)
+    open_proposals = notifications.list_open(session, row.card_id)
+    waiting = notifications.list_decidable(session, policies, open_proposals, actor)
     version = notifications.find_version(session, row.card_id)
     if not waiting:
-        return _write_end(row, version) if row.is_shown else None
+        return _write_closing(row, version) if row.is_shown else None
     quiet = rows.find_quiet(session, actor)
     until = quiet.find_end(now) if quiet else None
     if until is not None:
@@ -88,12 +91,15 @@ def write_letter(
 def write_test(device: DeviceRow) -> Letter:
     """Return the message by which a person tries a device out."""
     body = f"{device.name} is notified when a card waits for you."
-    shown = {"tag": "test", "title": "Nod can reach this device", "body": shorten(body, _MAX_BODY_CHARS)}
-    return Letter(_encode(shown), find_topic("test"), "normal", _LEAST_SECONDS)
+    content = {"tag": "test", "title": "Nod can reach this device", "body": shorten(body, _MAX_BODY_CHARS)}
+    return Letter(_encode(content), find_topic("test"), "normal", _MIN_SECONDS)
 
 
 def find_topic(tag: str) -> str:
-    """Return a notification's topic, by which a service replaces an earlier message about the same card."""
+    """Return the topic of a notification: a message replaces an earlier one of its topic at the service.
+
+    ``tag``: the name of the notification on the device, which is the id of the card.
+    """
     return hash_text(f"push {tag}")[:_TOPIC_CHARS]
 
 
@@ -105,9 +111,10 @@ def _write_card(
     version: int,
     now: datetime,
 ) -> Letter:
+    """Return the message that shows a card. ``waiting``: its proposals that the person may decide."""
     first = waiting[0]
-    left = max(each.expires_at for each in waiting) - now
-    seconds = int(min(max(left.total_seconds(), _LEAST_SECONDS), _LONGEST_SECONDS))
+    left = max(proposal.expires_at for proposal in waiting) - now
+    seconds = int(min(max(left.total_seconds(), _MIN_SECONDS), _MAX_SECONDS))
     place = _describe_place(session, first)
     tool = first.tool_name
     if len(waiting) > 1:
@@ -116,7 +123,7 @@ def _write_card(
     if device.is_detailed:
         title = _describe(session, first)
         body = f"{tool}, asked by {first.requester.label} in {place}"
-    shown = {
+    content = {
         "tag": row.card_id,
         "id": first.id,
         "title": shorten(one_line(title), _MAX_TITLE_CHARS),
@@ -125,7 +132,7 @@ def _write_card(
         "again": row.sent > 0,
     }
     urgency = "high" if is_urgent(session, first) else "normal"
-    return Letter(_encode(shown), find_topic(row.card_id), urgency, seconds, version, shows=True)
+    return Letter(_encode(content), find_topic(row.card_id), urgency, seconds, version, shows=True)
 
 
 def _describe(session: Session, proposal: Proposal) -> str:
@@ -146,16 +153,21 @@ def _describe_place(session: Session, proposal: Proposal) -> str:
 
 def _write_crowd(device: DeviceRow, now: datetime) -> Letter | None:
     """Return the message about more waiting cards than the device shows; None if it was sent recently."""
-    if device.crowded_at is not None and device.crowded_at > now - _CROWDED_PAUSE:
+    if device.crowded_at is not None and device.crowded_at > now - _CROWD_PAUSE:
         return None
-    shown = {"tag": CROWDED, "title": "More cards wait for you", "body": "Open the inbox to see them all."}
-    return Letter(_encode(shown), find_topic(CROWDED), "normal", _CLOSING_SECONDS, is_crowd=True)
+    content = {
+        "tag": CROWD_TAG,
+        "title": "More cards wait for you",
+        "body": "Open the inbox to see them all.",
+    }
+    return Letter(_encode(content), find_topic(CROWD_TAG), "normal", _CLOSING_SECONDS, is_crowd=True)
 
 
-def _write_end(row: NotificationRow, version: int) -> Letter:
+def _write_closing(row: NotificationRow, version: int) -> Letter:
+    """Return the message that closes the notification of a card that no longer waits for the person."""
     text = _encode({"tag": row.card_id, "close": True})
     return Letter(text, find_topic(row.card_id), "normal", _CLOSING_SECONDS, version)
 
 
-def _encode(shown: dict[str, Any]) -> bytes:
-    return json.dumps({"v": _VERSION, **shown}, ensure_ascii=False).encode()
+def _encode(content: dict[str, Any]) -> bytes:
+    return json.dumps({"v": _VERSION, **content}, ensure_ascii=False).encode()

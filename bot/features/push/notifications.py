@@ -1,12 +1,16 @@
-"""Notifications as rows: the cards to show on each device, and the messages that were sent.
+"""The queries of notifications: the cards that each device is to show, and the hooks that want them shown.
 
-A message is written when it is sent (`letter.py`). A row counts the reasons to send, so that a crash
-between two statements repeats a message rather than losing it. On the device, the second replaces the first.
+A row of `NotificationRow` is for one card on one device. To "want" a card is to add to the row's count
+``wanted``, because the card is new, asks people again, or has to be closed. The row is due while ``sent``,
+the count that was reached by the last message, is less. So a crash between two statements repeats a message
+rather than losing it; on the device, the second replaces the first. The message itself is written when it is
+sent (`letter.py`).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, Update, exists, func, or_, union, update
 from sqlalchemy.orm import aliased
@@ -28,29 +32,36 @@ from bot.store.tables.row import count_changed, table_of
 LEASE = timedelta(seconds=45)
 """The time for which one process has a device, to send at most `MAX_SENT` messages of 10 s each."""
 MAX_SENT = 3
+"""The most messages that one process sends to a device in a row."""
 MAX_TRIES = 12
-"""The most tries to close a notification, which otherwise stays on the device until someone taps it."""
+"""The most tries to send a message. A notification that can't be closed stays until someone taps it."""
 NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # the most cards in one transaction
-_AGAIN, _DEVICE, _SHOWN = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
+_AGAIN, _DEVICE, _NOTIFICATION = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
 _NAMED, _OTHER = aliased(AccountRow), aliased(AccountRow)  # an account that is named, and one of its person
-_IS_DUE = _SHOWN.c.sent < _SHOWN.c.wanted
+_IS_DUE = _NOTIFICATION.c.sent < _NOTIFICATION.c.wanted
 _OF_CARD = (ProposalRow.id == NotificationRow.card_id) | (ProposalRow.batch == NotificationRow.card_id)
-_VERSION = select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(NotificationRow).scalar_subquery()
+# the version of a notification's card now; see `find_version`
+_CARD_VERSION = (
+    select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(NotificationRow).scalar_subquery()
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """The due work: cards that are asked again, cards that changed, and devices to send to."""
+    """The due work of the sweep."""
 
-    has_again: bool
-    has_changed: bool
-    devices: Sequence[str]
+    has_again: bool  # there are cards that ask people again (`spread_asked_again`)
+    has_changed: bool  # there are shown cards that have changed (`judge_changed`)
+    devices: Sequence[str]  # the ids of devices with messages to send
 
 
 class PushWatcher:
-    """The implementation of `WatchDelivery` that notifies the devices of the people whom a card notifies."""
+    """The implementation of `WatchDelivery` that shows a delivered card on the devices of those it notifies.
+
+    A rule may instead have a step that notifies devices at a later time. Then the delivery itself does not.
+    """
 
     def is_watching(self) -> bool:
         """Return True always: only the rows tell if there are devices."""
@@ -59,7 +70,7 @@ class PushWatcher:
     def list_reached(
         self, session: Session, proposal: Proposal, deciders: Collection[str]
     ) -> Collection[str]:
-        """Return the deciders' accounts with a device; none if a step of a rule notifies devices later."""
+        """Return the deciders' accounts whose person has a device; none if a step notifies devices later."""
         if _has_step(proposal):
             return ()
         return _list_with_devices(session, deciders)
@@ -75,7 +86,7 @@ class PushWatcher:
     ) -> None:
         """Want the card on the devices of these people. A repeated posting of the card changes nothing."""
         if proposal.state is State.PROPOSED and not _has_step(proposal):
-            for device_id in _list_of_people(session, notified):
+            for device_id in _list_devices_of(session, notified):
                 _want(session, proposal.card_id, device_id, now)
 
     def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
@@ -84,36 +95,11 @@ class PushWatcher:
             self.tell_people(session, proposal, [account], now)
 
 
-def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
-    """Return the devices of the people with these accounts."""
-    own = select(DeviceRow.id).where(col(DeviceRow.account).in_(accounts))
-    linked = select(DeviceRow.id).where(*_is_linked(accounts))
-    return sorted(session.connection().execute(union(own, linked)).scalars())
-
-
-def _list_with_devices(session: Session, accounts: Collection[str]) -> frozenset[str]:
-    """Return those of these accounts whose person has a device, under any account of the person."""
-    own = select(DeviceRow.account).where(col(DeviceRow.account).in_(accounts))
-    linked = select(_NAMED.actor).where(*_is_linked(accounts))
-    return frozenset(session.connection().execute(union(own, linked)).scalars())
-
-
-def _is_linked(accounts: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that join a device to those of these accounts that are its owner's other ones."""
-    return (
-        col(_NAMED.actor).in_(accounts),
-        col(_OTHER.person_id) == col(_NAMED.person_id),
-        col(DeviceRow.account) == col(_OTHER.actor),
-    )
-
-
-def _has_step(proposal: Proposal) -> bool:
-    """Return whether a later step of a rule notifies devices."""
-    return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
-
-
 def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
-    """Want a card of another round to be shown again, in the transaction that asks people about it."""
+    """Want a card to be shown again whose proposal asks people in another round. Implements `AskPeople`.
+
+    A round counts the contents of a proposal.
+    """
     if proposal.round > 1:  # `PushWatcher` takes the first round, when the card is delivered
         want_again(session, proposal, 0, now)
 
@@ -127,69 +113,58 @@ def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -
 
 
 def find_due_work(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
-    """Return the due work. ``busy``: devices that this process is sending to."""
+    """Return the due work, with at most ``room`` devices.
+
+    ``busy``: the devices to which this process is sending, which are left out.
+    """
     has_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
     has_changed = bool(_list_changed(session, 1))
-    due = exists().where(_SHOWN.c.device_id == _DEVICE.c.id, _IS_DUE, _SHOWN.c.next_at <= now)
+    due = exists().where(_NOTIFICATION.c.device_id == _DEVICE.c.id, _IS_DUE, _NOTIFICATION.c.next_at <= now)
     found = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
     ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(room)
     return DueWork(has_again, has_changed, session.connection().execute(ordered).scalars().all())
 
 
 def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
-    """Want the cards that are asked again on the devices of their deciders."""
-    taken = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
-    ids = session.connection().execute(taken).scalars().all()
-    mine = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
-    gone = mine.returning(col(AskedAgainRow.card_id))
-    live = session.exec(select(DeviceRow).where(is_live(now))).all()
-    for card_id in session.execute(gone).scalars().all():
-        members = list_open(session, card_id)
-        if not members:
+    """Want the cards that ask people again on the devices of their deciders, and delete the notes of that.
+
+    Left out are people who muted the kind of card, or from whom the card is held back.
+    """
+    oldest = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
+    ids = session.connection().execute(oldest).scalars().all()
+    taken = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
+    taken_ids = taken.returning(col(AskedAgainRow.card_id))
+    live_devices = session.exec(select(DeviceRow).where(is_live(now))).all()
+    for card_id in session.execute(taken_ids).scalars().all():
+        open_proposals = list_open(session, card_id)
+        if not open_proposals:
             continue
-        owners = {device.account: device.account_name for device in live}
+        owners = {device.account: device.account_name for device in live_devices}
         deciding = {
             account
             for account, name in owners.items()
-            if list_decidable(session, policies, members, Actor.parse(account, name))
+            if list_decidable(session, policies, open_proposals, Actor.parse(account, name))
         }
-        notified = audience.settle_step_recipients(session, members[0], deciding, now)
-        for device in live:
+        notified = audience.settle_step_recipients(session, open_proposals[0], deciding, now)
+        for device in live_devices:
             if device.account in notified:
                 _want(session, card_id, device.id, now, again=True)
 
 
-def _want(session: Session, card_id: str, device_id: str, now: datetime, *, again: bool = False) -> None:
-    """Want a card on a device. ``again``: send it once more if it was sent before."""
-    values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
-    values |= {"is_shown": False, "tries": 0, "next_at": now}
-    adding = insert_or_ignore(session, NotificationRow, "card_id")
-    is_known = session.connection().execute(adding, values).first() is None
-    if again and is_known:
-        more = _update_row(card_id, device_id).values(wanted=_SHOWN.c.wanted + 1, tries=0, next_at=now)
-        session.connection().execute(more)
-
-
 def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
-    """Check the shown cards that have changed, and want cards removed that no longer wait."""
+    """Check the shown cards that have changed, and want those closed that no longer wait for the person."""
     for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
         device = session.get(DeviceRow, row.device_id)
         if device is None:
             continue
-        members = list_open(session, row.card_id)
+        open_proposals = list_open(session, row.card_id)
         actor = Actor.parse(device.account, device.account_name)
         version = find_version(session, row.card_id)
-        seen = _update_row(row.card_id, row.device_id).where(_SHOWN.c.version == row.version)
-        if list_decidable(session, policies, members, actor):
-            session.connection().execute(seen.values(version=version))
-        else:
-            gone = {"version": version, "wanted": _SHOWN.c.wanted + 1, "tries": 0, "next_at": now}
-            session.connection().execute(seen.values(**gone))
-
-
-def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
-    shown = select(NotificationRow).where(col(NotificationRow.is_shown).is_(True))
-    return session.exec(shown.where(col(NotificationRow.version) != _VERSION).limit(most)).all()
+        unchanged = _update_row(row.card_id, row.device_id).where(_NOTIFICATION.c.version == row.version)
+        values: dict[str, Any] = {"version": version}
+        if not list_decidable(session, policies, open_proposals, actor):
+            values |= {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
+        session.connection().execute(unchanged.values(**values))
 
 
 def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow | None:
@@ -203,13 +178,17 @@ def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow |
 
 def list_due(session: Session, device_id: str, now: datetime) -> Sequence[NotificationRow]:
     """Return the due notifications of a device, the oldest first."""
-    due = (_SHOWN.c.device_id == device_id) & _IS_DUE & (_SHOWN.c.next_at <= now)
+    due = (_NOTIFICATION.c.device_id == device_id) & _IS_DUE & (_NOTIFICATION.c.next_at <= now)
     found = select(NotificationRow).where(due).order_by(col(NotificationRow.next_at)).limit(MAX_SENT)
     return [NotificationRow(**row.model_dump()) for row in session.exec(found)]
 
 
 def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:
-    """Store that a notification is shown. If it is closed, delete its row, unless it is wanted again."""
+    """Store that the message of a notification was sent, or needs not be sent.
+
+    ``is_shown``: the device shows the card now. Otherwise the row is deleted, unless the card was wanted
+    again in the meantime. ``version``: the version of the card in the message.
+    """
     if not is_shown:
         over = delete(NotificationRow).where(
             col(NotificationRow.card_id) == row.card_id,
@@ -229,7 +208,9 @@ def postpone(session: Session, row: NotificationRow, until: datetime) -> None:
 
 def count_try(session: Session, row: NotificationRow) -> None:
     """Count a try that did not arrive."""
-    session.connection().execute(_update_row(row.card_id, row.device_id).values(tries=_SHOWN.c.tries + 1))
+    session.connection().execute(
+        _update_row(row.card_id, row.device_id).values(tries=_NOTIFICATION.c.tries + 1)
+    )
 
 
 def release_device(session: Session, device_id: str, next_at: datetime) -> None:
@@ -238,7 +219,7 @@ def release_device(session: Session, device_id: str, next_at: datetime) -> None:
 
 
 def rest_device(session: Session, device_id: str, next_at: datetime, fault: str) -> None:
-    """Release a device after a fault, which its list shows. Messages are sent from ``next_at`` on."""
+    """Release a device after a fault, which people see in the list. Messages are sent from ``next_at`` on."""
     values = {"next_at": next_at, "fault": fault, "failures": _DEVICE.c.failures + 1}
     session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(**values))
 
@@ -275,15 +256,69 @@ def list_open(session: Session, card_id: str) -> list[Proposal]:
 
 
 def list_decidable(
-    session: Session, policies: Policies, members: Sequence[Proposal], actor: Actor
+    session: Session, policies: Policies, open_proposals: Sequence[Proposal], actor: Actor
 ) -> list[Proposal]:
-    """Return the proposals that this person may decide and has not voted on."""
+    """Return those of the proposals that this person may decide and has not voted on."""
     return [
-        each
-        for each in members
-        if not _has_voted(session, each, actor)
-        and rights.find_objection(session, policies, each, actor) is None
+        proposal
+        for proposal in open_proposals
+        if not _has_voted(session, proposal, actor)
+        and rights.find_objection(session, policies, proposal, actor) is None
     ]
+
+
+def find_version(session: Session, card_id: str) -> int:
+    """Return the version of a card: the sum over its proposals, which grows with each change of one."""
+    of_card = or_(col(ProposalRow.id) == card_id, col(ProposalRow.batch) == card_id)
+    return int(session.exec(select(func.sum(ProposalRow.version)).where(of_card)).one() or 0)
+
+
+def _list_devices_of(session: Session, accounts: Collection[str]) -> list[str]:
+    """Return the devices of the people with these accounts."""
+    own = select(DeviceRow.id).where(col(DeviceRow.account).in_(accounts))
+    linked = select(DeviceRow.id).where(*_is_linked(accounts))
+    return sorted(session.connection().execute(union(own, linked)).scalars())
+
+
+def _list_with_devices(session: Session, accounts: Collection[str]) -> frozenset[str]:
+    """Return those of these accounts whose person has a device, under any account of the person."""
+    own = select(DeviceRow.account).where(col(DeviceRow.account).in_(accounts))
+    linked = select(_NAMED.actor).where(*_is_linked(accounts))
+    return frozenset(session.connection().execute(union(own, linked)).scalars())
+
+
+def _is_linked(accounts: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that join each device with those of these accounts that its person has.
+
+    ``_OTHER`` is the account of the device, and ``_NAMED`` the account of the same person among ``accounts``.
+    """
+    return (
+        col(_NAMED.actor).in_(accounts),
+        col(_OTHER.person_id) == col(_NAMED.person_id),
+        col(DeviceRow.account) == col(_OTHER.actor),
+    )
+
+
+def _has_step(proposal: Proposal) -> bool:
+    """Return whether a later step of a rule notifies devices about the proposal."""
+    return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
+
+
+def _want(session: Session, card_id: str, device_id: str, now: datetime, *, again: bool = False) -> None:
+    """Want a card on a device. ``again``: want it once more if the device has a row for the card already."""
+    values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
+    values |= {"is_shown": False, "tries": 0, "next_at": now}
+    adding = insert_or_ignore(session, NotificationRow, "card_id")
+    is_known = session.connection().execute(adding, values).first() is None
+    if again and is_known:
+        more = _update_row(card_id, device_id).values(wanted=_NOTIFICATION.c.wanted + 1, tries=0, next_at=now)
+        session.connection().execute(more)
+
+
+def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
+    """Return shown notifications whose card has another version than when it was judged last."""
+    shown = select(NotificationRow).where(col(NotificationRow.is_shown).is_(True))
+    return session.exec(shown.where(col(NotificationRow.version) != _CARD_VERSION).limit(most)).all()
 
 
 def _has_voted(session: Session, proposal: Proposal, actor: Actor) -> bool:
@@ -291,11 +326,7 @@ def _has_voted(session: Session, proposal: Proposal, actor: Actor) -> bool:
     return any(str(vote.actor) in accounts for vote in proposal.votes)
 
 
-def find_version(session: Session, card_id: str) -> int:
-    """Return the version of a card: the sum over its proposals."""
-    of_card = or_(col(ProposalRow.id) == card_id, col(ProposalRow.batch) == card_id)
-    return int(session.exec(select(func.sum(ProposalRow.version)).where(of_card)).one() or 0)
-
-
 def _update_row(card_id: str, device_id: str) -> Update:
-    return update(_SHOWN).where(_SHOWN.c.card_id == card_id, _SHOWN.c.device_id == device_id)
+    return update(_NOTIFICATION).where(
+        _NOTIFICATION.c.card_id == card_id, _NOTIFICATION.c.device_id == device_id
+    )

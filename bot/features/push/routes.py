@@ -1,8 +1,12 @@
-"""The HTTP interface of notifications on devices: adding one, its test, quiet hours."""
+"""The routes of notifications on devices: list, add, change, test and remove devices, and set quiet hours.
+
+A device is a browser that has subscribed to a push service. The console adds its browser here. A device ends
+with the session in which it was added.
+"""
 
 from datetime import datetime, time
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Path, Request
@@ -31,7 +35,7 @@ OFF_TEXT = "Notifications on devices are off here. An admin sets NOD_PUSH_KEY: n
 _NO_DEVICE_TEXT = "You have no such device."
 _TOKEN_TEXT = "A token is no session that could end. Write /nod console in a chat, and sign in with its link."  # noqa: S105 - words
 _PLAIN_TEXT = "The address of a push service begins with https://."
-_CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+_TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"  # "22:00"
 
 router: APIRouter = api_routes("push", prefix="/api")
 
@@ -39,10 +43,10 @@ DeviceId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
 class DeviceView(View):
-    """A device, never its address. ``host`` is its push service.
+    """A device, without the secret address of its subscription. ``host``: the host of its push service.
 
-    ``detailed``: its notifications say what is asked and by whom. ``fault``: why the last one did not arrive.
-    ``mine``: of the caller.
+    ``detailed``: its notifications say what is asked and by whom. ``fault``: why the last notification did
+    not arrive; empty if it did. ``mine``: it is the caller's.
     """
 
     id: str
@@ -65,9 +69,10 @@ class QuietView(View):
 
 
 class DeviceList(DoneBody):
-    """``on``: this Nod notifies devices. ``key``: the public key that a browser subscribes with.
+    """``on``: this Nod notifies devices. ``key``: the public key with which a browser subscribes.
 
-    ``most``: how many devices one person can have. ``everyone``: those of others are listed, too.
+    ``most``: how many devices one person can have. ``everyone``: devices of other people are listed, too.
+    ``quiet``: the caller's quiet hours, or null.
     """
 
     on: bool
@@ -93,7 +98,7 @@ class DeviceBody(Body):
 
     @field_validator("name")
     @classmethod
-    def _plain(cls, name: str) -> str:
+    def _check_name(cls, name: str) -> str:
         if blank(name):
             raise ValueError("write a name")
         return one_line(name)
@@ -104,10 +109,10 @@ class DeviceChange(Body):
 
 
 class QuietBody(Body):
-    """``begins`` and ``ends`` are times of day such as 22:00; they may go over midnight."""
+    """``begins`` and ``ends``: times of day such as 22:00; quiet hours may go over midnight."""
 
-    begins: Annotated[str, Field(pattern=_CLOCK)]
-    ends: Annotated[str, Field(pattern=_CLOCK)]
+    begins: Annotated[str, Field(pattern=_TIME_OF_DAY)]
+    ends: Annotated[str, Field(pattern=_TIME_OF_DAY)]
     zone: Annotated[str, Field(min_length=1, max_length=60)]
 
 
@@ -117,7 +122,7 @@ class DeviceAdded(DoneBody):
 
 @router.get("/push", summary="Your devices that are notified")
 async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
-    """Yours; for admins of all of Nod everyone's."""
+    """Return your devices; to admins of all of Nod everyone's."""
     post = make_post(parts.settings)
     seen = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
     quiet = await parts.database.read(rows.find_quiet, actor)
@@ -135,12 +140,12 @@ async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
 
 @router.post("/push/devices", summary="Notify this device", status_code=201)
 async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep) -> DeviceAdded:
-    """Takes a browser's subscription. It ends with the session that the browser is signed in with."""
+    """Add a browser by its subscription, which ends with the session in which the browser is signed in."""
     post = _require_post(parts)
     subscription = Subscription(body.endpoint, body.keys.p256dh, body.keys.auth)
-    await _check(post, subscription, parts.clock())
-    session, until = await _find_session(request, actor, parts)
-    device = NewDevice(subscription, session, until, body.name, post.key.mark, body.detailed)
+    await _check_subscription(post, subscription, parts.clock())
+    life = await _find_device_life(request, actor, parts)
+    device = NewDevice(subscription, life.session_hash, life.until, body.name, post.key.mark, body.detailed)
     try:
         added = await parts.database.write(rows.add_device, actor, device, parts.clock())
     except DeviceRefused as error:
@@ -150,7 +155,7 @@ async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep
 
 @router.patch("/push/devices/{device_id}", summary="Change what a device shows")
 async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, parts: PartsDep) -> DoneBody:
-    """With ``detailed`` its notifications say what is asked and by whom."""
+    """Set whether the notifications of a device of yours say what is asked and by whom."""
     changing = partial(rows.change_device, is_detailed=body.detailed)
     if not await parts.database.write(changing, device_id, actor, parts.clock()):
         raise Missing(_NO_DEVICE_TEXT)
@@ -159,7 +164,10 @@ async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, parts: 
 
 @router.post("/push/devices/{device_id}/test", summary="Send a test to a device")
 async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
-    """The answer says what the push service said. 429 where the last test was a moment ago."""
+    """Send a test to a device of yours. The answer tells the outcome at the push service.
+
+    429 if the last test was a moment ago.
+    """
     post, now = _require_post(parts), parts.clock()
     device = require_or_404(await parts.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
     if not await parts.database.write(rows.claim_test, device_id, actor, now):
@@ -180,14 +188,14 @@ async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
 
 @router.delete("/push/devices/{device_id}", summary="Notify a device no longer")
 async def remove(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
-    """Yours; for admins of all of Nod anyone's."""
+    """Remove a device of yours; admins of all of Nod remove anyone's."""
     removed = await parts.database.write(rows.remove_device, parts.policies, device_id, actor, parts.clock())
     return SaidBody(text=f"Removed: {require_or_404(removed, _NO_DEVICE_TEXT).name}.")
 
 
 @router.put("/push/quiet", summary="Set your quiet hours")
 async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody:
-    """In these hours your devices show nothing new. Cards that still wait come at the end of these hours."""
+    """Set the hours in which your devices show nothing new. Cards that still wait are shown at their end."""
     begins, ends = time.fromisoformat(body.begins), time.fromisoformat(body.ends)
     if begins == ends:
         raise Fault(422, "Quiet hours end at another time than they begin.")
@@ -202,7 +210,7 @@ async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody
 
 @router.delete("/push/quiet", summary="End your quiet hours")
 async def clear_quiet(actor: Caller, parts: PartsDep) -> SaidBody:
-    """404 where you have none."""
+    """End your quiet hours. 404 if you have none."""
     if not await parts.database.write(rows.clear_quiet, actor):
         raise Missing("You have no quiet hours.")
     return SaidBody(text="You have no quiet hours now.")
@@ -215,8 +223,9 @@ def _require_post(parts: RouteParts) -> Post:
     return post
 
 
-async def _check(post: Post, subscription: Subscription, now: datetime) -> None:
-    """Refuse, in words, what can't be a subscription that Nod may send to."""
+async def _check_subscription(post: Post, subscription: Subscription, now: datetime) -> None:
+    """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
+    # the host of "http://host:port/path"; only hosts of NOD_WEBHOOK_HOSTS may be without TLS
     host = subscription.endpoint.partition("://")[2].partition("/")[0].rpartition(":")[0]
     if not subscription.endpoint.startswith("https://") and host.lower() not in post.client.hosts:
         raise Fault(422, _PLAIN_TEXT)
@@ -232,21 +241,26 @@ async def _check(post: Post, subscription: Subscription, now: datetime) -> None:
         raise Fault(422, "That is not the address of a push service.") from None
 
 
-async def _find_session(
-    request: Request, actor: Actor, parts: RouteParts
-) -> tuple[str | None, datetime | None]:
-    """Return the hash of the caller's session, or None and the end of a subscription without one.
+class _DeviceLife(NamedTuple):
+    """The life of a device: as long as a session, or without a session until a time. One of both is None."""
 
-    Refuses a token: it is no browser's session, and nothing here would tell when it ends.
+    session_hash: str | None
+    until: datetime | None
+
+
+async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -> _DeviceLife:
+    """Return the life of a device that is added by this request. Raises Fault for a request with a token.
+
+    A token is no session of a browser, and its end would not end the device.
     """
     if request.headers.get("authorization", "").lower().startswith("bearer"):
         raise Fault(409, _TOKEN_TEXT)
     secret = request.cookies.get(COOKIE, "")
     is_own = bool(secret) and await parts.database.read(_is_session_of, secret, actor, parts.clock())
     if is_own:
-        return hash_text(secret), None
+        return _DeviceLife(hash_text(secret), None)
     life = sign_in_links.SESSION_LIFE if actor == LOCAL else sign_in_links.ORGANISATION_LIFE
-    return None, parts.clock() + life
+    return _DeviceLife(None, parts.clock() + life)
 
 
 def _is_session_of(session: Session, secret: str, actor: Actor, now: datetime) -> bool:

@@ -1,4 +1,9 @@
-"""Devices as rows, which are added, listed and ended, and the quiet hours of people."""
+"""The queries of devices and of people's quiet hours.
+
+A device is a browser's subscription at a push service. It is live as long as the session in which it was
+added, or until a time for a person without a session in Nod's rows (`is_live`). ``vapid`` marks the key pair
+of Nod with which the browser subscribed: with another key pair, the device can't be used any longer.
+"""
 
 import hmac
 from collections.abc import Collection, Sequence
@@ -28,6 +33,7 @@ MAX_DEVICES = 20
 """The most devices of one person, all accounts together."""
 MAX_LISTED = 500
 TEST_PAUSE = timedelta(seconds=10)
+"""The shortest time between two tests of a device."""
 _ID_CHARS = 32
 _MANY_TEXT = f"You have {MAX_DEVICES} devices, the most. Remove one first."
 _TAKEN_TEXT = "That device belongs to someone else. Turn notifications off in this browser, then on again."
@@ -39,11 +45,11 @@ class DeviceRefused(NodError):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A browser's subscription, as it gives it: its address at the push service, and its keys."""
+    """A browser's subscription, in the browser's own values."""
 
-    endpoint: str
-    public_key: str
-    secret: str
+    endpoint: str  # the address at the push service, which is a secret as well
+    public_key: str  # ``p256dh``, as base64url
+    secret: str  # ``auth``, as base64url
 
     @property
     def id(self) -> str:
@@ -53,21 +59,18 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class NewDevice:
-    """A device to add. ``session``: the hash of its session; None without a session, when ``until`` counts.
-
-    ``vapid`` is the mark of the key pair with which the browser subscribed.
-    """
+    """A device to add. It has a session or an end."""
 
     subscription: Subscription
-    session: str | None
-    until: datetime | None
+    session: str | None  # the hash of the session; None without a session
+    until: datetime | None  # the end of a device without a session
     name: str
-    vapid: str
-    is_detailed: bool = False
+    vapid: str  # the mark of the key pair with which the browser subscribed
+    is_detailed: bool = False  # its notifications say what is asked and by whom
 
 
 class SeenDevices(NamedTuple):
-    """Devices that a person may see: their own first, and for an admin of all of Nod everyone's."""
+    """The devices that a person may see. ``everyone``: ``others`` has everyone else's, for an admin."""
 
     everyone: bool
     mine: Sequence[DeviceRow]
@@ -82,7 +85,7 @@ class QuietHours:
     zone: str
 
     def find_end(self, now: datetime) -> datetime | None:
-        """Return the end of the quiet hours; None outside of them."""
+        """Return the end of the quiet hours in which ``now`` is, in UTC; None outside of quiet hours."""
         here = now.astimezone(ZoneInfo(self.zone))
         if not self.hours.cover(here.time()):
             return None
@@ -93,9 +96,10 @@ class QuietHours:
 
 
 def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime) -> DeviceRow:
-    """Store a device. A known device gets its new session, name and wish. Raises DeviceRefused.
+    """Store a device, and return its row. A known device gets the new session, name and details.
 
-    A browser that was another account's device becomes this account's, since it knows the secret.
+    A known device of another account is replaced: the browser knows the secret, so it is the same browser.
+    Raises DeviceRefused if it does not know the secret, or if the person has `MAX_DEVICES`.
     """
     given = device.subscription
     known = session.get(DeviceRow, given.id)
@@ -125,29 +129,15 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     return DeviceRow(**row.model_dump())
 
 
-def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
-    """Return whether the caller has the keys of a device, which only its browser has."""
-    try:
-        secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
-    except SecretLost:
-        secret = given.secret  # no key opens the secret, so no one loses a working device
-    return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
-
-
-def _count(session: Session, accounts: Collection[str], now: datetime) -> int:
-    theirs = select(func.count()).select_from(DeviceRow)
-    return session.exec(theirs.where(col(DeviceRow.account).in_(sorted(accounts)), is_live(now))).one()
-
-
 def is_live(now: datetime) -> ColumnElement[bool]:
-    """Return the condition of devices whose session has not ended."""
-    theirs = exists().where(
+    """Return the condition for devices whose session, or whose own time, has not ended."""
+    has_session = exists().where(
         col(SignInRow.hash) == col(DeviceRow.session),
         col(SignInRow.account) == col(DeviceRow.account),
         col(SignInRow.code).is_(False),
         col(SignInRow.expires_at) > now,
     )
-    return or_(col(DeviceRow.session).is_(None) & (col(DeviceRow.until) > now), theirs)
+    return or_(col(DeviceRow.session).is_(None) & (col(DeviceRow.until) > now), has_session)
 
 
 def list_devices(session: Session, policies: Policies, actor: Actor, now: datetime) -> SeenDevices:
@@ -163,13 +153,13 @@ def list_devices(session: Session, policies: Policies, actor: Actor, now: dateti
 
 
 def list_live(session: Session, now: datetime) -> Sequence[DeviceRow]:
-    """Return the newest devices of everyone."""
+    """Return everyone's live devices, the newest first."""
     found = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc())
     return [DeviceRow(**row.model_dump()) for row in session.exec(found.limit(MAX_LISTED))]
 
 
 def find_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:
-    """Return a device of this person; None for other people's devices."""
+    """Return a live device of this person; None for any other device."""
     found = select(DeviceRow).where(col(DeviceRow.id) == device_id, is_live(now))
     row = session.exec(found).first()
     if row is None or row.account not in rights.list_accounts(session, actor):
@@ -190,7 +180,7 @@ def change_device(
 
 
 def claim_test(session: Session, device_id: str, actor: Actor, now: datetime) -> bool:
-    """Count a test of a device. Return False if the last test was a moment ago."""
+    """Count a test of a device. Return False if the last test was a moment ago, or for others' devices."""
     if find_own(session, device_id, actor, now) is None:
         return False
     is_free = col(DeviceRow.tested_at).is_(None) | (col(DeviceRow.tested_at) <= now - TEST_PAUSE)
@@ -219,7 +209,7 @@ def end_devices(session: Session, ids: Sequence[str]) -> int:
 
 
 def end_over(session: Session, vapid: str, now: datetime) -> int:
-    """Delete the devices whose session has ended, or that subscribed with another key pair."""
+    """Delete devices that are not live, or that subscribed with another key pair. Return their number."""
     over = select(DeviceRow.id).where(~is_live(now) | (col(DeviceRow.vapid) != vapid)).limit(MAX_LISTED)
     ids = session.exec(over).all()
     return end_devices(session, ids) if ids else 0
@@ -234,7 +224,7 @@ def set_quiet(session: Session, actor: Actor, quiet: QuietHours, now: datetime) 
 
 
 def clear_quiet(session: Session, actor: Actor) -> bool:
-    """End a person's quiet hours. Returns whether there were any."""
+    """End a person's quiet hours. Return False if there were none."""
     accounts = rights.list_accounts(session, actor)
     theirs = delete(QuietRow).where(col(QuietRow.account).in_(sorted(accounts)))
     return bool(count_changed(session.execute(theirs)))
@@ -254,3 +244,17 @@ def list_zones(session: Session) -> dict[str, ZoneInfo]:
     """Return the time zones of people's quiet hours, by account, the newest last. Implements `ListZones`."""
     chosen = select(QuietRow.account, QuietRow.zone).order_by(col(QuietRow.set_at))
     return {account: ZoneInfo(zone) for account, zone in session.exec(chosen)}
+
+
+def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
+    """Return whether a subscription has the keys of a known device, which only the device's browser has."""
+    try:
+        secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
+    except SecretLost:
+        secret = given.secret  # no key opens the secret, so no one loses a working device
+    return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
+
+
+def _count(session: Session, accounts: Collection[str], now: datetime) -> int:
+    theirs = select(func.count()).select_from(DeviceRow)
+    return session.exec(theirs.where(col(DeviceRow.account).in_(sorted(accounts)), is_live(now))).one()

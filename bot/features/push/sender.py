@@ -1,7 +1,7 @@
 """The sweep that sends notifications to devices, each device by one process and one task at a time.
 
-A push service can't hold up other work: an answer has 10 s, its body is not read, no redirect is
-followed, and a device whose service fails rests for longer each time.
+A push service can't hold up other work: an answer has 10 s, its body is not read, and no redirect is
+followed. After a fault, nothing is sent to the device for a while, which is longer after each further fault.
 """
 
 import asyncio
@@ -39,29 +39,25 @@ LONGEST_WAIT = timedelta(hours=6)
 """The longest pause that a service may ask for in ``Retry-After``."""
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
-_LONGEST_LOOK_SECONDS = 2.0  # the limit of one sweep: a service that hangs keeps no other device waiting
+_MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a service that hangs keeps no other device waiting
 _CLEAN_PAUSE = timedelta(minutes=1)
-_GONE = frozenset({404, 410})
-_HOST = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
+_GONE_STATUSES = frozenset({404, 410})
+_DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)  # "nod.example.com", and no name of a single machine
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of sending to a device. ``fault`` is empty if the service took the message.
+    """The outcome of sending a message to a device."""
 
-    ``is_gone``: the subscription has ended. ``is_final``: this message is not sent again. ``pause``: the time
-    that the service asks for.
-    """
-
-    fault: str = ""
-    is_gone: bool = False
-    is_final: bool = False
-    pause: timedelta | None = None
+    fault: str = ""  # the reason why it did not arrive, in words; empty if the service took it
+    is_gone: bool = False  # the subscription has ended
+    is_final: bool = False  # this message would never arrive, so it is not sent again
+    pause: timedelta | None = None  # the time for which the service asks to be left alone
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The sender of letters to push services, each signed with the key pair of this Nod."""
+    """The sender of letters, which are messages to devices, signed with the key pair of this Nod."""
 
     key: PushKey
     client: PinnedClient
@@ -86,7 +82,7 @@ class Post:
 
 
 def make_post(settings: Settings) -> Post | None:
-    """Return the sender with the key of ``NOD_PUSH_KEY``; None without a key."""
+    """Return the sender with the key of ``NOD_PUSH_KEY``; None without a key. Raises SettingsError."""
     if settings.push_key is None:
         return None
     private = settings.push_key.get_secret_value()
@@ -103,7 +99,7 @@ def make_post(settings: Settings) -> Post | None:
 def _find_contact(settings: Settings) -> str:
     """Return the contact of this Nod's operators for push services, as RFC 8292 asks."""
     parts = urlsplit(settings.public_url or "")
-    if parts.scheme == "https" and _HOST.fullmatch(parts.hostname or ""):
+    if parts.scheme == "https" and _DOMAIN.fullmatch(parts.hostname or ""):
         return f"https://{parts.hostname}"
     return "mailto:nod@localhost"
 
@@ -113,7 +109,7 @@ def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
     status = answer.status
     if not answer.fault:
         return Outcome()
-    if status in _GONE:
+    if status in _GONE_STATUSES:
         return Outcome(answer.fault, is_gone=True)
     if answer.is_final:
         return Outcome(answer.fault, is_final=True)
@@ -131,7 +127,11 @@ def open_subscription(session: Session, device: DeviceRow) -> Subscription:
 
 @dataclass(eq=False)
 class PushSender:
-    """The sweep that sends due notifications. ``has_account`` asks whether an account may still sign in."""
+    """The sweep that sends due notifications.
+
+    ``has_account`` asks if an account still exists; here it is asked about the console's account without
+    sign-in.
+    """
 
     settings: Settings
     database: Database
@@ -145,16 +145,14 @@ class PushSender:
     async def run(self, now: datetime) -> None:
         """Send the due notifications. Tasks that take longer continue during the next sweeps."""
         await self._clean(now)
-        look = partial(
-            notifications.find_due_work, room=AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks)
-        )
-        due = await self.database.read(lambda session: look(session, now))
+        room, busy = AT_A_TIME - len(self._tasks), frozenset(self._tasks)
+        due = await self.database.read(notifications.find_due_work, now, room, busy)
         if due.has_again:
             await self.database.write(notifications.spread_asked_again, self.policies, now)
         if due.has_changed:
             await self.database.write(notifications.judge_changed, self.policies, now)
         if due.has_again or due.has_changed:
-            due = await self.database.read(lambda session: look(session, now))
+            due = await self.database.read(notifications.find_due_work, now, room, busy)
         for device_id in due.devices:
             task = asyncio.create_task(self._serve(device_id), name=f"push to {device_id}")
             self._tasks[device_id] = task
@@ -162,8 +160,8 @@ class PushSender:
         if not self._tasks:
             return
         try:
-            await asyncio.wait(self._tasks.values(), timeout=_LONGEST_LOOK_SECONDS)
-        except asyncio.CancelledError:  # Nod ends; the rows say what is left
+            await asyncio.wait(self._tasks.values(), timeout=_MAX_RUN_SECONDS)
+        except asyncio.CancelledError:  # Nod ends; the rows still have what was not sent
             for task in self._tasks.values():
                 task.cancel()
             raise
@@ -172,7 +170,7 @@ class PushSender:
         self._tasks.pop(device_id, None)
 
     async def _clean(self, now: datetime) -> None:
-        """Delete devices that have ended, now and then: nothing is sent to them in any case."""
+        """Delete devices that have ended, once a minute: nothing is sent to them in any case."""
         if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
             return
         self._cleaned_at = now
@@ -186,7 +184,7 @@ class PushSender:
             device = await self.database.write(notifications.claim_device, device_id, self.clock())
             if device is None:
                 return
-            if await self._is_over(device):
+            if await self._has_lost_access(device):
                 await self.database.write(rows.end_devices, [device_id])
                 return
             for row in await self.database.read(notifications.list_due, device_id, self.clock()):
@@ -196,12 +194,12 @@ class PushSender:
         except Exception as error:
             log.error("notifications of a device failed", device=device_id, exc_info=error)
 
-    async def _is_over(self, device: DeviceRow) -> bool:
+    async def _has_lost_access(self, device: DeviceRow) -> bool:
         """Return whether the person of a device may no longer sign in."""
         actor = Actor.parse(device.account, device.account_name)
         if actor == LOCAL:
             return not await self.has_account(actor)
-        if device.session is None:
+        if device.session is None:  # a proxy signed the person in, by a header
             return not self.settings.user_header
         return not is_allowed(self.settings.oidc_allowed, actor)
 
@@ -209,7 +207,7 @@ class PushSender:
         """Send one notification. Return whether more can be sent to the device now."""
         now = self.clock()
         letter = await self.database.read(write_letter, self.policies, device, row, now)
-        match letter:
+        match letter:  # the first three cases send nothing
             case EndedDevice():
                 await self.database.write(rows.end_devices, [device.id])
                 return False
@@ -247,7 +245,7 @@ class PushSender:
             await write(partial(notifications.mark_sent, is_shown=False), row, letter.version)
         else:
             await write(notifications.count_try, row)
-        rest = PAUSES[min(device.failures, len(PAUSES) - 1)]
-        until = now + max(rest, outcome.pause or rest)
+        pause = PAUSES[min(device.failures, len(PAUSES) - 1)]
+        until = now + max(pause, outcome.pause or pause)
         await write(notifications.rest_device, device.id, until, outcome.fault)
         return False

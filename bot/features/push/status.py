@@ -1,4 +1,4 @@
-"""The devices that are notified: for the list of what is on, and for ``nod doctor``."""
+"""The devices that are notified, for an admin's list of active parts, and for ``nod doctor``."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The tables of devices that people want to be notified on, and of their notifications."""
+"""The tables of devices on which people want to be notified, of their notifications, and of quiet hours."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from bot.store.tables.row import Row, id_of, partial
 
 
 class DeviceRow(Row, table=True):
-    """A browser's push subscription (RFC 8030). It ends with the session that it was made in."""
+    """A browser's push subscription (RFC 8030). It ends with the session in which it was made."""
 
     __tablename__ = "push_device"
     __table_args__ = (Index("push_device_of_account", "account"),)
@@ -40,7 +40,7 @@ class DeviceRow(Row, table=True):
 
 
 class AskedAgainRow(Row, table=True):
-    """A card that asks people again: a note until the notifications of their devices are made."""
+    """A card that asks people again. The row is deleted once the card is wanted on the deciders' devices."""
 
     __tablename__ = "push_again"
 
@@ -49,7 +49,7 @@ class AskedAgainRow(Row, table=True):
 
 
 class NotificationRow(Row, table=True):
-    """The notification of a card on a device, until it is over. It is due while ``sent < wanted``."""
+    """The notification of a card on a device, until it is closed. It is due while ``sent < wanted``."""
 
     __tablename__ = "push_notification"
     __table_args__ = (
@@ -68,7 +68,7 @@ class NotificationRow(Row, table=True):
 
 
 class QuietRow(Row, table=True):
-    """The quiet hours of a person, in the zone of that person: their devices show nothing new."""
+    """The quiet hours of a person, in the time zone of that person: their devices show nothing new then."""
 
     __tablename__ = "push_quiet"
 

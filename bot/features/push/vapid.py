@@ -1,6 +1,8 @@
-"""Encryption of messages for a browser (RFC 8291), and the signature for its push service (RFC 8292).
+"""The encryption of messages for a browser (RFC 8291), and the signature for its push service (RFC 8292).
 
-The libraries of the extra ``push`` are loaded when a message is sent.
+The signature is called VAPID: with it a service knows that a message comes from the Nod to which the browser
+subscribed. Keys are on the curve P-256, and written as base64url. The libraries of the extra ``push`` are
+loaded only when they are needed.
 """
 
 import base64
@@ -18,32 +20,29 @@ MAX_BYTES = 3_000
 _SIGNED_FOR = timedelta(hours=12)  # a service takes at most 24 h
 _PUBLIC_KEY_BYTES = 65
 _SECRET_BYTES = 16
-_UNCOMPRESSED = 4
+_UNCOMPRESSED = 4  # the first byte of a public key in the form with both coordinates
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 
 @dataclass(frozen=True)
 class PushKey:
-    """The key pair of ``NOD_PUSH_KEY``: the private key, 32 bytes as base64url.
+    """The key pair of ``NOD_PUSH_KEY``."""
 
-    ``contact``: a ``mailto:`` or ``https:`` address for those who run a service.
-    """
-
-    private: str = field(repr=False)
-    contact: str = ""
+    private: str = field(repr=False)  # the private key: 32 bytes as base64url
+    contact: str = ""  # a ``mailto:`` or ``https:`` address for those who run a push service
 
     @classmethod
     def new(cls) -> "PushKey":
         """Return a new random key pair."""
         from cryptography.hazmat.primitives.asymmetric import ec
 
-        made = ec.generate_private_key(ec.SECP256R1())
-        number = made.private_numbers().private_value
+        private_key = ec.generate_private_key(ec.SECP256R1())
+        number = private_key.private_numbers().private_value
         return cls(encode(number.to_bytes(32, "big")))
 
     def check(self) -> None:
-        """Raise ValueError if the key is not valid."""
-        _ = self.public
+        """Raise ValueError if the private key is not valid."""
+        _ = self.public  # computing the public key checks the private key
 
     @cached_property
     def public(self) -> str:
@@ -55,11 +54,11 @@ class PushKey:
 
     @cached_property
     def mark(self) -> str:
-        """A short name of the public key."""
+        """A short name of the public key, stored with each device."""
         return hash_text(self.public)[:16]
 
     def sign(self, endpoint: str, now: datetime) -> str:
-        """Return the header ``Authorization`` for a push service. Raises ValueError for no address."""
+        """Return the header ``Authorization`` for a push service. Raises ValueError for a wrong address."""
         from py_vapid import VapidException
 
         parts = urlsplit(endpoint)
@@ -82,15 +81,18 @@ class PushKey:
 
 
 def encrypt(text: bytes, public_key: str, secret: str) -> bytes:
-    """Return a body in the encoding ``aes128gcm`` that only the browser with this key can read."""
+    """Return a body in the encoding ``aes128gcm`` that only the browser with these keys can read.
+
+    Raises ValueError for keys that are not valid, and for a text of more than `MAX_BYTES`.
+    """
     import http_ece
     from cryptography.hazmat.primitives.asymmetric import ec
 
     if len(text) > MAX_BYTES:
         raise ValueError(f"a message of {len(text)} bytes")
-    own = ec.generate_private_key(ec.SECP256R1())
+    one_time_key = ec.generate_private_key(ec.SECP256R1())
     body: bytes = http_ece.encrypt(
-        text, private_key=own, dh=decode(public_key), auth_secret=decode(secret), version="aes128gcm"
+        text, private_key=one_time_key, dh=decode(public_key), auth_secret=decode(secret), version="aes128gcm"
     )
     return body
 
@@ -100,13 +102,13 @@ def find_key_fault(public_key: str, secret: str) -> str:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     try:
-        point, shared = decode(public_key), decode(secret)
+        point, auth_secret = decode(public_key), decode(secret)
         if len(point) != _PUBLIC_KEY_BYTES or point[0] != _UNCOMPRESSED:
             return "p256dh is not a public key of P-256, 65 bytes as base64url."
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except ValueError:
         return "p256dh and auth are base64url, as the browser gives them."
-    if len(shared) != _SECRET_BYTES:
+    if len(auth_secret) != _SECRET_BYTES:
         return "auth is 16 bytes as base64url."
     return ""
 

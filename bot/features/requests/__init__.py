@@ -1,1 +1,4 @@
-"""Requests: scripts ask people over HTTP. Begin with `routes.py`."""
+"""Requests: scripts and other agents ask people over HTTP for approval of what they are about to do.
+
+Begin with `routes.py`.
+"""

@@ -1,4 +1,7 @@
-"""Requests: scripts and other agents ask people over HTTP."""
+"""Requests: scripts and other agents ask people over HTTP for approval of what they are about to do.
+
+`REQUESTS` names the feature's parts: the routes, and the tools whose proposals the requests are.
+"""
 
 from bot.features.feature import Feature
 from bot.features.requests import routes

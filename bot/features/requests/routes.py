@@ -1,4 +1,8 @@
-"""A script asks people: a request is opened, waited for, and its end reported to the requester."""
+"""The routes of requests: a script or another agent asks people for approval, and learns how it ended.
+
+A request is a proposal of the tool `request_approval` or `permit_tool_use`, which Nod never runs: the
+requester acts on the approval. The requester polls for the end (`look`), or is told at its ``callback_url``.
+"""
 
 import json
 import secrets
@@ -23,16 +27,17 @@ from bot.web.site import Caller, Site, SiteDep, Waiting, api_routes
 
 router = api_routes("requests", prefix="/api")
 
-_STATUS = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
+_STATUS_OF_REFUSAL = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
 
 Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
 Key = Annotated[str | None, Header(max_length=200)]
 
 
 class Asking(Body):
-    """``fields`` are shown line by line. ``ttl_seconds`` may shorten how long it waits by the rules.
+    """``fields`` are shown line by line on the card.
 
-    ``callback_url`` is told the end, signed (needs NOD_WEBHOOK_SECRET).
+    ``ttl_seconds``: the longest time to wait for people, if it is less than the rules say. ``callback_url``:
+    the address that is told the end by a signed webhook (needs NOD_WEBHOOK_SECRET).
     """
 
     summary: str
@@ -43,7 +48,10 @@ class Asking(Body):
 
 
 class Permission(Body):
-    """``input`` is what an agent wants to give its own tool ``tool_name``; ``summary`` heads the card."""
+    """``input``: the arguments that an agent wants to give to its own tool ``tool_name``.
+
+    ``summary``: the heading of the card. ``tool_use_id``: the agent's own id of this use.
+    """
 
     tool_name: str
     input: dict[str, Any]
@@ -56,7 +64,7 @@ class Permission(Body):
 async def ask(
     body: Asking, actor: Caller, site: SiteDep, parts: PartsDep, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
-    """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
+    """Open a request. A second one with the same ``Idempotency-Key`` is answered with 200 and the first."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
         raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
     fields = {name: _format_value(value) for name, value in body.fields.items()}
@@ -75,7 +83,10 @@ async def permit(
     answer: Response,
     idempotency_key: Key = None,
 ) -> OneRequest:
-    """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
+    """Open a request, which is waited for as any other.
+
+    Once it is approved, ``arguments.input`` has the arguments that people approved, maybe after an edit.
+    """
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
     text = f"{_name_asker(actor)} asks whether an agent may use {body.tool_name}."
     return await _open(site, parts, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
@@ -83,20 +94,20 @@ async def permit(
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
 async def look(proposal_id: str, actor: Caller, site: SiteDep, parts: PartsDep, poll: Waiting) -> OneRequest:
-    """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
+    """Return a request after ``wait`` seconds (60 at most), or as soon as it has ended.
 
-    ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
+    ``end`` is waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
     """
     try:
         parts.agents.count_look(actor)
     except TooMuch as error:
         raise Later(error.message) from None
 
-    async def now() -> RequestView | None:
+    async def find_request() -> RequestView | None:
         return await _view_request(site.channel, proposal_id, actor)
 
-    shown = await poll.until(now, lambda request: request.end != "waiting")
-    return OneRequest(proposal=require_or_404(shown, "There is no such request."))
+    request = await poll.until(find_request, lambda current: current.end != "waiting")
+    return OneRequest(proposal=require_or_404(request, "There is no such request."))
 
 
 async def _open(
@@ -110,11 +121,18 @@ async def _open(
     key: str | None,
     answer: Response,
 ) -> OneRequest:
+    """Open a request in a conversation of its own, and return it. Raises Fault with the refusal.
+
+    ``text``: the request in words, for the conversation. ``key``: the idempotency key.
+    """
     conversation_id = secrets.token_hex(8)
-    address, asker, agent = Address(NAME, key_of(actor, conversation_id)), actor, None
-    if actor.channel == AGENTS:  # its person counts as who asked
-        found = await _find_agent(parts, actor)
-        address, asker, agent = found.address_of(conversation_id), found.person, found.key
+    address, asker, agent_key = Address(NAME, key_of(actor, conversation_id)), actor, None
+    if actor.channel == AGENTS:  # the person of an agent counts as the one who asks
+        agent = await _find_agent(parts, actor)
+        address, asker, agent_key = agent.address_of(conversation_id), agent.person, agent.key
+    event_id = None
+    if key or agent_key:
+        event_id = f"{actor.key}/approval/{key or conversation_id}"
     reply = await site.take_in(
         Request(
             asker,
@@ -123,23 +141,24 @@ async def _open(
             address,
             text,
             begin=conversation_id,
-            event_id=f"{actor.key}/approval/{key or conversation_id}" if key or agent else None,
+            event_id=event_id,
             ttl=timedelta(seconds=body.ttl_seconds) if body.ttl_seconds else None,
             callback_url=body.callback_url if isinstance(body, Asking) else None,
-            agent=agent,
+            agent=agent_key,
         )
     )
     if reply.answer is Answer.LATER:
         raise Later(reply.text)
-    if reply.answer in _STATUS:
+    if reply.answer in _STATUS_OF_REFUSAL:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(_STATUS[reply.answer], reply.text, **more)
+        raise Fault(_STATUS_OF_REFUSAL[reply.answer], reply.text, **more)
     if reply.answer is Answer.DUPLICATE:
         answer.status_code = 200
     return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))
 
 
 async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
+    """Return the agent with this account, and count a call of it. Raises Fault."""
     try:
         return await parts.agents.admit_agent(actor)
     except Refused as error:
@@ -154,12 +173,11 @@ def _name_asker(actor: Actor) -> str:
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
-    if found:
-        return RequestView.make_request_view(found, actor)
-    return None
+    return RequestView.make_request_view(found, actor) if found else None
 
 
 def _format_value(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
+    """Return a JSON value as text for a card, a string as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value)

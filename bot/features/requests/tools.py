@@ -1,7 +1,8 @@
-"""The tools of requests that scripts and other agents make to people. No model is offered them.
+"""The tools whose proposals are the requests of scripts and other agents. No model is offered them.
 
-They have no run: their approval is the end, and the requester acts on it. Requests come in over HTTP
-(``routes.py``) and MCP.
+They have no run: a request ends with its approval, and the requester acts on it. `request_approval` asks
+about anything, `permit_tool_use` about a use of an agent's own tool. Requests come in over HTTP (`routes.py`)
+and MCP.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +32,13 @@ Input = Annotated[dict[str, Any], Field(max_length=100)]  # each field is a line
 def request_tools() -> FixedToolset:
     """Return the tools `request_approval` and `permit_tool_use`."""
 
-    async def asked(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+    async def preview_request(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         fields = [PreviewField(name, None, value) for name, value in arguments.get("fields", {}).items()]
-        details = arguments.get("details")
-        return [*fields, *([PreviewField("details", None, details)] if details else [])]
+        if arguments.get("details"):
+            fields.append(PreviewField("details", None, arguments["details"]))
+        return fields
 
-    @tool(summary="{summary}", preview=asked, idempotent=True, group="requests")
+    @tool(summary="{summary}", preview=preview_request, idempotent=True, group="requests")
     async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> None:
         """Ask people to approve what a script is about to do.
 
@@ -47,18 +49,18 @@ def request_tools() -> FixedToolset:
 
         """
 
-    async def given(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
-        # the agent's own words head the card, so the tool's name must be below them
+    async def preview_input(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+        fields = [
+            PreviewField(name, None, as_text(value, indent=2)) for name, value in arguments["input"].items()
+        ]
         if arguments.get("summary"):
-            named = [PreviewField("tool", None, arguments["tool_name"])]
-        else:
-            named = []
-        values = arguments["input"].items()
-        return [*named, *(PreviewField(name, None, as_text(value, indent=2)) for name, value in values)]
+            # the agent's own words are the heading then, so the tool's name must be below it
+            fields.insert(0, PreviewField("tool", None, arguments["tool_name"]))
+        return fields
 
     @tool(
         summary=_write_heading,
-        preview=given,
+        preview=preview_input,
         idempotent=True,
         group="requests",
     )
@@ -79,19 +81,22 @@ def request_tools() -> FixedToolset:
         """
 
     without_run: dict[str, Any] = {"offered": False, "kind": kinds.REQUEST, "run": None}
-    asking = replace(request_approval, conclude=_approve, **without_run)
-    permitting = replace(permit_tool_use, conclude=_permit, **without_run)
-    return FixedToolset("requests", (asking, permitting))
+    request_tool = replace(request_approval, conclude=_conclude_request, **without_run)
+    permission_tool = replace(permit_tool_use, conclude=_conclude_permission, **without_run)
+    return FixedToolset("requests", (request_tool, permission_tool))
 
 
-def _approve(_: Arguments) -> ToolOutput:
+def _conclude_request(_: Arguments) -> ToolOutput:
     return ToolOutput("approved")
 
 
-def _permit(arguments: Arguments) -> ToolOutput:
+def _conclude_permission(arguments: Arguments) -> ToolOutput:
     return ToolOutput({"behavior": "allow", "updatedInput": arguments["input"]})
 
 
 def _write_heading(arguments: Mapping[str, Any]) -> str:
-    inputs = ", ".join(as_text(value) for value in arguments["input"].values())
-    return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))
+    """Return the agent's own summary of a use of its tool; without one, the tool and its input in words."""
+    if arguments.get("summary"):
+        return str(arguments["summary"])
+    values = ", ".join(as_text(value) for value in arguments["input"].values())
+    return f"{arguments['tool_name']}: {values}".removesuffix(": ")

@@ -1,4 +1,4 @@
-"""``/nod schedules``: what comes back by itself, and pausing, running or ending it."""
+"""The command ``/nod schedules``, which lists schedules, and pauses, resumes, runs or deletes one."""
 
 from sqlmodel import Session
 
@@ -10,7 +10,7 @@ from bot.features.schedules.runs import ScheduleAction
 from bot.features.schedules.schedule import Schedule, ScheduleState
 from bot.store import people
 
-_NONE = "Nothing is scheduled. Ask for it, such as “every weekday at 9 list what is overdue”."
+_NO_SCHEDULES_TEXT = "Nothing is scheduled. Ask for it, such as “every weekday at 9 list what is overdue”."
 
 
 class ScheduleCommands:
@@ -41,12 +41,16 @@ class ScheduleCommands:
 
     def _list_schedules(self, session: Session, command: Command) -> str:
         found = runs.list_visible(session, self._policies, command.actor)
-        return people.put_names_in(session, "\n".join(map(_line, found))) or _NONE
+        return people.put_names_in(session, "\n".join(map(_format, found))) or _NO_SCHEDULES_TEXT
 
 
-def _line(each: Schedule) -> str:
-    facts = [each.words, f"for {each.person.label}"]
-    again = each.next and each.state is ScheduleState.ACTIVE and not each.words.startswith(each.next)
-    facts += [f"next {each.next}"] if again else []
-    facts += [str(each.state)] if each.state is not ScheduleState.ACTIVE else []
-    return f"- `{each.label}` {redact_text(each.task)} ({', '.join(facts)})"
+def _format(schedule: Schedule) -> str:
+    """Return a line such as ``- `1a2b3c4d` List what is overdue (every day at 09:00, for Ana, paused)``."""
+    facts = [schedule.words, f"for {schedule.person.label}"]
+    is_active = schedule.state is ScheduleState.ACTIVE
+    says_next = schedule.words.startswith(schedule.next)  # a single run, whose time is said already
+    if is_active and schedule.next and not says_next:
+        facts.append(f"next {schedule.next}")
+    if not is_active:
+        facts.append(str(schedule.state))
+    return f"- `{schedule.label}` {redact_text(schedule.task)} ({', '.join(facts)})"

@@ -1,4 +1,8 @@
-"""Schedules: tasks of people that come back by themselves, each run a turn in their name."""
+"""Schedules: tasks that the agent does at set times, in the name of the person who asked for them.
+
+`SCHEDULES` names the feature's parts: the tools by which the agent asks for a schedule, the sweep that begins
+due runs, and the hooks that limit what a run may spend.
+"""
 
 from collections.abc import Sequence
 

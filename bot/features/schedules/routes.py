@@ -1,4 +1,4 @@
-"""Routes of schedules: what comes back by itself."""
+"""The routes of schedules, which are tasks that the agent does at set times: list, change and delete them."""
 
 from typing import Annotated, Literal
 
@@ -24,10 +24,11 @@ Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
 
 
 class ScheduleView(View):
-    """``id`` is that of the proposal that made it. ``words``: when it runs; ``person``: in whose name.
+    """A schedule. ``id``: the id of the proposal that made it.
 
-    ``due_at`` and ``next``: when it runs next, null and empty where it has no more times.
-    ``why``: why Nod ended it.
+    ``words``: its times in words. ``person``: the person in whose name it runs. ``due_at`` and ``next``: its
+    next run, as a time and in words; null and empty without a next run. ``last_at``: its last run. ``runs``:
+    the number of its runs so far. ``why``: the reason why Nod ended it; empty unless Nod did.
     """
 
     id: str
@@ -50,7 +51,7 @@ class SchedulesBody(DoneBody):
 
 @router.get("/schedules", summary="List schedules")
 async def listed(actor: Caller, parts: PartsDep) -> SchedulesBody:
-    """Yours; for admins (``everyone``) all, at most 200. What is due next comes first."""
+    """Return your schedules; to admins (``everyone``) all. At most 200, and those due next come first."""
 
     def read(session: Session) -> tuple[bool, list[Schedule]]:
         everyone = rights.is_global_admin(session, parts.policies, actor)
@@ -61,13 +62,13 @@ async def listed(actor: Caller, parts: PartsDep) -> SchedulesBody:
 
 
 class Doing(Body):
-    """``run``: as soon as may be, in addition to its times."""
+    """``do``: with ``run``, the schedule runs as soon as possible, in addition to its times."""
 
     do: Literal["pause", "resume", "run"]
 
 
 class ScheduleChangedBody(SaidBody):
-    """``schedule`` is as it is now. ``changed``: false where it was so already."""
+    """``schedule``: the schedule as it is now. ``changed``: false if it was like that already."""
 
     changed: bool
     schedule: ScheduleView
@@ -75,13 +76,13 @@ class ScheduleChangedBody(SaidBody):
 
 @router.post("/schedules/{ident}", summary="Pause a schedule, resume it, or run it now")
 async def change(ident: Ident, body: Doing, actor: Caller, parts: PartsDep) -> ScheduleChangedBody:
-    """Yours; for admins anyone's. 404 where there is no such schedule for you."""
+    """Change a schedule of yours; admins change anyone's. 404 if you have no such schedule."""
     return await _change(parts, actor, ident, ScheduleAction(body.do))
 
 
 @router.delete("/schedules/{ident}", summary="Delete a schedule")
 async def delete(ident: Ident, actor: Caller, parts: PartsDep) -> ScheduleChangedBody:
-    """Yours; for admins anyone's. What was allowed for its runs ends with it."""
+    """Delete a schedule of yours; admins delete anyone's. The grants for its runs end with it."""
     return await _change(parts, actor, ident, ScheduleAction.DELETE)
 
 

@@ -1,12 +1,14 @@
-"""Schedules as rows: made, due, run once, paused, ended. Changes by people are in the audit log.
+"""The queries of schedules. Any number of processes may look for due schedules at the same time.
 
-Any number of processes may look for due schedules: a run begins with one guarded UPDATE (`claim_run`).
+A run begins with one guarded UPDATE (`claim_run`), which only one process makes. Changes by people are in the
+audit log. A live schedule is neither paused nor ended. A schedule runs at its times (``due_at`` is the next),
+or once after the end of the proposal that it ``follows``.
 """
 
 from collections.abc import Collection
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, literal_column, text, update
 from sqlmodel import Session, col, select
@@ -24,7 +26,8 @@ from bot.store.tables.row import count_changed, is_one_of, starts_with, table_of
 _ROW = table_of(ScheduleRow)
 _OPEN = _ROW.c.ended_at.is_(None)
 _LIVE = text(LIVE)
-_WANTED_THERE = (
+# a turn that is under way in the conversation of a schedule
+_TURN_THERE = (
     select(TurnRow.id)
     .where(
         TurnRow.conversation_id == _ROW.c.conversation_id, col(TurnRow.state) == literal_column("'wanted'")
@@ -32,7 +35,14 @@ _WANTED_THERE = (
     .correlate(_ROW)
 )
 _TOLERATED = timedelta(minutes=1)  # the tolerated difference between the clocks of two processes
-_LISTED = 200
+_MAX_LISTED = 200
+
+
+class LiveCounts(NamedTuple):
+    """Numbers of schedules that will run again, unless they are paused."""
+
+    of_person: int
+    of_chat: int  # in the chat and its threads
 
 
 def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> None:
@@ -44,7 +54,7 @@ def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> Non
 
 
 def get(session: Session, ident: str) -> Schedule | None:
-    """Return the schedule with this id, or the only schedule whose id begins with it."""
+    """Return the only schedule whose id begins with ``ident``; None without one, or for several."""
     if not (ident.isalnum() and ident.isascii()):
         return None
     found = session.exec(select(ScheduleRow).where(starts_with(col(ScheduleRow.id), ident)).limit(2)).all()
@@ -56,62 +66,70 @@ def get(session: Session, ident: str) -> Schedule | None:
 def list_of_people(
     session: Session, accounts: Collection[str] | None, *, ended: bool = False
 ) -> list[Schedule]:
-    """Return the schedules of a person with these accounts, for None everyone's, the next due first."""
+    """Return the schedules of a person with these accounts, for None everyone's, the next due first.
+
+    ``ended``: schedules that have ended are included.
+    """
     which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
         which = which.where(_ROW.c.person.in_(sorted(accounts)))
-    rows = session.exec(which.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id).limit(_LISTED))
+    rows = session.exec(which.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id).limit(_MAX_LISTED))
     return [_schedule(row) for row in rows]
 
 
 def list_in_conversation(session: Session, conversation_id: str) -> list[Schedule]:
-    """Return the schedules that run in a conversation."""
+    """Return the schedules that run in a conversation and have not ended."""
     rows = session.exec(select(ScheduleRow).where(_OPEN, _ROW.c.conversation_id == conversation_id))
     return [_schedule(row) for row in rows]
 
 
-def count_live(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
-    """Return the number of a person's live schedules, and of the live schedules in a chat and its threads."""
+def count_live(session: Session, accounts: Collection[str], place: str) -> LiveCounts:
+    """Count the schedules with a run to come, of the person with these accounts and in the chat ``place``."""
     waits_for_proposal = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)
     will_run = _OPEN & (_ROW.c.due_at.is_not(None) | waits_for_proposal)
     count = select(func.count()).select_from(_ROW).where(will_run)
-    theirs = session.execute(count.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
-    there = count.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
-    return theirs, session.execute(there.where(will_run, inside(place))).scalar_one()
+    of_person = session.execute(count.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
+    by_chat = count.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
+    of_chat = session.execute(by_chat.where(will_run, inside(place))).scalar_one()
+    return LiveCounts(of_person, of_chat)
 
 
 def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
-    """Return the schedules that are due, then those whose proposal has ended, the longest waiting first.
+    """Return the schedules whose time has come, then those whose proposal has ended, the longest due first.
 
-    Of each conversation only the schedule that waited longest is listed, and none while a turn is under way.
-    ``held``: the ids of schedules that wait for their platform.
+    Of both sorts at most ``limit`` are returned, and at most one of each conversation. A conversation with a
+    turn under way has none. ``held``: the ids of schedules that wait for their platform, which are left out.
     """
-    free = ~_WANTED_THERE.exists() & _ROW.c.id.not_in(sorted(held))
+    is_free = ~_TURN_THERE.exists() & _ROW.c.id.not_in(sorted(held))
     nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
-    numbered = select(_ROW.c.id, nth.label("nth")).where(_LIVE, free)
+    numbered = select(_ROW.c.id, nth.label("nth")).where(_LIVE, is_free)
     is_due = _ROW.c.due_at <= now
-    ended = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
-    has_ended = select(ProposalRow.id).where(ended).correlate(_ROW).exists()
-    follows_ended = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & has_ended
+    is_settled = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
+    has_settled = select(ProposalRow.id).where(is_settled).correlate(_ROW).exists()
+    follows_settled = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & has_settled
     found = list[Schedule]()
-    for condition in (is_due, follows_ended):
-        first = numbered.where(condition).subquery()
-        rows = select(ScheduleRow).join(first, first.c.id == _ROW.c.id).where(first.c.nth == 1)
+    for condition in (is_due, follows_settled):
+        ranked = numbered.where(condition).subquery()
+        rows = select(ScheduleRow).join(ranked, ranked.c.id == _ROW.c.id).where(ranked.c.nth == 1)
         found += [_schedule(row) for row in session.exec(rows.order_by(_ROW.c.due_at).limit(limit))]
     return found
 
 
 def claim_run(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
-    """Count a run, and set the next to ``due_at``. Return False if it was claimed, paused or ended."""
+    """Count a run of a schedule, and set the time of its next run to ``due_at``.
+
+    Return False if another process has claimed the run, or if the schedule was paused or ended since it was
+    read.
+    """
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
     return bool(count_changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
 
 
 def correct_due_times(session: Session, now: datetime) -> int:
-    """Correct the next times of schedules that ran by a clock that was ahead. Return their number.
+    """Compute again the next times of schedules that ran by a clock that was ahead. Return their number.
 
-    Otherwise such a schedule would wait until the time of that clock.
+    Otherwise such a schedule would not run until the time of that clock has come.
     """
     ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
     schedules = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
@@ -138,17 +156,18 @@ def change_schedule(session: Session, ident: str, by: By, now: datetime, **colum
 
 
 def add_spent(session: Session, ident: str, tokens: int) -> None:
-    """Add an answer's tokens to the tokens of the run."""
+    """Add tokens to those of the last run of a schedule."""
     session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
 
 
 def count_spent(session: Session, ident: str) -> int:
-    """Return the tokens that the schedule's last run has taken so far."""
+    """Return the tokens that the last run of a schedule has taken so far."""
     found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
     return found or 0
 
 
 def _state(row: ScheduleRow) -> admin_changes.State:
+    """Return a schedule's state for the audit log; None for an ended schedule, which counts as deleted."""
     if row.ended_at:
         return None
     return {"schedule": row.id, "paused": row.paused_at is not None}

@@ -1,8 +1,9 @@
-"""Schedules: made by an approved call, run as turns of their conversation, ended. One transaction each.
+"""The life of a schedule: it begins with an approved call, has runs, is paused or resumed, and ends.
 
-A run is a note in the person's name that wants a turn. It is stored in the transaction that counts the run,
-so it can neither be lost nor come twice. The agent's proposals in a run ask people as always, or run under a
-grant of that schedule.
+A run is a turn of the agent in the schedule's conversation. It begins with a note in the name of the
+schedule's person, which says what to do. The note is stored in the transaction that counts the run, so a run
+can neither be lost nor come twice. The agent's proposals in a run ask people as always, or run under a grant
+that people gave for the schedule. Each public function is a part of one transaction.
 """
 
 from collections.abc import Sequence
@@ -30,14 +31,14 @@ from bot.store.rules import Policies
 
 TOOL = "schedule_task"
 PLACE_FACTOR = 5
-"""The most schedules in one chat, as a multiple of those of one person."""
+"""The most schedules in one chat, as a multiple of the most schedules of one person."""
 
 _DUE_NOTE = (
     "[Nod] Schedule {label} is due, for {who}: {when}.{late} People approved this task. Do it now, as if it "
     "were just asked, and answer with what came of it: {task}"
 )
 _DUE_NOTICE = "Scheduled for {who}: {task}.{late}"
-_LATE = timedelta(minutes=15)
+_LATE = timedelta(minutes=15)  # a run that begins later than this says so
 
 
 class ScheduleAction(StrEnum):
@@ -72,120 +73,77 @@ class ScheduleChange:
 
 
 def begin_schedule(session: Session, policies: Policies, made: Schedule, limit: int, now: datetime) -> None:
-    """Store an approved schedule. Raises Hopeless, in words, if it can't run."""
+    """Store an approved schedule. Raises Hopeless, in words, if it can't run.
+
+    ``limit``: the most schedules of one person.
+    """
     if rows.get(session, made.id):
         return  # an earlier run of the same approved call has stored the schedule
-    found = conversations.get_conversation(session, made.conversation_id)
-    if found is None or found.deleted:
+    where = conversations.get_conversation(session, made.conversation_id)
+    if where is None or where.deleted:
         raise Hopeless("Its conversation was deleted.")
     if made.follows:
-        made = replace(made, follows=find_followed(session, policies, made.follows, found.id, made.person))
+        made = replace(made, follows=find_followed(session, policies, made.follows, where.id, made.person))
     elif made.due_at is None:
         raise Hopeless("It has ended. Ask for another one.")
     person = people.person_of(session, made.person)
-    theirs, there = rows.count_live(session, person.accounts, str(chat_of(found.origin)))
-    if theirs >= limit or there >= PLACE_FACTOR * limit:
-        if theirs >= limit:
-            whose = f"{made.person.label} has {theirs}"
-        else:
-            whose = f"This chat has {there}"
-        raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
+    live = rows.count_live(session, person.accounts, str(chat_of(where.origin)))
+    advice = "which is the most. Delete one first: /nod schedules lists them."
+    if live.of_person >= limit:
+        raise Hopeless(f"{made.person.label} has {live.of_person} schedules, {advice}")
+    if live.of_chat >= PLACE_FACTOR * limit:
+        raise Hopeless(f"This chat has {live.of_chat} schedules, {advice}")
     rows.add_schedule(session, made, people.by(session, Act.SET, made.person), now)
 
 
-def find_followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
-    """Return the full id of the proposal that a schedule waits for, given its beginning.
+def find_followed(
+    session: Session, policies: Policies, id_prefix: str, conversation_id: str, person: Actor
+) -> str:
+    """Return the id of the proposal that a schedule waits for, which begins with ``id_prefix``.
 
-    Raises Hopeless if the person may see no such proposal, or if several ids have this beginning.
+    Raises Hopeless if several ids begin that way, or if there is no such proposal in the conversation, or
+    elsewhere where the person may see it.
     """
-    named = proposals.find_by_prefix(session, begins)
-    if len(named) != 1 or not (
-        named[0].conversation_id == where or rights.visible(session, policies, named[0], person)
-    ):
-        raise Hopeless(f"There is no proposal {begins[:8]} that the person who asks may see.")
-    return named[0].id
+    found = proposals.find_by_prefix(session, id_prefix)
+    if len(found) == 1:
+        [proposal] = found
+        if proposal.conversation_id == conversation_id:
+            return proposal.id
+        if rights.visible(session, policies, proposal, person):
+            return proposal.id
+    raise Hopeless(f"There is no proposal {id_prefix[:8]} that the person who asks may see.")
 
 
 def run_schedule(
     session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
 ) -> tuple[Job, ...]:
-    """Begin a run of a due schedule, once, or end the schedule if its person can no longer be there.
+    """Begin a run of a due schedule, or end the schedule if its person may no longer do that there.
 
-    ``standing``: the person's membership, as the platform reports it; None if they have left. Raises LostRace
-    if a turn is under way there: the run comes later.
+    ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
+    jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
+    turn is under way in the conversation: then the run comes later.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
         return ()
-    why = _hindrance(session, policies, due, where, standing, now)
+    why = _find_hindrance(session, policies, due, where, standing, now)
     if why:
-        done = _over(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
-        if done:
-            return _tell(session, policies, due, f"has ended. {why}", now)
-        return ()
+        has_ended = _end_with_grants(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
+        return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
     due_at = due.times.after(now) if due.times else None
     if not rows.claim_run(session, due, due_at, now):
         return ()
-    late = _late(due, now)
+    late = _describe_lateness(due, now)
     current = conversations.find_current_id(session, where.address) or where.id
     words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
     after = messages.find_last_heard(session, current)
     messages.add_notice(session, current, _DUE_NOTICE.format(**words), after, now, delivered=False)
-    key = f"{due.id}.{due.runs + 1}"
-    messages.add_note(
-        session,
-        current,
-        _DUE_NOTE.format(when=_when(session, due), **words),
-        now,
-        actor=due.person,
-        event_id=key,
-    )
+    note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
+    event_id = f"{due.id}.{due.runs + 1}"
+    messages.add_note(session, current, note, now, actor=due.person, event_id=event_id)
     if not turns.request_turn(session, current, now):
         raise LostRace
     return (Job(Work.TURN, current),)
-
-
-def _hindrance(
-    session: Session,
-    policies: Policies,
-    due: Schedule,
-    where: Conversation,
-    standing: Membership | None,
-    now: datetime,
-) -> str:
-    """Return why no schedule may run in this person's name there; empty if it may."""
-    who, policy = due.person.label, policies.load(session)
-    if where.deleted:
-        return "Its conversation was deleted"
-    if standing is None:
-        return f"{who} is no longer there"
-    person = people.person_of(session, replace(due.person, standing=standing))
-    place = Place(str(where.origin), where.private)
-    call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
-    if policy.find_message_objection(person, place.address) or policy.find_call_objection(call, always=True):
-        return f"{who} may no longer do that there"
-    return ""
-
-
-def _when(session: Session, due: Schedule) -> str:
-    followed = proposals.get(session, due.follows) if due.follows else None
-    if followed is None:
-        return due.words
-    return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"
-
-
-def _late(due: Schedule, now: datetime) -> str:
-    """Return the note on missed runs for people and the model; empty without missed runs."""
-    if not due.times or not due.due_at or now - due.due_at < _LATE:
-        return ""
-    note = f" It was due {due.times.format_moment(due.due_at)}."
-    missed = due.times.count_missed(due.due_at, now)
-    if missed == 1:
-        note += " This run stands for 1 more that was missed since."
-    elif missed:
-        many = f"more than {MAX_COUNTED_MISSES}" if missed == MAX_COUNTED_MISSES else str(missed)
-        note += f" This run stands for {many} more that were missed since."
-    return note
 
 
 def apply_action(
@@ -217,9 +175,9 @@ def no_schedule_text(ident: str) -> str:
 
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
-    """Pause a schedule, or let it run from its next time on. Return False if nothing changes.
+    """Pause a schedule, or resume it from its next time on. Return False if nothing changes.
 
-    Without a next time, the run that was missed during the pause comes late.
+    A schedule without a further time keeps its due time: if that has passed during the pause, it runs late.
     """
     if (found.paused_at is not None) == paused:
         return False
@@ -241,16 +199,16 @@ def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool
 def pause_unreachable(
     session: Session, policies: Policies, due: Schedule, why: str, now: datetime
 ) -> tuple[Job, ...]:
-    """Pause a schedule whose platform can't tell if its person is still there."""
+    """Pause a schedule whose platform can't tell if its person is still there, and tell people why."""
     if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
-    how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
-    return _tell(session, policies, due, how, now)
+    what = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
+    return _tell(session, policies, due, what, now)
 
 
 def end_schedule(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already."""
-    return _over(session, found, people.by(session, Act.DROP, by), now)
+    return _end_with_grants(session, found, people.by(session, Act.DROP, by), now)
 
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
@@ -258,30 +216,12 @@ def end_in_conversations(session: Session, conversation_ids: Sequence[str], now:
     by = By.nod(Act.END_WITH_CONVERSATION)
     for conversation_id in conversation_ids:
         for schedule in rows.list_in_conversation(session, conversation_id):
-            _over(session, schedule, by, now, "Its conversation was deleted")
-
-
-def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
-    """Tell the schedule's conversation, and the admins, who are not told the task."""
-    told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
-    place = conversations.load_place(session, where).address
-    for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
-        notices.store_notice(session, Address.parse(admin), f"{told}: {due.label}.", now)
-    after = messages.find_last_heard(session, where)
-    messages.add_notice(session, where, f"{told}: {due.task}", after, now, delivered=False)
-    return (Job(Work.DELIVER, where),)
+            _end_with_grants(session, schedule, by, now, "Its conversation was deleted")
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
     """Return this person's schedules, and for an admin of all of Nod everyone's."""
     return rows.list_of_people(session, rights.find_visible_accounts(session, policies, actor))
-
-
-def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
-    """End a schedule and its grants. Return False if it has ended already."""
-    grants.end_with_schedule(session, found.id, by, now)
-    ended = {"ended_at": now, "ended_by": by.actor, "why": why}
-    return rows.change_schedule(session, found.id, by, now, **ended)
 
 
 def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
@@ -291,3 +231,68 @@ def may_change(session: Session, policies: Policies, found: Schedule, actor: Act
         return True
     place = conversations.load_place(session, found.conversation_id).address
     return Role.ADMIN in policies.load(session).roles_of(person, place)
+
+
+def _find_hindrance(
+    session: Session,
+    policies: Policies,
+    due: Schedule,
+    where: Conversation,
+    standing: Membership | None,
+    now: datetime,
+) -> str:
+    """Return why a schedule may no longer run in its person's name there; empty if it may."""
+    who, policy = due.person.label, policies.load(session)
+    if where.deleted:
+        return "Its conversation was deleted"
+    if standing is None:
+        return f"{who} is no longer there"
+    person = people.person_of(session, replace(due.person, standing=standing))
+    place = Place(str(where.origin), where.private)
+    call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
+    if policy.find_message_objection(person, place.address) or policy.find_call_objection(call, always=True):
+        return f"{who} may no longer do that there"
+    return ""
+
+
+def _end_with_grants(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
+    """End a schedule and the grants for its runs. Return False if it has ended already.
+
+    ``why``: the reason, if no person ends it.
+    """
+    grants.end_with_schedule(session, found.id, by, now)
+    ended = {"ended_at": now, "ended_by": by.actor, "why": why}
+    return rows.change_schedule(session, found.id, by, now, **ended)
+
+
+def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
+    """Tell the schedule's conversation, and the admins there, who are not told the task."""
+    text, where = f"A schedule for {due.person.label} {what}", due.conversation_id
+    place = conversations.load_place(session, where).address
+    for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
+        notices.store_notice(session, Address.parse(admin), f"{text}: {due.label}.", now)
+    after = messages.find_last_heard(session, where)
+    messages.add_notice(session, where, f"{text}: {due.task}", after, now, delivered=False)
+    return (Job(Work.DELIVER, where),)
+
+
+def _describe_occasion(session: Session, due: Schedule) -> str:
+    """Return why a schedule runs now: its times in words, or the end of the proposal that it waited for."""
+    followed = proposals.get(session, due.follows) if due.follows else None
+    if followed is None:
+        return due.words
+    return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"
+
+
+def _describe_lateness(due: Schedule, now: datetime) -> str:
+    """Return sentences about a late run and further missed runs, for people and the model; empty in time."""
+    if not due.times or not due.due_at or now - due.due_at < _LATE:
+        return ""
+    text = f" It was due {due.times.format_moment(due.due_at)}."
+    missed = due.times.count_missed(due.due_at, now)
+    if missed == 1:
+        text += " This run stands for 1 more that was missed since."
+    elif missed:
+        count = f"more than {MAX_COUNTED_MISSES}" if missed == MAX_COUNTED_MISSES else str(missed)
+        text += f" This run stands for {count} more that were missed since."
+    return text

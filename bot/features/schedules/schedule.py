@@ -1,8 +1,9 @@
-"""A schedule: a task that repeats at given times, in a person's name. Pure; times are in UTC.
+"""A schedule: a task that the agent does at given times, in a person's name. Pure; moments are in UTC.
 
-Times of day are in the schedule's zone. With daylight saving, a time that the clocks skip is as long after
-midnight as it would have been, and a time that they repeat is the first of the two. Days are days of the
-calendar. Hours and minutes are real hours and minutes, whatever the clocks do.
+A repetition in days is by the calendar and the clock: "1d" is the same time of day in the schedule's time
+zone. A repetition in hours or minutes is by real time: "24h" may be another time of day after a change of the
+clocks. In a night in which the clocks go from 2 to 3, 02:30 is taken as 03:30. In a night in which they go
+from 3 back to 2, 02:30 comes twice, and the first counts.
 """
 
 from calendar import monthrange
@@ -25,6 +26,7 @@ from bot.domain.times import (
 )
 
 MIN_INTERVAL = timedelta(minutes=15)
+"""The shortest time from one run to the next."""
 MAX_COUNTED_MISSES = 100
 """The number up to which missed runs are counted."""
 MAX_INTERVAL = timedelta(days=366)
@@ -34,86 +36,93 @@ MAX_TASK_CHARS = 2000
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
 _YEAR_DAYS = 366
-_ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
-_EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
+_SYNONYMS = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
+_UNREADABLE_TEXT = (
+    "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
+)
 
 
 def read_repetition(text: str, first: datetime) -> str:
-    """Parse a repetition into its stored form; empty for a single run. ``first`` is in its own zone.
+    """Parse a repetition into its stored form; empty for a single run. Raises ValueError in words for people.
 
-    Raises ValueError in words for people.
+    ``first``: the first run, in the schedule's time zone. The forms are ``month``, ``day``, ``weekday``,
+    ``weekend``, days such as ``monday, thursday``, and lengths such as ``3d`` or ``2h``. For example, "every
+    week" from a Monday gives ``monday``.
     """
-    said = text.strip().lower().removeprefix("every ").strip()
-    said = _ALIKE.get(said, said)
-    if said in ("", "month"):
-        return said
-    if said == "week":
+    words = text.strip().lower().removeprefix("every ").strip()
+    words = _SYNONYMS.get(words, words)
+    if words in ("", "month"):
+        return words
+    if words == "week":
         return DAYS[first.weekday()]
-    days = parse_weekdays(said)
+    days = parse_weekdays(words)
     if days:
         for name in ("day", "weekday", "weekend"):
             if days == parse_weekdays(name):
                 return name
         return ", ".join(DAYS[day] for day in sorted(days))
     try:
-        length = parse_duration(said)
+        length = parse_duration(words)
     except ValueError:
-        raise ValueError(_EVERY) from None
+        raise ValueError(_UNREADABLE_TEXT) from None
     if length < MIN_INTERVAL:
         raise ValueError(f"that is too often; the shortest is every {format_span(MIN_INTERVAL)}")
     if length > MAX_INTERVAL or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {MAX_INTERVAL.days}d")
-    is_said_in_days = said[-1] in "dw"
-    if length % _DAY == timedelta() and not is_said_in_days:
-        return f"{length // _HOUR}h"  # 24h comes after so many hours, 1d at the same time of day
+    is_given_in_days = words[-1] in "dw"
+    if length % _DAY == timedelta() and not is_given_in_days:
+        return f"{length // _HOUR}h"  # "24h" must not become "1d", which is by the clock
     return format_length(length.total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of a task: first ``start``, then by ``every`` (see `read_repetition`), up to ``until``."""
+    """The times of a task."""
 
-    start: datetime
-    every: str
+    start: datetime  # the first run
+    every: str  # the repetition, as `read_repetition` returns it
     zone: tzinfo
-    until: datetime | None = None
+    until: datetime | None = None  # no run is after this; None: without an end
 
     def after(self, moment: datetime) -> datetime | None:
         """Return the first time after a moment; None if there is no further time."""
-        return next(self._from(moment), None)
+        return next(self._iterate_after(moment), None)
 
     def following(self, moment: datetime, count: int) -> list[datetime]:
         """Return the next times after a moment, at most ``count``."""
-        return list(islice(self._from(moment), count))
+        return list(islice(self._iterate_after(moment), count))
 
     def count_missed(self, due: datetime, now: datetime) -> int:
         """Return the number of times after ``due`` up to now, at most `MAX_COUNTED_MISSES`."""
-        return sum(each <= now for each in islice(self._from(due), MAX_COUNTED_MISSES))
+        return sum(each <= now for each in islice(self._iterate_after(due), MAX_COUNTED_MISSES))
 
-    def _from(self, moment: datetime) -> Iterator[datetime]:
-        for each in self._every(moment):
-            if self.until is not None and each > self.until:
+    def _iterate_after(self, moment: datetime) -> Iterator[datetime]:
+        """Yield the times after a moment, in order."""
+        for time in self._iterate_near(moment):
+            if self.until is not None and time > self.until:
                 return
-            if each > moment and each >= self.start:
-                yield each
+            if time > moment and time >= self.start:
+                yield time
 
-    def _every(self, moment: datetime) -> Iterator[datetime]:
-        """Yield all times from somewhat before a moment, in order."""
+    def _iterate_near(self, moment: datetime) -> Iterator[datetime]:
+        """Yield times in order, from a little before a moment on. ``start`` and ``until`` are not applied."""
         if not self.every:
             yield self.start
             return
         first = self.start.astimezone(self.zone)
         length = self.length
-        if length is not None and self.is_span:
+        if length is not None and self.is_real_time:
             at = self.start + length * max(0, (moment - self.start) // length)
             while True:
                 yield at
                 at += length
         clock = first.time().replace(fold=0)
+        # a day earlier, since a time of yesterday may be skipped by the clocks into today
         day = max(first.date(), moment.astimezone(self.zone).date() - _DAY)
         while day.year < date.max.year:
             if self._falls_on(day, first.date(), length):
                 at = datetime.combine(day, clock, self.zone).astimezone(UTC)
+                # the first run may be the second 02:30 of a night
                 yield self.start if day == first.date() else at
             day += _DAY
 
@@ -125,13 +134,13 @@ class Times:
         return parse_duration(self.every)
 
     @property
-    def is_span(self) -> bool:
-        """True if the task repeats after a number of hours or minutes, not at a time of day."""
+    def is_real_time(self) -> bool:
+        """True if the task repeats after a number of real hours or minutes, not at a time of day."""
         return self.length is not None and self.every[-1] not in "dw"
 
     def clock_changes(self, moment: datetime) -> list[str]:
-        """Return sentences about times of day that the clocks skip or repeat within a year."""
-        if not self.every or self.is_span:
+        """Return sentences about runs, within a year of a moment, whose time the clocks skip or repeat."""
+        if not self.every or self.is_real_time:
             return []
         first = self.start.astimezone(self.zone)
         begin = max(first, moment.astimezone(self.zone)).date()
@@ -151,6 +160,10 @@ class Times:
         return changes
 
     def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
+        """Return whether a run falls on a day, given the day of the first run and the length in days, if any.
+
+        A monthly task of the 31st runs on the last day of shorter months.
+        """
         if length is not None:
             return (day - first) % length == timedelta()
         if self.every == "month":
@@ -173,7 +186,7 @@ class Times:
                 days = f"{', '.join(names[:-1])} and {days}"
             return f"every {days} at {first:%H:%M}"
         length = parse_duration(self.every)
-        if self.is_span:
+        if self.is_real_time:
             if length % _HOUR == timedelta():
                 hours = f"{length // _HOUR} h"
             else:
@@ -207,12 +220,12 @@ class Schedule:
     person: Actor  # the person in whose name it runs
     task: str
     created_at: datetime
-    # its `Times`
+    # the values of its `Times`, as rows store them; ``start`` is None for a schedule without times
     start: datetime | None = None
     repeats: str = ""
     zone: str = "UTC"
     until: datetime | None = None
-    follows: str | None = None  # without times: the id of the proposal after whose end it runs once
+    follows: str | None = None  # for a schedule without times: the proposal after whose end it runs once
     due_at: datetime | None = None  # the next run
     runs: int = 0  # the number of runs so far
     ran_for: datetime | None = None  # the due time of the last run
@@ -230,6 +243,7 @@ class Schedule:
 
     @property
     def times(self) -> Times | None:
+        """The times of the schedule; None if it waits for the end of a proposal."""
         if self.start:
             return Times(self.start, self.repeats, ZoneInfo(self.zone), self.until)
         return None
@@ -238,7 +252,8 @@ class Schedule:
     def state(self) -> ScheduleState:
         if self.ended_at is not None:
             return ScheduleState.ENDED
-        if self.due_at is None and not (self.follows and not self.runs):
+        waits_for_proposal = bool(self.follows) and not self.runs
+        if self.due_at is None and not waits_for_proposal:
             return ScheduleState.DONE
         if self.paused_at:
             return ScheduleState.PAUSED

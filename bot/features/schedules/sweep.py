@@ -1,4 +1,8 @@
-"""The sweep of schedules: it runs each due schedule once, if the schedule's person is still there."""
+"""The sweep of schedules, which begins the due runs.
+
+Before a run, the platform is asked if the schedule's person is still a member of the chat. If the platform
+can't say now, the schedule waits, for longer after each further try; if it never can, the schedule is paused.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -23,14 +27,14 @@ log = logger(__name__)
 
 SECONDS = 2
 CORRECTION_SECONDS = 60
-_BATCH = 25
-_MAX_AT_A_TIME = 10
+_MAX_RUNS = 25  # the most runs that begin in one run of the sweep
+_AT_A_TIME = 10  # runs that begin at the same time
 _PATIENCE_SECONDS = 5.0  # the time that a platform has to say if a person is still there
 
 
 @dataclass(frozen=True, slots=True)
 class Schedules:
-    """The sweep over the rows of schedules, of which several processes may run one each."""
+    """The sweep over the rows of schedules. Several processes may run a sweep each."""
 
     database: Database
     policies: Policies
@@ -47,31 +51,32 @@ class Schedules:
         """Begin due runs, some at a time, and none while everything is paused. Return their number."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
-        found = await self.database.read(rows.list_due, now, _BATCH, self._pauses.list_held())
+        found = await self.database.read(rows.list_due, now, _MAX_RUNS, self._pauses.list_held())
         first = dict[str, Schedule]()  # the first of each conversation, where one schedule runs at a time
-        for each in found:
-            first.setdefault(each.conversation_id, each)
-        due = list(first.values())[:_BATCH]
-        done = 0
-        for at in range(0, len(due), _MAX_AT_A_TIME):
-            together = due[at : at + _MAX_AT_A_TIME]
-            begun = await asyncio.gather(*(self._run(schedule, now) for schedule in together))
-            done += begun.count(True)
-        return done
+        for schedule in found:
+            first.setdefault(schedule.conversation_id, schedule)
+        due = list(first.values())[:_MAX_RUNS]
+        count = 0
+        for at in range(0, len(due), _AT_A_TIME):
+            batch = due[at : at + _AT_A_TIME]
+            has_begun = await asyncio.gather(*(self._run(schedule, now) for schedule in batch))
+            count += has_begun.count(True)
+        return count
 
     async def put_right(self, now: datetime) -> None:
-        """Reset the due times that a clock ahead of time has set."""
+        """Correct the due times that were computed by a clock that was ahead."""
         many = await self.database.write(rows.correct_due_times, now)
         if many:
             log.warning("schedules ran by a clock that was ahead", schedules=many)
 
     async def _run(self, due: Schedule, now: datetime) -> bool:
+        """Begin the run of a due schedule. Return True if it has begun."""
         try:
-            standing = await self._ask(due)
+            standing = await self._find_standing(due)
             jobs = await self.database.write(runs.run_schedule, self.policies, due, standing, now)
         except LostRace:
             return False  # another turn is under way there, so this run comes later
-        except NotDeliverable as error:
+        except NotDeliverable as error:  # the platform will never say it
             jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
             await self.wake(*jobs)
             return False
@@ -83,16 +88,19 @@ class Schedules:
         await self.wake(*jobs)
         return any(job.work is Work.TURN for job in jobs)
 
-    async def _ask(self, due: Schedule) -> Membership | None:
-        """Return the person's membership, or None. Raises ChannelError if the platform can't tell."""
+    async def _find_standing(self, due: Schedule) -> Membership | None:
+        """Return the membership of the schedule's person in its chat; None if they, or the chat, are gone.
 
-        def origin(session: Session) -> Address | None:
-            found = conversations.get_conversation(session, due.conversation_id)
-            if found and not found.deleted:
-                return found.origin
-            return None
+        Raises ChannelError if the platform can't tell.
+        """
 
-        address = await self.database.read(origin)
+        def find_origin(session: Session) -> Address | None:
+            conversation = conversations.get_conversation(session, due.conversation_id)
+            if conversation is None or conversation.deleted:
+                return None
+            return conversation.origin
+
+        address = await self.database.read(find_origin)
         if address is None:
             return None
         try:

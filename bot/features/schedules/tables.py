@@ -1,4 +1,4 @@
-"""Schedules: tasks that come back by themselves."""
+"""The table of schedules, which are tasks that the agent does at set times."""
 
 from datetime import datetime
 
@@ -9,14 +9,15 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Row, id_of, make_audited, partial
 
 SCHEDULE = "schedule"
-"""The name of one in the audit log; its key there is its id."""
+"""The name of a schedule in the audit log; its key there is its id."""
 LIVE = "ended_at IS NULL AND paused_at IS NULL"
+"""The condition for schedules that are neither paused nor ended, as the partial indexes have it."""
 
 
 class ScheduleRow(Row, table=True):
-    """A schedule; see `schedule.Schedule`. Its ``id`` is that of the proposal that made it.
+    """A schedule; see `schedule.Schedule` for the columns. ``id`` is the id of the proposal that made it.
 
-    ``repeats`` is `Times.every`. Ended ones stay as the record.
+    ``repeats`` is `Times.every`. The rows of ended schedules stay, as a record.
     """
 
     __tablename__ = "schedule"
@@ -26,7 +27,7 @@ class ScheduleRow(Row, table=True):
         partial("schedule_of_person", "person", where="ended_at IS NULL"),
         partial("schedule_last", "last_at", where="ended_at IS NULL"),
         partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
-        # its last run, and the time of its next, are in its conversation
+        # the runs themselves are recorded in the conversation
         make_audited(SCHEDULE, uncounted=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
     )
 

@@ -1,6 +1,7 @@
-"""The tools of schedules, with which the agent asks people for tasks that repeat.
+"""The tools of schedules, by which the agent proposes tasks for set times, lists them, and deletes them.
 
-Moments are stored as dates, before anyone decides: "tomorrow 16:00" becomes its date on the card.
+The arguments of a call are settled before anyone decides: "tomorrow 16:00" becomes a date in a named time
+zone, so that the card and the call mean the same moment whenever it is approved (`_settle_moments`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,8 @@ from bot.tools.signature import SEEN, STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 
 GROUP = "schedules"
-_SHOWN = 3  # the number of times that the card shows
-_GONE = "A schedule that was deleted is made again with a card of its own."
+_SHOWN_TIMES = 3  # the number of next times that a card shows
+_NO_UNDO_TEXT = "A schedule that was deleted is made again with a card of its own."
 
 Task = Annotated[
     str,
@@ -43,7 +44,7 @@ Task = Annotated[
     STORABLE,
     SEEN,
 ]
-Said = Annotated[str, Field(max_length=100), STORABLE]
+Words = Annotated[str, Field(max_length=100), STORABLE]
 Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
 
 
@@ -58,23 +59,25 @@ def schedule_tools(database: Database, policies: Policies, clock: Clock, most: i
         found = await database.read(_list_visible, context)
         return {"schedules": [_describe_schedule(each) for each in found]}
 
-    making = _making(database, policies, clock, most)
-    every = (making, list_schedules, _ending(database, policies, clock))
-    return FixedToolset(GROUP, tuple(replace(each, unattended=False) for each in every))
+    schedule_tool = _make_schedule_tool(database, policies, clock, most)
+    delete_tool = _make_delete_tool(database, policies, clock)
+    # runs of schedules get none of these tools: a schedule must not make others
+    tools = (schedule_tool, list_schedules, delete_tool)
+    return FixedToolset(GROUP, tuple(replace(each, unattended=False) for each in tools))
 
 
-def _making(database: Database, policies: Policies, clock: Clock, most: int) -> Tool:
-    async def shown(arguments: Arguments) -> Sequence[PreviewField]:
-        return _fields(arguments, clock())
+def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, most: int) -> Tool:
+    async def preview(arguments: Arguments) -> Sequence[PreviewField]:
+        return _preview_schedule(arguments, clock())
 
-    async def unmade(ran: Ran) -> InverseCall:
+    async def undo(ran: Ran) -> InverseCall:
         return InverseCall("delete_schedule", {"schedule": ran.kept})
 
     @tool(
         group=GROUP,
         summary="Schedule “{task}”",
-        preview=shown,
-        undo=unmade,
+        preview=preview,
+        undo=undo,
         idempotent=True,
         touches="",
         open_world=False,
@@ -82,11 +85,11 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
     async def schedule_task(
         context: CallContext,
         task: Task,
-        at: Said = "",
-        every: Said = "",
-        until: Said = "",
-        time_zone: Said = "",
-        after_proposal: Said = "",
+        at: Words = "",
+        every: Words = "",
+        until: Words = "",
+        time_zone: Words = "",
+        after_proposal: Words = "",
     ) -> ToolOutput:
         """Have a task done later, or again and again: you do it then, here, in the name of who asks now.
 
@@ -100,61 +103,61 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
             time_zone: whose time that is, such as Europe/Berlin; empty for that of who asks
             after_proposal: the id of a proposal instead of a time: it runs once when that has ended
         """
-        given = {"at": at, "every": every, "until": until, "time_zone": time_zone}
+        moments = {"at": at, "every": every, "until": until, "time_zone": time_zone}
 
-        def keep(session: Session) -> Schedule:
-            asked = proposals.get(session, context.idempotency_key.removeprefix("nod-"))
-            if asked is None:
+        def begin(session: Session) -> Schedule:
+            proposal = _load_proposal(session, context)
+            if proposal is None:
                 raise Hopeless("Only an approved proposal schedules something.")
-            schedule = _new(
-                asked, teams.find_lead_conversation(session, asked), task, given, after_proposal, clock()
-            )
+            where = teams.find_lead_conversation(session, proposal)
+            schedule = _make_schedule(proposal, where, task, moments, after_proposal, clock())
             runs.begin_schedule(session, policies, schedule, most, clock())
             return schedule
 
-        kept = await database.write(keep)
-        following = f", next {kept.next}" if every else ""
-        data = {"schedule": kept.label, "when": kept.words, "next": kept.next}
-        told = f"Scheduled as {kept.label}: {kept.words}{following}"
-        return ToolOutput(data, told=told, kept=kept.id)
+        schedule = await database.write(begin)
+        following = f", next {schedule.next}" if every else ""
+        data = {"schedule": schedule.label, "when": schedule.words, "next": schedule.next}
+        told = f"Scheduled as {schedule.label}: {schedule.words}{following}"
+        return ToolOutput(data, told=told, kept=schedule.id)
 
-    checked = schedule_task.validate
+    validate_types = schedule_task.validate
 
     def validate(raw: Any) -> dict[str, Any]:
-        return _settle_moments(checked(raw), policies.held.book.zone, clock())
+        return _settle_moments(validate_types(raw), policies.held.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
-        begins = settled.get("after_proposal")
-        if begins:
+        """Raise Hopeless if the schedule is to follow a proposal that the person may not see."""
+        id_prefix = settled.get("after_proposal")
+        if id_prefix:
             teammate = teams.get(session, context.conversation_id)
             where = teammate.lead_id if teammate else context.conversation_id
-            runs.find_followed(session, policies, begins, where, Actor.parse(context.requested_by))
+            runs.find_followed(session, policies, id_prefix, where, Actor.parse(context.requested_by))
 
     return replace(schedule_task, validate=validate, check=check, zoned="time_zone")
 
 
-def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
-    async def named(arguments: Arguments) -> str:
+def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> Tool:
+    async def describe(arguments: Arguments) -> str:
         found = await database.read(rows.get, arguments["schedule"])
         if found:
             return f"Delete the schedule “{one_line(found.task)}”"
         return "Delete a schedule"
 
-    async def lost(arguments: Arguments) -> Sequence[PreviewField]:
+    async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         found = await database.read(rows.get, arguments["schedule"])
         if found is None or found.ended_at is not None:
             raise Hopeless("There is no such schedule, or it has ended.")
         return [PreviewField("task", found.task, None), PreviewField("when", found.words, None)]
 
-    async def kept_out(_: Ran) -> str:
-        return _GONE
+    async def refuse_undo(_: Ran) -> str:
+        return _NO_UNDO_TEXT
 
     @tool(
         group=GROUP,
         summary="Delete schedule {schedule}",
-        title=named,
-        preview=lost,
-        undo=kept_out,
+        title=describe,
+        preview=preview,
+        undo=refuse_undo,
         key=("schedule",),
         touches="schedule {schedule}",
         open_world=False,
@@ -167,11 +170,10 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
         """
 
         def end(session: Session) -> str:
-            found = rows.get(session, schedule)
-            asked = proposals.get(session, context.idempotency_key.removeprefix("nod-"))
-            if found is None or asked is None or not _may(session, policies, found, asked):
+            found, proposal = rows.get(session, schedule), _load_proposal(session, context)
+            if found is None or proposal is None or not _may_delete(session, policies, found, proposal):
                 raise Hopeless("Only its owner or an admin can delete it.")
-            runs.end_schedule(session, found, asked.requester, clock())
+            runs.end_schedule(session, found, proposal.requester, clock())
             return found.label
 
         label = await database.write(end)
@@ -180,8 +182,17 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
     return delete_schedule
 
 
+def _load_proposal(session: Session, context: CallContext) -> Proposal | None:
+    """Return the proposal whose approved call runs: its idempotency key is ``nod-`` and the proposal's id."""
+    return proposals.get(session, context.idempotency_key.removeprefix("nod-"))
+
+
 def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
-    """Return the arguments with moments as dates in a named zone. Raises BadArguments."""
+    """Return the arguments of `schedule_task` with moments as dates in a time zone. Raises BadArguments.
+
+    For example, ``{"task": "…", "at": "tomorrow 16:00"}`` gives ``{"task": "…", "at": "2026-12-01 16:00",
+    "time_zone": "Europe/Berlin"}``. ``zone``: the team's time zone, for a call without one.
+    """
     given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
     if "after_proposal" in given:
         also = [name for name in ("at", "every", "until") if name in given]
@@ -190,11 +201,11 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         return {name: given[name] for name in ("task", "after_proposal")}
     if "at" not in given:
         raise BadArguments({"at": "Say when, such as tomorrow 16:00."})
-    field = "time_zone"
+    field = "time_zone"  # the argument that is read next, which an error is about
     try:
         zone = find_zone(given[field]) if field in given else find_zone(str(zone))
         field = "at"
-        start = _whole_minute(parse_moment(given["at"], now.astimezone(zone)))
+        start = _round_up_to_minute(parse_moment(given["at"], now.astimezone(zone)))
         if start.astimezone(UTC) > now.astimezone(UTC) + MAX_INTERVAL:
             raise ValueError(f"that is too far ahead; the first run is at most {MAX_INTERVAL.days} days away")
         field = "every"
@@ -206,64 +217,76 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
             until = None
     except ValueError as error:
         raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
-    kept = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
-    kept |= {"every": every} if every else {}
-    kept |= {"until": format_moment(_whole_minute(until))} if until else {}
-    if _times(kept).after(now) is None:
+    settled = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
+    if every:
+        settled["every"] = every
+    if until:
+        settled["until"] = format_moment(_round_up_to_minute(until))
+    if _read_times(settled).after(now) is None:
         raise BadArguments({"until": "It ends before it would run."})
-    return kept
+    return settled
 
 
-def _whole_minute(at: datetime) -> datetime:
+def _round_up_to_minute(at: datetime) -> datetime:
     return add_length(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
 
 
-def _times(given: Mapping[str, Any]) -> Times:
-    """Return the times in a schedule's settled arguments."""
-    zone = find_zone(given["time_zone"])
+def _read_times(settled: Mapping[str, Any]) -> Times:
+    """Return the times in settled arguments."""
+    zone = find_zone(settled["time_zone"])
 
     def read(name: str) -> datetime:
-        return parse_datetime(given[name], zone).astimezone(UTC)
+        return parse_datetime(settled[name], zone).astimezone(UTC)
 
-    return Times(read("at"), given.get("every", ""), zone, read("until") if given.get("until") else None)
+    until = read("until") if settled.get("until") else None
+    return Times(read("at"), settled.get("every", ""), zone, until)
 
 
-def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
-    """Return the fields of the card."""
-    rows = {"task": given["task"]}
-    followed = given.get("after_proposal")
+def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
+    """Return the fields of the card of a new schedule."""
+    fields = {"task": settled["task"]}
+    followed = settled.get("after_proposal")
     if followed:
-        rows["when"] = f"once proposal {followed[:8]} has ended"
+        fields["when"] = f"once proposal {followed[:8]} has ended"
     else:
-        times = _times(given)
-        rows["when"] = f"{times.words} ({times.zone})"
+        times = _read_times(settled)
+        fields["when"] = f"{times.words} ({times.zone})"
         if times.every:
-            rows["until"] = "no end"
-            rows["next_times"] = "\n".join(map(times.format_moment, times.following(now, _SHOWN)))
+            fields["until"] = "no end"
+            fields["next_times"] = "\n".join(map(times.format_moment, times.following(now, _SHOWN_TIMES)))
         if times.until:
-            rows["until"] = times.format_moment(times.until)
-        once = explain_repeated(times.start.astimezone(times.zone))
-        rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
-    rows["each_run"] = "in the name of the person who asks; its changes ask as usual"
-    return [PreviewField(name, None, words) for name, words in rows.items() if words]
+            fields["until"] = times.format_moment(times.until)
+        about_start = explain_repeated(times.start.astimezone(times.zone))
+        fields["clock_changes"] = "\n".join(filter(None, [about_start, *times.clock_changes(now)]))
+    fields["each_run"] = "in the name of the person who asks; its changes ask as usual"
+    return [PreviewField(name, None, words) for name, words in fields.items() if words]
 
 
-def _new(
-    asked: Proposal, where: str, task: str, given: Mapping[str, str], follows: str, now: datetime
+def _make_schedule(
+    proposal: Proposal, where: str, task: str, moments: Mapping[str, str], follows: str, now: datetime
 ) -> Schedule:
-    made = Schedule(asked.id, where, asked.requester, task, now, follows=follows or None)
+    """Return the schedule of an approved proposal, which runs in the conversation ``where``.
+
+    ``follows``: the id of the proposal that the schedule waits for; if it is empty, ``moments`` has the
+    times.
+    """
+    made = Schedule(proposal.id, where, proposal.requester, task, now, follows=follows or None)
     if follows:
         return made
-    times = _times(given)
+    times = _read_times(moments)
     made = replace(made, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until)
     return replace(made, due_at=times.after(now))
 
 
-def _may(session: Session, policies: Policies, found: Schedule, asked: Proposal) -> bool:
-    """Tell if the requester or a decider may delete the schedule. An undo was decided already, so it may."""
-    who = [asked.requester, *(vote.actor for vote in asked.votes)]
-    undoes = asked.undoes is not None and asked.undoes == found.id
-    return undoes or any(runs.may_change(session, policies, found, each) for each in who)
+def _may_delete(session: Session, policies: Policies, found: Schedule, proposal: Proposal) -> bool:
+    """Tell if a proposal may delete a schedule, by the rights of its requester or of anyone who voted on it.
+
+    The undo of the proposal that made the schedule always may, since undoing was decided already.
+    """
+    if proposal.undoes is not None and proposal.undoes == found.id:
+        return True
+    actors = [proposal.requester, *(vote.actor for vote in proposal.votes)]
+    return any(runs.may_change(session, policies, found, actor) for actor in actors)
 
 
 def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
