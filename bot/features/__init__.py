@@ -1,6 +1,7 @@
-"""Features: parts that a person could switch off without Nod being another program. A folder each.
+"""Features: parts that a person could switch off without Nod being another program. Each has a folder.
 
-Begin with `feature.py`. The same names in each folder: ``tables``, ``rows`` (queries), ``tools``,
-``commands``, ``routes``, ``sweep``, and ``feature``, the one value that says what it brings. A feature
-imports the kernel and no other feature; the kernel imports none. ``bot/app.py`` lists them.
+Begin with `feature.py`. Modules have the same names in each folder: ``tables``, ``rows`` (queries),
+``tools``, ``commands``, ``routes``, ``sweep`` (work at set times), ``status`` (for lists and ``nod doctor``),
+and ``feature``, which has the one value with all that the feature adds to Nod. A feature imports the kernel
+and no other feature; the kernel imports none. ``bot/app.py`` lists the features.
 """

@@ -1,4 +1,9 @@
-"""The `Feature` value: what a feature contributes, and the kernel parts that its functions receive."""
+"""The `Feature` value, which names all that a feature adds to Nod, and the parts that its functions receive.
+
+A feature is a part that a person could switch off without Nod being another program. The kernel knows no
+feature by name: ``bot/app.py`` lists the `Feature` values, calls their functions with the parts of the
+kernel, and puts the results (tools, commands, sweeps, hooks, routes) where the kernel asks for them.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,19 +34,19 @@ from bot.tools.tool import FixedToolset
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that exist before the core: rows, the policy, the clock, the settings."""
+    """The parts of the kernel that every function of a feature receives. They exist before all others."""
 
     settings: Settings
     database: Database
     policies: Policies
     clock: Clock
     connections: Connections | None = None
-    """The accounts that people connected; None if connections are not set up."""
+    """The accounts at other servers that people connected; None if connections are not set up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionParts(FeatureParts):
-    """The additional dependencies of connections."""
+    """The parts for connections, which are accounts at other servers."""
 
     servers: Sequence[ServerConfig]
     """The MCP servers whose calls are made as a person or a place, not as Nod."""
@@ -55,11 +60,11 @@ class ConnectionParts(FeatureParts):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepParts(FeatureParts):
-    """The additional dependencies of sweeps."""
+    """The parts for sweeps, which are functions that the scheduler calls every few seconds."""
 
     registry: Registry
     wake: Wake
-    """Starts jobs."""
+    """Starts jobs, which are work for the dispatcher, such as an agent's turn."""
     standing: Standing
     """Asks a platform for a person's membership in a chat."""
     has_account: Callable[[Actor], Awaitable[bool]]
@@ -73,12 +78,12 @@ class SweepParts(FeatureParts):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteParts(FeatureParts):
-    """The additional dependencies of routes."""
+    """The parts for routes."""
 
     wake: Wake
     """Starts jobs."""
     agents: AgentCalls
-    """The calls of agents."""
+    """The service that takes the calls of agents, which are programs with a token."""
 
 
 async def _get_parts(request: Request) -> RouteParts:
@@ -94,10 +99,10 @@ class Service(Protocol):
     """An ASGI application of a feature, next to the API."""
 
     def route(self) -> BaseRoute:
-        """Return the route under which it is mounted."""
+        """Return the route at which the application is mounted."""
 
     async def stop(self) -> None:
-        """End what it has open, when the server stops."""
+        """End the connections and tasks of the application, when the server stops."""
 
 
 async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
@@ -106,20 +111,21 @@ async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """One part of Nod: a name, and its contributions. Nothing runs until one of the functions is called.
+    """A feature: its name, and all that it adds to Nod.
 
-    The functions ``make_…`` receive the parts of the kernel that their results depend on.
+    The functions ``make_…`` are called when Nod starts. They return what the feature adds, by the settings:
+    where it is off, most return nothing.
     """
 
     name: str
     api: Sequence[APIRouter] = ()
-    """Its routes of the HTTP API."""
+    """The feature's routes of the HTTP API."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """The sections of the API document that its routes are in, each with its description."""
+    """The sections of the API document for these routes, each with its description."""
     has_named_tools: bool = False
-    """True: its tools are on only if the settings name them, and ``build(toolsets=…)`` replaces them."""
+    """True: the tools are on only if the settings name them, and ``build(toolsets=…)`` replaces them."""
     is_on: Callable[[Settings], bool] = lambda _: True
-    """Returns whether the settings turn it on; where it is off its parts exist, and tell people so."""
+    """Returns whether the settings turn the feature on. Its routes always exist, and say if it is off."""
     make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
     make_commands: Callable[[Settings, CommandParts], CommandSet] = lambda _, __: CommandSet()
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
@@ -127,4 +133,4 @@ class Feature:
     make_connections: Callable[[ConnectionParts], Connections | None] = lambda _: None
     make_service: Callable[[], Service] | None = None
     examine: Callable[[FeatureParts], Awaitable[Sequence[Finding]]] = _find_nothing
-    """Returns the findings of ``nod doctor``; changes nothing, in a process that runs nothing else."""
+    """Returns the findings for ``nod doctor``, in a process that runs nothing else. Changes nothing."""

@@ -1,5 +1,6 @@
-"""The contract of channels as a test suite, for channels of other distributions as for Nod's own.
+"""The contract of channels as a test suite, for channels of other distributions and for Nod's own.
 
-`bot.testing.contract` has the suite, `driver` what it needs of a channel, `world` the Nod it runs on. It
-needs pytest with pytest-asyncio; ``docs/plugins.md`` shows how. Nothing in ``bot/`` imports it.
+`contract.py` has the suite. It acts as people through a `Driver` (`driver.py`), which each channel
+implements, on a real Nod with a scripted model (`world.py`). The suite needs pytest with pytest-asyncio;
+``docs/plugins.md`` shows its use. Nothing else in ``bot/`` imports this package.
 """

@@ -1,4 +1,9 @@
-"""The contract test of channels: every channel must pass it, driven as people would, over the real core."""
+"""The contract of channels as a test suite, which every channel must pass, over the real core of Nod.
+
+A channel's tests inherit `Contract`, and `PlacesContract` if people have several places in the channel. The
+tests act as three people through a `Driver`: Ana, an admin, asks in a conversation; Ben, an approver, and
+Eve, a stranger, see it. In the functions below, ``position`` counts the cards of the conversation from 0.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -18,11 +23,12 @@ from bot.testing.world import Says, eventually
 
 
 def note(text: str) -> tuple[str, dict[str, str]]:
+    """Return a call of the tool `note` (`notebook.py`), for the scripted model."""
     return ("note", {"text": text})
 
 
 async def cards(driver: Driver, count: int = 1) -> list[SeenCard]:
-    """Wait for so many cards."""
+    """Wait until the conversation has at least ``count`` cards, and return all of them."""
     await eventually(lambda: len(driver.cards()) >= count, f"{count} cards")
     return list(driver.cards())
 
@@ -33,7 +39,10 @@ def waiting(driver: Driver) -> list[Proposal]:
 
 
 async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: str) -> SeenCard:
-    """Ana has one call proposed, after whose end the model answers so; its card."""
+    """Have the model propose a call to Ana, and return the card.
+
+    ``answers``: the model's next answers, the first of which follows the end of the call.
+    """
     driver.world.script(Says("Should I?", (call,)), *map(Says, answers))
     await driver.say("please do it")
     (card,) = await cards(driver)
@@ -41,27 +50,27 @@ async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: s
 
 
 async def approved(driver: Driver, notes: list[str], position: int = 0) -> None:
-    """Ana approves what a card shows now, and these are the notes after it ran."""
+    """Approve a card as Ana, and check the notes after its call has run."""
     await driver.press(driver.cards()[position], Verb.APPROVE)
     await becomes(driver, position, "Done. Approved by")
     assert driver.world.notes == notes
 
 
 async def refused(driver: Driver, card: SeenCard, verb: Verb) -> None:
-    """Eve presses, and is told, alone, that she may not."""
+    """Press a button as Eve, and wait until she alone is told that she may not."""
     await driver.press(card, verb, eve=True)
     await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
 
 
 async def edited_elsewhere(driver: Driver, text: str) -> None:
-    """Ana edits it somewhere else: the note is to say ``text``."""
+    """Edit the open proposal as Ana in another place, so that the note is to say ``text``."""
     (proposal,) = waiting(driver)
     press = Press(proposal.requester, Verb.EDIT, proposal.id, proposal.round, arguments={"text": text})
     assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
 async def tried(driver: Driver) -> SeenCard:
-    """The card of a call that was tried first."""
+    """Have a call proposed that Nod tries first in a closed copy, and return its card."""
     card = await proposed(driver, ("tidy", {"text": "bread"}), "Tidied.")
     assert "Tried in a closed copy" in card.words
     assert "tidied a copy" in card.words
@@ -70,13 +79,13 @@ async def tried(driver: Driver) -> SeenCard:
 
 
 async def becomes(driver: Driver, position: int, words: str) -> SeenCard:
-    """Wait until a card says so."""
+    """Wait until a card has these words, and return the card."""
     await eventually(lambda: words in driver.cards()[position].words, f"{words!r} on card {position}")
     return driver.cards()[position]
 
 
 async def hears(driver: Driver, words: str) -> None:
-    """Wait until Nod wrote so in the conversation."""
+    """Wait until Nod has written these words in the conversation."""
     await eventually(lambda: words in "\n".join(driver.texts()), f"{words!r} in the conversation")
 
 
@@ -233,13 +242,16 @@ class RulesContract:
 
 
 def plan(summary: str) -> tuple[str, dict[str, Any]]:
-    """A plan to note something, as the teammate called noter submits it."""
+    """Return a call by which the teammate called noter submits a plan to note something."""
     steps = [{"description": "Write it down", "tools": ["note"], "estimated_tokens": 300}]
     return ("plan_submit", {"summary": summary, "steps": steps, "risks": "It may be noted twice"})
 
 
 async def planned(driver: Driver, *answers: Says) -> SeenCard:
-    """The lead agent starts noter, who submits a plan and then answers so; gives the plan's card."""
+    """Have the lead agent start the teammate noter, who submits a plan, and return the plan's card.
+
+    ``answers``: the teammate's next answers, once the plan is decided.
+    """
     spawn = {"role": "noter", "task": "Note milk.", "require_plan_approval": True}
     driver.world.script(Says("I start one.", (("spawn_teammate", spawn),)), Says("It works on it."))
     driver.world.script_teammate("noter", Says("My plan.", (plan("Milk is noted"),)), *answers)
@@ -248,7 +260,7 @@ async def planned(driver: Driver, *answers: Says) -> SeenCard:
 
 
 async def approved_elsewhere(driver: Driver) -> None:
-    """Ana approves what waits, in a place that is still there."""
+    """Approve the open proposal as Ana in another place than its conversation."""
     (proposal,) = waiting(driver)
     press = Press(proposal.requester, Verb.APPROVE, proposal.id, proposal.round)
     assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
@@ -324,7 +336,7 @@ async def settles(driver: Driver) -> None:
 
 
 class Contract(RulesContract):
-    """Inherit it in a channel's tests and give it a ``driver`` fixture."""
+    """All tests that every channel must pass. A channel's tests inherit it, and have a fixture ``driver``."""
 
     async def test_a_message_is_answered(self, driver: Driver) -> None:
         driver.world.script(Says("Good morning, Ana."))

@@ -1,7 +1,7 @@
-"""The driver interface: what people do and see in a channel. It is all that differs between channels.
+"""The interface of drivers. A driver does what people do in one channel, and returns what they see there.
 
-To add a channel, write a `Driver` over its fake and a class that inherits ``scenarios.Contract``, with a
-``driver`` fixture.
+It is all that differs between the tests of channels. To test a channel, write a `Driver` over a fake of its
+platform, and a class that inherits `contract.Contract`, with a fixture ``driver``.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,19 @@ class SeenCard:
     """A card as a person sees it now."""
 
     words: str  # all of its text
-    verbs: tuple[Verb, ...]  # that it offers
-    handle: Any  # by which the driver finds the card again
+    verbs: tuple[Verb, ...]  # the buttons that it offers
+    handle: Any  # the driver's own value by which it finds the card again
 
 
 class Driver(Protocol):
     """A conversation of Ana with Nod in one channel, which Ben and Eve can see.
 
     The fixture's settings make Ana an admin (NOD_ADMINS) and Ben an approver (NOD_APPROVERS). Eve is a
-    stranger. Lists are oldest first.
+    stranger. All lists are in order, with the oldest first.
     """
 
     world: World
+    """The Nod on which the channel runs."""
     ben: str
     """Ben's account, as an admin writes it."""
 
@@ -49,9 +50,9 @@ class Driver(Protocol):
         """Return Nod's private replies to presses of Ana, or of Eve."""
 
     async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
-        """Press a button of the card as it is now, as Ana or as Eve. If that opens a window, submit it.
+        """Press a button of the card as it is now, as Ana or as Eve. If a window opens, submit it.
 
-        Raises LookupError if the card does not offer it.
+        Raises LookupError if the card does not offer the button.
         """
 
     async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
@@ -61,7 +62,7 @@ class Driver(Protocol):
         """Return everything that a person can read from the card before deciding."""
 
     def refuse_cards(self) -> None:
-        """Make the place refuse all cards from now on."""
+        """Make the place of the conversation refuse all cards from now on."""
 
     def fail_redraws(self, times: int) -> None:
         """Make the next redraws of cards fail, as when the platform is down for a moment."""
@@ -70,13 +71,14 @@ class Driver(Protocol):
         """Press a button of a card as Ben."""
 
     async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
-        """Press "Approve similar" as Ana, choose, and confirm. Return what she could read before confirming.
+        """Press "Approve similar" as Ana, choose a scope and a duration, and confirm.
 
-        Raises LookupError if the card does not offer that.
+        Returns what she could read before confirming. Raises LookupError if the card does not offer the
+        choice.
         """
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
-        """Press a button that asks for words as Ana, and send them."""
+        """Press a button as Ana that asks for a text, and send ``words``."""
 
     async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         """Press "Fill in" on a question as Ana, write ``text`` into the field ``name``, and send it."""
@@ -92,7 +94,7 @@ class Driver(Protocol):
 
 
 class PlacedDriver(Driver, Protocol):
-    """A channel where Nod posts, where a place may go away, and where people have chats of their own."""
+    """The driver of a channel in which places may go away, and people have private chats with Nod."""
 
     closed: str
     """The address of a place where Nod can't post."""
@@ -104,4 +106,4 @@ class PlacedDriver(Driver, Protocol):
         """Delete the message of a card."""
 
     def privately(self, containing: str) -> Sequence[str]:
-        """Return Nod's messages to Ana in her own chat with these words."""
+        """Return Nod's messages to Ana in her private chat that contain these words."""

@@ -1,4 +1,9 @@
-"""The tools of the contract: they write into a list of notes. As a module for ``NOD_TOOLS``, into its own."""
+"""The tools with which the contract tests channels. They write into a list of notes, which tests look into.
+
+Each tool is there for one trait of calls: `erase` can't be undone, `print_lines` has a long result, `brood`
+never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. This module is also a
+value for ``NOD_TOOLS``: then the tools (`elsewhere`) write into the list `notes_elsewhere` of that process.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,12 +13,12 @@ from bot.domain.proposals import PreviewField
 from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
 
 
-async def _at_once() -> None:
-    """Nothing holds up a trial."""
+async def _go_on() -> None:
+    """Hold up no trial."""
 
 
-def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _at_once) -> FixedToolset:
-    """Tools that write into ``notes``; a ``trial`` waits for that first."""
+def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _go_on) -> FixedToolset:
+    """Return the tools, which write into ``notes``. A trial of `tidy` waits for ``trial()`` first."""
 
     @tool(summary="Note {text}")
     async def note(text: str) -> str:
@@ -38,13 +43,13 @@ def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _at_once
         await context.printed("an egg\nanother egg")
         return str(await asyncio.Event().wait())
 
-    async def first_note(arguments: Mapping[str, Any]) -> list[PreviewField]:
+    async def preview_first_note(arguments: Mapping[str, Any]) -> list[PreviewField]:
         return [PreviewField("first note", notes[0] if notes else None, arguments["text"])]
 
-    async def put_back(ran: Ran) -> InverseCall:
+    async def undo_rewrite(ran: Ran) -> InverseCall:
         return InverseCall("rewrite", {"text": ran.old("first note") or ""})
 
-    @tool(summary="Rewrite the first note", preview=first_note, undo=put_back)
+    @tool(summary="Rewrite the first note", preview=preview_first_note, undo=undo_rewrite)
     async def rewrite(text: str) -> str:
         """Write something else in place of the first note."""
         notes[:1] = [text]
@@ -56,10 +61,10 @@ def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _at_once
 
 
 def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
-    async def unpinned(ran: Ran) -> InverseCall:
+    async def undo_pin(ran: Ran) -> InverseCall:
         return InverseCall("unpin", ran.arguments)
 
-    @tool(summary="Pin {text}", undo=unpinned)
+    @tool(summary="Pin {text}", undo=undo_pin)
     async def pin(text: str) -> str:
         """Pin something up."""
         notes.append(text)
@@ -71,16 +76,18 @@ def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[o
         notes.remove(text)
         return "unpinned"
 
-    async def tidied(arguments: Mapping[str, Any]) -> TrialOutput:
+    async def try_tidy(arguments: Mapping[str, Any]) -> TrialOutput:
+        """Tidy a copy: Nod shows the change, and applies it if people approve."""
         await trial()
         change = PreviewField("notes", ", ".join(notes), arguments["text"])
         return TrialOutput([change], arguments["text"], output="tidied a copy")
 
-    async def take_over(_: Mapping[str, Any], token: str, __: CallContext) -> str:
+    async def apply_tidy(_: Mapping[str, Any], token: str, __: CallContext) -> str:
+        """Apply a trial. ``token``: the value that the trial has given for this, here the new note."""
         notes[:] = [token]
         return "taken over"
 
-    @tool(summary="Tidy the notes", trial=tidied, apply=take_over)
+    @tool(summary="Tidy the notes", trial=try_tidy, apply=apply_tidy)
     async def tidy(text: str) -> str:
         """Write one note in place of all, and send it out."""
         notes[:] = [text, "sent"]
@@ -90,5 +97,6 @@ def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[o
 
 
 notes_elsewhere: list[str] = []
+"""The notes of a process that has this module in NOD_TOOLS."""
 elsewhere = notebook(notes_elsewhere)
-"""What another process than the running Nod has: the same tools, which it never runs."""
+"""The tools of such a process, as of a command that only looks at the database: it runs none of them."""

@@ -1,4 +1,9 @@
-"""The real Nod with a scripted model and tools that note what they did; a channel's driver is put on top."""
+"""A real Nod for tests, with a model that says what the test has scripted, and tools that write down notes.
+
+`World` runs Nod on a database, and starts it again after a restart. A test scripts the model's answers as
+`Says`, acts through the driver of a channel, and then looks at the notes (`notebook.py`) and at what the
+model was told.
+"""
 
 import asyncio
 import json
@@ -35,32 +40,33 @@ from bot.tools.mcp.base import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 PATIENCE = 10.0
+"""The seconds for which `eventually` waits."""
 
 
 @dataclass(frozen=True)
 class Says:
-    """One answer of the model: words, then calls by tool name and arguments."""
+    """One answer of the model: words, then calls of tools."""
 
     text: str
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
-    hold: Hold | None = None  # where it waits before its first word
-    fails: bool = False  # gives no answer after these words
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()  # each by the tool's name and the arguments
+    hold: Hold | None = None  # where the model waits before its first word
+    fails: bool = False  # the model fails after these words, and makes no calls
 
 
 class ScriptedModel:
-    """Gives the answers it was told, then "Noted."; keeps every transcript it saw."""
+    """A model that gives the scripted answers in order, and then "Noted.". It keeps all transcripts."""
 
     name = "scripted"
 
     def __init__(self) -> None:
         self.answers: deque[Says] = deque()
-        self.of_teammates: dict[str, deque[Says]] = {}  # by name
+        self.of_teammates: dict[str, deque[Says]] = {}  # the answers as a teammate, by the teammate's name
         self.seen: list[Sequence[Entry]] = []
         self._ids = 0
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
         self.seen.append(tuple(transcript))
-        answers = next((a for n, a in self.of_teammates.items() if _is(n, transcript)), self.answers)
+        answers = self._choose_answers(transcript)
         says = answers.popleft() if answers else Says("Noted.")
         if says.hold is not None:
             await says.hold.wait()
@@ -77,20 +83,27 @@ class ScriptedModel:
     async def close(self) -> None: ...
 
     def was_told(self) -> str:
-        """Everything the last transcript says after the model's own calls."""
-        parts = [e.text for e in self.seen[-1] if not isinstance(e, AssistantText)]
-        return "\n".join(parts)
+        """Return all texts of the last transcript but those of the model itself."""
+        return "\n".join(entry.text for entry in self.seen[-1] if not isinstance(entry, AssistantText))
 
     def results(self) -> list[str]:
-        return [e.text for e in self.seen[-1] if isinstance(e, ToolResult)]
+        """Return the results of tools in the last transcript."""
+        return [entry.text for entry in self.seen[-1] if isinstance(entry, ToolResult)]
+
+    def _choose_answers(self, transcript: Sequence[Entry]) -> deque[Says]:
+        """Return the answers of the teammate whose transcript this is, else those of the lead agent."""
+        for name, answers in self.of_teammates.items():
+            if _is_of_teammate(name, transcript):
+                return answers
+        return self.answers
 
 
-def _is(name: str, transcript: Sequence[Entry]) -> bool:
-    """Tell if a transcript is that of the teammate with this name."""
+def _is_of_teammate(name: str, transcript: Sequence[Entry]) -> bool:
     return isinstance(transcript[0], SystemText) and f"\nYour name: {name}\n" in transcript[0].text
 
 
 def _upgrade(url: str) -> None:
+    """Make the tables of the database at a URL."""
     database = Database(url)
     try:
         migrations.upgrade(database.engine)
@@ -100,29 +113,29 @@ def _upgrade(url: str) -> None:
 
 @dataclass
 class World:
-    """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them.
-
-    ``app`` is the process that people reach.
-    """
+    """One database, one script, one notebook. `start` and `restart` run Nod over them."""
 
     settings: Callable[[], Settings]
-    add_channel: Callable[[App], Channel | None]
+    add_channel: Callable[[App], Channel | None]  # makes the channel under test, unless Nod has it already
     clock: Clock = field(default_factory=FakeClock)
     prepare: Callable[[str], None] = _upgrade  # makes the tables of a new database, given its URL
-    elsewhere: bool = False  # another process does the work (PostgreSQL)
+    elsewhere: bool = False  # another process than `app` does the work (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
     trial: Hold | None = None  # where a trial waits
     _stack: AsyncExitStack | None = None
     _app: App | None = None
-    _worker: App | None = None
+    _worker: App | None = None  # the process that does the work: `app`, unless ``elsewhere``
 
     @property
     def app(self) -> App:
+        """The process that people reach. It must have been started."""
         assert self._app is not None
         return self._app
 
     def asking(self) -> FixedToolset:
+        """Return tools that ask the person a question in the middle of a call."""
+
         @tool(writes=False)
         async def inquire(context: CallContext) -> str:
             """Ask the person a question back, as an MCP server may in the middle of a call."""
@@ -152,6 +165,7 @@ class World:
         return self.settings()
 
     async def start(self) -> None:
+        """Make the tables, and start Nod."""
         self.prepare(self._settings.database_url)
         await self._start()
 
@@ -163,9 +177,10 @@ class World:
         if self.elsewhere:
             await self._stack.enter_async_context(self._worker.running())
 
-    def _build(self, **how: bool) -> App:
+    def _build(self, **roles: bool) -> App:
+        """Return a process of Nod. ``roles``: arguments of `build` that say if it works, and receives."""
         toolsets = [notebook(self.notes, self._in_trial), self.asking()]
-        app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **how)
+        app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **roles)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
@@ -176,16 +191,18 @@ class World:
             await self.trial.wait()
 
     async def stop(self) -> None:
+        """Stop Nod, if it runs."""
         if self._stack is not None:
             await self._stack.aclose()
             self._stack = self._app = self._worker = None
 
     async def restart(self) -> None:
+        """Stop Nod, and start it again over the same database."""
         await self.stop()
         await self._start()
 
     async def let_pass(self, time: timedelta) -> None:
-        """When all that is under way has ended, move the clock and do what the scheduler does then."""
+        """Wait for the work under way, move the clock, and do what the scheduler does at that time."""
         assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
         await self.app.dispatcher.idle()
         self.clock.forward(time)
@@ -196,14 +213,19 @@ class World:
         await self.app.core.recovery.recover(self.clock())
 
     def script_teammate(self, name: str, *answers: Says) -> None:
+        """Have the model give these answers, after earlier ones, as a teammate."""
         self.model.of_teammates.setdefault(name, deque()).extend(answers)
 
     def script(self, *answers: Says) -> None:
+        """Have the model give these answers, after earlier ones, as the lead agent."""
         self.model.answers.extend(answers)
 
 
 async def eventually(true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Wait until something is so; what it gave is returned."""
+    """Wait until ``true()`` is true, and return its value. Raises AssertionError after ``patience`` seconds.
+
+    ``what``: what is waited for, in the words of the error.
+    """
     try:
         async with asyncio.timeout(patience):
             while not (found := true()):  # noqa: ASYNC110 - the fakes of all channels are asked alike

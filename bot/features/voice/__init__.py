@@ -1,5 +1,6 @@
-"""Voice: what people say aloud becomes text, by a model of the file of models that transcribes.
+"""Voice: recordings that people send become text, by a model that transcribes (NOD_MODELS).
 
-Begin with `hearing.py`. What was heard is the text of a file that came with a message: it is read with it,
-it goes with retention, and nothing that takes a person's press, reason or answer ever looks there.
+Begin with `hearing.py`. The text becomes the text of the file that came with the message. So the agent reads
+it with the message, and it is deleted with the file; no press, reason or answer of a person is ever taken
+from it.
 """

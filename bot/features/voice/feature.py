@@ -1,4 +1,8 @@
-"""Voice: recordings become text where one model of the file transcribes; else nothing of it is there."""
+"""Voice: recordings that people send become text.
+
+`VOICE` names the feature's parts. It is on if the file of models (NOD_MODELS) has a model with ``audio =
+true``: the first of these transcribes.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +21,7 @@ _PART = "Voice"
 
 
 def _find_model(settings: Settings) -> NamedModel | None:
-    """Return the model that transcribes: the first of the file with ``audio = true``."""
+    """Return the model that transcribes, or None."""
     return next(iter(settings.hearing_models()), None)
 
 
@@ -25,7 +29,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     model = _find_model(parts.settings)
     if model is None:
         return Hooks()
-    from bot.features.voice.hearing import RecordingReader  # its SDK takes a fifth of a start
+    from bot.features.voice.hearing import RecordingReader  # the SDK takes a fifth of a start
 
     prices = parts.settings.prices(parts.settings.model)
     reader = RecordingReader(parts.database, parts.policies, parts.clock, model, prices)
@@ -37,10 +41,11 @@ def _list_model(model: NamedModel, _: Session, __: datetime) -> Sequence[ActiveL
 
 
 async def _examine(parts: FeatureParts) -> Sequence[Finding]:
-    hearing = parts.settings.hearing_models()
-    if not hearing:
+    """Return a finding on the model that transcribes, with a warning if further models are never asked."""
+    models = parts.settings.hearing_models()
+    if not models:
         return ()
-    first, *others = (each.name for each in hearing)
+    first, *others = (model.name for model in models)
     if others:
         return (warn("voice", f"{first} transcribes recordings; {', '.join(others)} is never asked"),)
     return (ok("voice", f"{first} transcribes recordings"),)

@@ -1,6 +1,8 @@
-"""Transcription of recordings of limited length by one model, with its cost.
+"""The transcription of recordings by one model, as the hook that reads files which the kernel can't read.
 
-A server's answer is limited in size and time. Its text is data, and never an instruction.
+A recording is transcribed if it is not too long, and the budget for models is not used up; otherwise the file
+gets the reason instead of a text. The model's answer is limited in size and time, and its cost is stored. The
+text is data for the agent, never an instruction.
 """
 
 import asyncio
@@ -40,14 +42,14 @@ _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 16_384
 _SPOKEN_KINDS = frozenset({"video/mp4", "video/webm"})
 """The formats of video in which browsers and phones record speech. An attached video is not transcribed."""
-_ENDINGS = {
+_FILE_ENDINGS = {
     "audio/ogg": "ogg", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/amr": "amr", "audio/wav": "wav",
     "audio/mp4": "m4a", "audio/webm": "webm",
 }  # fmt: skip
 _TOO_LONG_TEXT = f"it is longer than {MAX_SECONDS // 60} minutes"
 _SILENT_TEXT = "no words are heard in it"
-_AWAY_TEXT = "the model that transcribes recordings ({}) gives no answer now"
-_STRANGE_TEXT = "the model that transcribes recordings ({}) answered with something else than text"
+_NO_ANSWER_TEXT = "the model that transcribes recordings ({}) gives no answer now"
+_NOT_TEXT_TEXT = "the model that transcribes recordings ({}) answered with something else than text"
 _CUT_TEXT = "… (The rest of the recording is left out.)"
 _BUDGET_TEXT = "the budget for models is used up"
 _EARLIER_TEXT = "it is a recording that was not sent to me"
@@ -55,16 +57,16 @@ _EARLIER_TEXT = "it is a recording that was not sent to me"
 
 @dataclass(frozen=True, slots=True)
 class Transcription:
-    """The text of a recording, or the reason for its absence, and the cost."""
+    """The text of a recording, or the reason for its absence."""
 
     text: str = ""
-    fault: str = ""
-    usage: Usage | None = None
+    fault: str = ""  # the reason, in words; empty if there is a text
+    usage: Usage | None = None  # the cost
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingReader:
-    """The reader of recordings for the kernel, as the hook ``read_file``."""
+    """The implementation of `ReadFile` for recordings, with the model that transcribes."""
 
     database: Database
     policies: Policies
@@ -76,7 +78,10 @@ class RecordingReader:
     async def read_file(
         self, transcript: Transcript, file: Attachment, content: FileContent
     ) -> FileContent | None:
-        """Return the text of a recording, or why it has no text; None for any other file."""
+        """Return the content of a recording with its text, or with the reason why it has none.
+
+        Returns None for any file that is no recording.
+        """
         data, kind = content.data, content.kind
         is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
         if data is None or not (kind.startswith("audio/") or is_spoken):
@@ -88,12 +93,13 @@ class RecordingReader:
         if fault:
             return FileContent(heard_kind, fault=fault, data=data)
         async with self._room:
-            said = await self._transcribe(heard_kind, data)
-        if said.usage is not None:
-            await self.database.write(partial(_store_cost, transcript, said.usage), self.clock())
-        return FileContent(heard_kind, said.text, said.fault, data)
+            heard = await self._transcribe(heard_kind, data)
+        if heard.usage is not None:
+            await self.database.write(partial(_store_cost, transcript, heard.usage), self.clock())
+        return FileContent(heard_kind, heard.text, heard.fault, data)
 
     def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
+        """Return why a recording is not sent to the model; empty if it may be."""
         if file.origin is Origin.EARLIER:
             return _EARLIER_TEXT
         seconds = measure_seconds(kind, data)
@@ -107,22 +113,22 @@ class RecordingReader:
         return is_used_up(session, book, place, transcript.asker, transcript.order, now)
 
     async def _transcribe(self, kind: str, data: bytes) -> Transcription:
-        """Ask the model once: a second try would be paid for twice."""
+        """Ask the model once: a second try would be paid for as well. ``kind``: the format of ``data``."""
         name, seconds = self.model.name, measure_seconds(kind, data)
         try:
             async with asyncio.timeout(self.model.timeout), self._open_client() as client:
                 answer = await _read_answer(client, self.model.model or name, kind, data)
         except (openai.OpenAIError, TimeoutError) as error:
             log.warning("a recording was not heard", model=name, why=str(error)[:200] or "it took too long")
-            return Transcription(fault=_AWAY_TEXT.format(name), usage=Usage(1, 0, 0, None, name))
+            return Transcription(fault=_NO_ANSWER_TEXT.format(name), usage=Usage(1, 0, 0, None, name))
         text = _read_text(answer)
         if text is None:
             log.warning("a recording was not heard", model=name, why="the answer is no transcription")
-            return Transcription(fault=_STRANGE_TEXT.format(name), usage=self._count(None, seconds))
+            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._count(None, seconds))
         usage = self._count(answer, seconds)
         if not text:
             return Transcription(fault=_SILENT_TEXT, usage=usage)
-        return Transcription(_cut(text), usage=usage)
+        return Transcription(_shorten(text), usage=usage)
 
     def _open_client(self) -> AsyncOpenAI:
         return AsyncOpenAI(
@@ -135,21 +141,25 @@ class RecordingReader:
         )
 
     def _count(self, answer: Any, seconds: float | None) -> Usage:
-        """Return the cost of a transcription: by its tokens, else by its minutes."""
-        name, told = self.model.name, answer.get("usage") if isinstance(answer, dict) else None
-        told = told if isinstance(told, dict) else {}
-        prompt, completion = _read_count(told, "input_tokens"), _read_count(told, "output_tokens")
+        """Return the cost of a transcription: by the tokens in the answer, else by its minutes.
+
+        ``seconds``: the length that was measured; None if it is not known.
+        """
+        name = self.model.name
+        usage = answer.get("usage") if isinstance(answer, dict) else None
+        counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
+        prompt, completion = _read_count(counts, "input_tokens"), _read_count(counts, "output_tokens")
         cost = self.prices.cost(name, prompt, completion) if prompt else None
         if cost is None and self.model.minute_price:
-            cost = _read_seconds(told, seconds) / 60 * self.model.minute_price
+            cost = _read_seconds(counts, seconds) / 60 * self.model.minute_price
         return Usage(1, prompt, completion, cost, name)
 
 
 async def _read_answer(client: AsyncOpenAI, model: str, kind: str, data: bytes) -> Any:
-    """Return the parsed answer; None if it is too long or no JSON."""
+    """Return the model's parsed answer to a recording; None if it is too long or no JSON."""
     body = bytearray()
     opened = client.audio.transcriptions.with_streaming_response.create(
-        file=(f"recording.{_ENDINGS.get(kind, 'bin')}", data, kind), model=model, response_format="json"
+        file=(f"recording.{_FILE_ENDINGS.get(kind, 'bin')}", data, kind), model=model, response_format="json"
     )
     async with opened as response:
         async for chunk in response.iter_bytes(_CHUNK_BYTES):
@@ -169,22 +179,24 @@ def _read_text(answer: Any) -> str | None:
     return make_visible(text, lambda _: "").strip()
 
 
-def _cut(text: str) -> str:
-    """Return a text cut to the length of one line, with a remark if it was cut."""
+def _shorten(text: str) -> str:
+    """Return a text of at most `MAX_RESULT` characters, with a remark if it was cut."""
     if len(text) <= MAX_RESULT:
         return text
     return f"{text[: whole_until(text, MAX_RESULT - len(_CUT_TEXT))]}{_CUT_TEXT}"
 
 
-def _read_count(told: dict[str, Any], name: str) -> int:
-    value = told.get(name)
+def _read_count(counts: dict[str, Any], name: str) -> int:
+    """Return a number of tokens in an answer; 0 if it is missing or can't be right."""
+    value = counts.get(name)
     if type(value) is int and 0 <= value < 10**9:
         return value
     return 0
 
 
-def _read_seconds(told: dict[str, Any], measured: float | None) -> float:
-    value = told.get("seconds")
+def _read_seconds(counts: dict[str, Any], measured: float | None) -> float:
+    """Return the seconds in an answer if they can be right, else those that were measured."""
+    value = counts.get("seconds")
     if isinstance(value, int | float) and 0 <= value <= MAX_SECONDS * 2:
         return float(value)
     return measured or 0.0
