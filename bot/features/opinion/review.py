@@ -17,7 +17,7 @@ from bot.domain.text import blank, make_visible, one_line, shorten, storable
 
 MAX_ANSWER_CHARS = 4_000
 _MAX_DOES_CHARS = 140
-_MAX_CONCERN_CHARS = 80
+_MAX_CONCERN_CHARS = 80  # the model is asked for 60
 _MAX_CONCERNS = 2
 _NOT_ASKED_TEXT = "this is not what was asked"
 _SEPARATOR = "; "
@@ -110,7 +110,7 @@ def _is_line(text: Any, max_chars: int) -> bool:
 
 
 def _begin_in_lower_case(text: str) -> str:
-    """Return a text with its first letter in lower case, unless it begins with a name or an acronym."""
+    """Return a text with its first letter in lower case, unless it begins with an acronym, as ``URL``."""
     if text[1:2].islower():
         return text[:1].lower() + text[1:]
     return text
