@@ -353,7 +353,7 @@ class ConnectFlow:
 
 
 class OtherOwner(SignInError):
-    """Another person has connected that account already, and is told. Nothing is connected."""
+    """Another person here has connected that account, and has been told. Nothing is connected."""
 
     def __init__(self, made: Connecting, owner: Actor) -> None:
         super().__init__()
