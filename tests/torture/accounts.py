@@ -82,7 +82,7 @@ class Accounts:
         async with self._busy[who]:
             await self._connect(people, who, dice)
             conversation = await people._say(f"account {name}", dice, who=who)
-            [ident] = await people._cards(conversation, 1) or [""]
+            [ident] = await people._cards(conversation, 1, lacking=TOOL) or [""]
             if not ident:
                 return "given up"
             chance = dice.random()
