@@ -46,7 +46,7 @@ from bot.channels.slack.errors import (
     translate_errors,
 )
 from bot.channels.slack.home import Homes
-from bot.channels.slack.inbound import Events, FollowedThreads
+from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.installations import list_installation_ids
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
@@ -55,6 +55,7 @@ from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.team import brief_team, render_team
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card

@@ -1,4 +1,4 @@
-"""Incoming events and slash commands of Slack: messages for Nod are found, read and handed to the core.
+"""Incoming events and slash commands of Slack: messages for Nod are found and handed to the core.
 
 Slack counts an event as delivered once it is acknowledged, so a message is in the database before that:
 the middleware of ``channel.py`` calls `Events.take_in` and answers after it. Whatever fails there is answered
@@ -6,8 +6,9 @@ with an error, and Slack delivers again; the core drops the second delivery by i
 
 A message is for Nod if it is addressed (a direct message or a mention), or in a thread that Nod follows,
 which is one with a conversation. Where Nod is called into a thread, the model also gets the earlier messages;
-of a followed thread only those of other programs, which are stored until then. `FollowedThreads` has the
-choice of people that Nod answers in a thread only when mentioned. A correction is an edit or a deletion.
+of a followed thread only those of other programs, which are stored until then. In a thread, people may have
+chosen that Nod answers only when mentioned (``threads.py``). A correction is an edit or a deletion. The text
+of a message is read by ``reading.py`` and ``marks.py``.
 """
 
 import asyncio
@@ -16,7 +17,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from html import unescape
 from typing import Any
 
 import aiohttp
@@ -24,11 +24,16 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.base import Lookup
 from bot.channels.connecting import Background
-from bot.channels.slack import blocks
-from bot.channels.slack.blocks import Block
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
-from bot.channels.slack.places import NAME, SlackPlace, actor_of
+from bot.channels.slack.marks import (
+    channel_named,
+    find_names,
+    list_mentioned_users,
+    make_readable,
+    with_addresses,
+)
+from bot.channels.slack.places import NAME, SlackPlace
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
     count_missing,
@@ -39,13 +44,13 @@ from bot.channels.slack.reading import (
     read_words,
 )
 from bot.channels.slack.sessions import Sessions
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Client, Workspace, Workspaces
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier
-from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
+from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.text import format_forwarded, in_group, in_thread
 from bot.errors import ChannelError
-from bot.store.database import Database
 from bot.store.state import keep_state, load_state
 from bot.telemetry.logs import logger
 
@@ -74,20 +79,6 @@ _EDITED_TEXT = "I don't read edited messages. Send the change as a new message."
 _DELETED_TEXT = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 _UNREADABLE_TEXT = "(a message was sent that you can't read)"
 _MESSAGE_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
-# Slack's marks in a text: docs.slack.dev/messaging/formatting-message-text
-_USER_PATTERN = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")  # <@U1>, <@U1|ana>
-_CHANNEL_PATTERN = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")  # <#C1>, <#C1|general>
-_GROUP_PATTERN = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")  # <!subteam^S1>, <!subteam^S1|@ops>
-_LINK_PATTERN = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")  # <https://a.test|words>
-_SPECIAL_PATTERN = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
-"""A group, ``<!here>``, or a date such as ``<!date^1700^{date}|1 May>``.
-
-The first match is the group's name, "subteam" for one without, or the keyword; the second the words to show.
-"""
-_PLACEHOLDER_NAMES = frozenset({"privategroup", "directmessage"})  # Slack writes these in place of a name
-MENTIONS_ACTION = "nod:mentions"  # the button that toggles if Nod answers in a thread without a mention
-_ONLY_MENTIONS_TEXT = "I answer in this thread only when I'm mentioned. Press again to change that."
-_ALL_MESSAGES_TEXT = "I answer every message in this thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,168 +177,6 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
         as_mention = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
     reply_place = SlackPlace(team, event["channel"], original.get("thread_ts"))
     return Correction(place, reply_place, user, deleted, as_mention)
-
-
-def _write_substitute(event: Mapping[str, Any]) -> str:
-    """Return the text for a message without words: a greeting, or a remark if it has unreadable contents."""
-    if not read_words(event) and (event.get("blocks") or event.get("attachments")):
-        return _UNREADABLE_TEXT
-    return "Hello"
-
-
-def _list_new_files(messages: Sequence[Mapping[str, Any]], workspace: Workspace) -> list[Upload]:
-    """List the files of a thread since Nod last wrote there: it has read the earlier ones."""
-    files: list[Upload] = []
-    for message in messages:
-        if workspace.is_bot(str(message.get("bot_id") or ""), str(message.get("user") or "")):
-            files.clear()
-        else:
-            files += read_files(message)
-    return files
-
-
-def _describe_unread(
-    messages: Sequence[Mapping[str, Any]], lines: list[tuple[str, str]], *, is_complete: bool
-) -> str:
-    """Say how many earlier messages of a thread the model does not get; empty if it gets all.
-
-    ``messages``: those that Slack returned. ``lines``: their authors and texts. ``is_complete``: Slack
-    returned the full thread.
-    """
-    if not messages:
-        return "" if is_complete else _THREAD_UNREAD_TEXT
-    fitting = _choose_lines(lines)
-    missing = len(messages) - len(fitting)
-    if is_complete:
-        return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
-    # Slack's number of replies includes the message that is being taken in, which is not an earlier one
-    by_reply_count = count_missing(fitting, messages[0].get("reply_count")) - 1
-    missing = max(missing, by_reply_count, 1)
-    return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
-
-
-def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return a thread's first message, and as many of its newest messages as fit."""
-    first, later = lines[:1], lines[1:]
-    room = _MAX_THREAD_CHARS
-    start = len(later)
-    for author, text in reversed(later):
-        room -= len(f"{author}: \n") + min(len(text), _MAX_MESSAGE_CHARS)
-        if room < 0:
-            break
-        start -= 1
-    return [*first, *later[start:]]
-
-
-def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the author's name. ``names`` are those of users by id, with "you" for Nod's own."""
-    user_name = names.get(str(message.get("user")))
-    if user_name == "you":
-        return user_name
-    if message.get("bot_id"):
-        return name_program(message) or user_name or "another program"
-    return user_name or name_program(message) or "someone"
-
-
-def _remove_mention(words: str, bot_user: str) -> str:
-    """Return a text without the mention of Nod that it begins with."""
-    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", words).strip()
-
-
-def list_mentioned_users(text: str) -> list[str]:
-    """List the ids of users named in a text, each once."""
-    return list(dict.fromkeys(match[1] for match in _USER_PATTERN.finditer(text)))
-
-
-def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
-    """Replace Slack's marks for people, groups and channels by addresses: ``<@U2>`` by ``slack:T1/U2``.
-
-    Admin commands read addresses. ``accounts``: people's accounts by user id; other people are of ``team``.
-    """
-
-    def write_account(match: re.Match[str]) -> str:
-        return str(accounts.get(match[1]) or actor_of(team, match[1]))
-
-    text = _GROUP_PATTERN.sub(rf"{NAME}:{team}/\1", text)
-    text = _USER_PATTERN.sub(write_account, text)
-    return _CHANNEL_PATTERN.sub(rf"{NAME}:{team}/\1", text)
-
-
-def find_names(text: str, team: str) -> dict[str, str]:
-    """Return the names that Slack gives for people and channels in a text, by account and address."""
-    names = {}
-    for match in (*_USER_PATTERN.finditer(text), *_GROUP_PATTERN.finditer(text)):
-        if match[2]:
-            names[f"{NAME}:{team}/{match[1]}"] = match[2]
-    for match in _CHANNEL_PATTERN.finditer(text):
-        if match[2]:
-            names[f"{NAME}:{team}/{match[1]}"] = f"#{match[2]}"
-    return names
-
-
-def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
-    """Return the name of a channel by its address; nothing for a private channel, or without a name."""
-    if not channel.startswith("C") or name in _PLACEHOLDER_NAMES or not name:
-        return {}
-    return {f"{NAME}:{team}/{channel}": f"#{name}"}
-
-
-def make_readable(text: str, names: Mapping[str, str]) -> str:
-    """Turn Slack's marks into words for the model: ``@Ana``, ``#general``, plain links."""
-    text = _USER_PATTERN.sub(lambda match: f"@{names.get(match[1]) or match[2] or match[1]}", text)
-    text = _CHANNEL_PATTERN.sub(lambda match: f"#{match[2] or match[1]}", text)
-    text = _LINK_PATTERN.sub(_format_link, text)
-    text = _SPECIAL_PATTERN.sub(_format_special, text)
-    return unescape(text)
-
-
-def _format_link(match: re.Match[str]) -> str:
-    url, label = match[1], match[2]
-    if label and label not in url:
-        return f"{label} ({url})"
-    return url.removeprefix("mailto:").removeprefix("tel:")
-
-
-def _format_special(match: re.Match[str]) -> str:
-    if match[2]:
-        return match[2]
-    return "@group" if match[1] == "subteam" else f"@{match[1]}"
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedThreads:
-    """The choice of people in each thread that Nod answers there only when mentioned, or always.
-
-    It is made by a button below Nod's first answer, and is stored once the button was offered.
-    """
-
-    database: Database
-    clock: Clock
-
-    async def offer(self, place: SlackPlace) -> list[Block]:
-        """Return the button for Nod's first answer in a thread among people, else nothing."""
-        if place.private or place.thread is None or await self._load_choice(place) is not None:
-            return []
-        await self._store_choice(place, only_mentions=False)
-        return [blocks.actions(blocks.button("Only when mentioned", MENTIONS_ACTION, "thread"))]
-
-    async def listens(self, place: SlackPlace) -> bool:
-        """Tell if Nod answers messages without a mention, too."""
-        choice = await self._load_choice(place)
-        return choice is None or not choice["only"]
-
-    async def handle_press(self, place: SlackPlace) -> str:
-        """Toggle the choice, and return the reply for the person."""
-        only_mentions = await self.listens(place)
-        await self._store_choice(place, only_mentions=only_mentions)
-        return _ONLY_MENTIONS_TEXT if only_mentions else _ALL_MESSAGES_TEXT
-
-    async def _load_choice(self, place: SlackPlace) -> dict[str, bool] | None:
-        return await self.database.read(load_state, NAME, f"thread:{place.address.key}")
-
-    async def _store_choice(self, place: SlackPlace, *, only_mentions: bool) -> None:
-        key = f"thread:{place.address.key}"
-        await self.database.write(keep_state, NAME, key, {"only": only_mentions}, self.clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,3 +481,69 @@ class Events:
 
     async def close(self) -> None:
         await self.background.close()
+
+
+def _remove_mention(words: str, bot_user: str) -> str:
+    """Return a text without the mention of Nod that it begins with."""
+    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", words).strip()
+
+
+def _write_substitute(event: Mapping[str, Any]) -> str:
+    """Return the text for a message without words: a greeting, or a remark if it has unreadable contents."""
+    if not read_words(event) and (event.get("blocks") or event.get("attachments")):
+        return _UNREADABLE_TEXT
+    return "Hello"
+
+
+def _list_new_files(messages: Sequence[Mapping[str, Any]], workspace: Workspace) -> list[Upload]:
+    """List the files of a thread since Nod last wrote there: it has read the earlier ones."""
+    files: list[Upload] = []
+    for message in messages:
+        if workspace.is_bot(str(message.get("bot_id") or ""), str(message.get("user") or "")):
+            files.clear()
+        else:
+            files += read_files(message)
+    return files
+
+
+def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return the author's name. ``names`` are those of users by id, with "you" for Nod's own."""
+    user_name = names.get(str(message.get("user")))
+    if user_name == "you":
+        return user_name
+    if message.get("bot_id"):
+        return name_program(message) or user_name or "another program"
+    return user_name or name_program(message) or "someone"
+
+
+def _describe_unread(
+    messages: Sequence[Mapping[str, Any]], lines: list[tuple[str, str]], *, is_complete: bool
+) -> str:
+    """Say how many earlier messages of a thread the model does not get; empty if it gets all.
+
+    ``messages``: those that Slack returned. ``lines``: their authors and texts. ``is_complete``: Slack
+    returned the full thread.
+    """
+    if not messages:
+        return "" if is_complete else _THREAD_UNREAD_TEXT
+    fitting = _choose_lines(lines)
+    missing = len(messages) - len(fitting)
+    if is_complete:
+        return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
+    # Slack's number of replies includes the message that is being taken in, which is not an earlier one
+    by_reply_count = count_missing(fitting, messages[0].get("reply_count")) - 1
+    missing = max(missing, by_reply_count, 1)
+    return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
+
+
+def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return a thread's first message, and as many of its newest messages as fit."""
+    first, later = lines[:1], lines[1:]
+    room = _MAX_THREAD_CHARS
+    start = len(later)
+    for author, text in reversed(later):
+        room -= len(f"{author}: \n") + min(len(text), _MAX_MESSAGE_CHARS)
+        if room < 0:
+            break
+        start -= 1
+    return [*first, *later[start:]]

@@ -18,11 +18,12 @@ from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
 from bot.channels.slack.forms import blocks_of, read_form
-from bot.channels.slack.inbound import MENTIONS_ACTION, FollowedThreads, channel_named
+from bot.channels.slack.marks import channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
+from bot.channels.slack.threads import MENTIONS_ACTION, FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group

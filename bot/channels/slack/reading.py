@@ -3,7 +3,7 @@
 A message has a ``text``, and ``blocks``, its contents in nested JSON objects; both say the same in a person's
 message, while a program's text may be the headline alone. ``attachments`` are forwarded messages, alerts of
 programs, previews of links, and tables that a person pasted. The text that is returned still has Slack's
-marks (``<@U7>``, ``&lt;``), which ``inbound.make_readable`` turns into words.
+marks (``<@U7>``, ``&lt;``), which ``marks.make_readable`` turns into words.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

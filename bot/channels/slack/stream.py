@@ -23,9 +23,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
 from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translate_errors
-from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.channels.streamed_message import MOST_POSTS, FullText, post_each
 from bot.domain.chat import Clock

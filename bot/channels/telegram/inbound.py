@@ -1,27 +1,18 @@
-"""Incoming messages of Telegram: the messages for Nod are found, read and handed to the core.
+"""Incoming messages of Telegram: the messages for Nod are found and handed to the core.
 
 `Inbound.handle` takes each message. In private every message is for Nod, in a group a mention, a reply or a
-command (`is_meant_for`). Messages between people in a group are kept in `Overheard`, and given to the model
-with the next message for Nod. A message for Nod is one of four: a command, a reply in a dialogue
-(`forms.py`), the answer to a question of the agent, or a request. People who are not admitted are turned
-away.
+command (``reading.py``). Messages between people in a group are kept, and given to the model with the next
+message for Nod (``overheard.py``). A message for Nod is one of four: a command, a reply in a dialogue
+(``forms.py``), the answer to a question of the agent, or a request. People who are not admitted are turned
+away (``admission.py``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from telegram import (
-    Chat,
-    ExternalReplyInfo,
-    MaybeInaccessibleMessage,
-    Message,
-    MessageEntity,
-    MessageOrigin,
-    Update,
-    User,
-)
+from telegram import Message, Update, User
 from telegram.constants import ChatType
 
 from bot.channels.base import Lookup
@@ -32,18 +23,31 @@ from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.markdown import from_markdown
-from bot.channels.telegram.places import NAME, EphemeralTarget, Moves, TelegramPlace
+from bot.channels.telegram.overheard import Overheard
+from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.reading import (
+    actor_of,
+    describe_attachment,
+    files_of,
+    find_private_reply,
+    for_model,
+    has_content,
+    is_meant_for,
+    is_private_chat,
+    place_of,
+    words_of,
+)
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import find_begin
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain import chat
-from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier, describe_files
+from bot.domain.attachments import MAX_EARLIER_FILES, Upload
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
-from bot.domain.text import format_forwarded, in_group, in_reply_to
+from bot.domain.text import in_group
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
@@ -64,271 +68,6 @@ _ASK_IN_PRIVATE_TEXT = (
 _ONLY_ANSWERS_TEXT = "Only you and I see this. Reply to my question here, or write to me in the group."
 _FILES_LEFT_TEXT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
 _NO_COMMAND_TEXT = "I don't know this command. /help lists the ones I know."
-_MAX_PLACES = 200  # the groups and topics whose last messages are kept
-_MAX_MESSAGES_BY_PLACE = 30  # the newest messages that are kept of each place
-_MAX_MESSAGE_CHARS = 2_000
-_ATTACHMENT_NAMES = {
-    "animation": "an animation",  # before document: Telegram fills both
-    "photo": "a photo",
-    "video": "a video",
-    "video_note": "a video message",
-    "voice": "a voice message",
-    "audio": "an audio file",
-    "document": "a file",
-    "sticker": "a sticker",
-    "location": "a location",
-    "contact": "a contact",
-    "poll": "a poll",
-    "checklist": "a checklist",  # not among the library's `effective_attachment`
-}
-_DEFAULT_FILE_NAMES = {  # the default names by kind of attachment, for the kinds that are files
-    "animation": "animation.mp4",
-    "document": "document",
-    "video": "video.mp4",
-    "video_note": "video-message.mp4",
-    "voice": "voice-message.ogg",
-    "audio": "audio",
-}
-_SPOKEN_KINDS = frozenset({"voice", "video_note"})  # recorded for the message itself
-_ENTITY_TYPES: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
-
-
-def actor_of(user: User) -> Actor:
-    return Actor(NAME, str(user.id), user.full_name)
-
-
-def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
-    """Return the place of a message.
-
-    None for a message that is too old to be shown to bots: its topic is unknown.
-    """
-    # an inaccessible message may be a Message, too
-    if not isinstance(message, Message) or not message.is_accessible:
-        return None
-    return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
-
-
-def is_meant_for(message: Message, me: User) -> bool:
-    """Tell if a message is for Nod.
-
-    In private every message is; in a group a mention, a reply, a command, or a message that only Nod sees.
-    """
-    if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
-        return False
-    if _is_private(message.chat) or _find_private_reply(message):
-        return True
-    replied = message.reply_to_message
-    if replied and replied.from_user == me and not replied.forum_topic_created:
-        return True
-    command = commands.read_command(message.text or "")
-    if command is not None:
-        if command.bot:
-            return command.bot.lower() == (me.username or "").lower()
-        return command.known
-    return any(_mentions(entity, words, me) for entity, words in _list_mentions_and_links(message))
-
-
-def _find_private_reply(message: Message) -> EphemeralTarget | None:
-    """Return the target for an ephemeral reply to a message that only Nod can see in a group, else None."""
-    message_id = posted_of(message).message_id  # negative for an ephemeral message
-    if message_id < 0 and message.from_user:
-        return EphemeralTarget(message.from_user.id, answer=-message_id)
-    return None
-
-
-def words_of(message: Message, me: User | None = None) -> str:
-    """Return the text or caption with the addresses of links, and without mentions of ``me``.
-
-    In commands, mentions of people become their accounts.
-    """
-    text = message.text or message.caption or ""
-    is_command = text.startswith(("/nod", "/approvals"))
-    units = text.encode("utf-16-le", "surrogatepass")  # entities count in UTF-16 units, of two bytes each
-    for entity, words in reversed(_list_mentions_and_links(message)):
-        if me and _mentions(entity, words, me):
-            replacement = " "
-        elif entity.url and entity.url not in words:
-            replacement = f"{words} ({entity.url})"
-        elif entity.user and is_command:
-            replacement = str(actor_of(entity.user))
-        else:
-            replacement = words
-        start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
-        units = units[:start] + replacement.encode("utf-16-le", "surrogatepass") + units[end:]
-    return units.decode("utf-16-le", "surrogatepass").strip()
-
-
-def _has_content(message: Message) -> bool:
-    """Tell if a message has a text or an attachment; notices such as a join or a pin have neither."""
-    return bool(message.text or message.caption or describe_attachment(message))
-
-
-def _is_private(chat: Chat) -> bool:
-    return bool(chat.type == ChatType.PRIVATE)
-
-
-def _list_mentions_and_links(message: Message) -> list[tuple[MessageEntity, str]]:
-    if message.text:
-        entities = message.parse_entities(_ENTITY_TYPES)
-    else:
-        entities = message.parse_caption_entities(_ENTITY_TYPES)
-    return sorted(entities.items(), key=lambda item: item[0].offset)
-
-
-def _mentions(entity: MessageEntity, words: str, me: User) -> bool:
-    if entity.type == MessageEntity.MENTION:
-        return words[1:].lower() == (me.username or "").lower()
-    return entity.user is not None and entity.user.id == me.id
-
-
-class _GroupMessage(NamedTuple):
-    """A message between people in a group, in the form that the model gets."""
-
-    author: str
-    words: str
-    files: tuple[Upload, ...]
-
-
-class Overheard:
-    """The last messages between people in groups, for Nod's next turn there. They are in memory only."""
-
-    def __init__(self) -> None:
-        self._messages: dict[TelegramPlace, dict[int, _GroupMessage]] = {}  # by message id
-
-    def keep(
-        self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
-    ) -> None:
-        """Store a message; an edit replaces it. ``album``: all messages of its album, empty without one."""
-        messages = self._messages.pop(place, {})
-        self._messages[place] = messages  # stored again at the end: the least recently used place comes first
-        if not edited or message.message_id in messages:
-            messages[message.message_id] = _read_group_message(message, me, album or [message])
-        if len(messages) > _MAX_MESSAGES_BY_PLACE:
-            del messages[next(iter(messages))]
-        if len(self._messages) > _MAX_PLACES:
-            del self._messages[next(iter(self._messages))]
-
-    def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
-        """Return the author and text of each message since the last `forget`, oldest first.
-
-        The text names the files, and says which of them are not read.
-        """
-        read = {file.ref for file in self.files(place)}
-        unread = {file.ref for file in self._list_files(place)} - read
-        lines = []
-        for message in self._messages.get(place, {}).values():
-            parts = (message.words, describe_files(message.files, unread))
-            lines.append((message.author, "\n".join(filter(None, parts))))
-        return lines
-
-    def files(self, place: TelegramPlace) -> tuple[Upload, ...]:
-        """Return the newest files of the messages; they are read with the next message for Nod."""
-        return choose_earlier(self._list_files(place))
-
-    def has_unread(self, place: TelegramPlace) -> bool:
-        """Tell if some files are not read, since there are too many."""
-        return len(self._list_files(place)) > MAX_EARLIER_FILES
-
-    def forget(self, place: TelegramPlace) -> None:
-        self._messages.pop(place, None)
-
-    def _list_files(self, place: TelegramPlace) -> list[Upload]:
-        return [file for message in self._messages.get(place, {}).values() for file in message.files]
-
-
-def _read_group_message(message: Message, me: User, parts: Sequence[Message]) -> _GroupMessage:
-    """Read a message for the model; ``parts``: all messages of its album, or itself."""
-    words = "\n".join(filter(None, map(words_of, parts)))[:_MAX_MESSAGE_CHARS]
-    files: list[Upload] = []
-    for part in parts:
-        files += files_of(part)
-    attachment = describe_attachment(message)
-    if attachment and not files:
-        words = f"{words}\n({attachment} that you can't see)".strip()
-    author = _name_author(message, me)
-    if message.forward_origin is not None:
-        author = f"{author}, forwarding {_name_original_author(message.forward_origin)}"
-    return _GroupMessage(author, words, tuple(files))
-
-
-def describe_attachment(message: Message | ExternalReplyInfo) -> str:
-    """Name an attachment in words, such as "a photo"; empty without one."""
-    for kind, name in _ATTACHMENT_NAMES.items():
-        if getattr(message, kind, None):
-            return name
-    if isinstance(message, Message) and message.effective_attachment:
-        return "an attachment"
-    return ""
-
-
-def files_of(message: Message) -> list[Upload]:
-    """Return the attached files: of a photo the largest size, of an animation a single file."""
-    if message.photo:
-        largest = message.photo[-1]
-        return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
-    for kind, default_name in _DEFAULT_FILE_NAMES.items():
-        attachment = getattr(message, kind, None)
-        if attachment:
-            name = getattr(attachment, "file_name", None) or default_name
-            is_spoken = kind in _SPOKEN_KINDS and message.forward_origin is None
-            return [Upload(name, None, attachment.file_id, attachment.file_size or 0, spoken=is_spoken)]
-    return []
-
-
-def for_model(message: Message, words: str, me: User) -> str:
-    """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
-
-    A note names an attachment that the model can't see, or that was forwarded. Empty without words and note.
-    """
-    attachment = describe_attachment(message)
-    files = files_of(message)
-    if attachment and not files:
-        words = f"{words}\n\n({attachment} was attached that you can't see)"
-    if files and message.forward_origin is not None:
-        words = f"{words}\n\n({attachment} is attached)".strip()
-    if not words:
-        return ""
-    if message.forward_origin is not None:
-        return format_forwarded(_name_original_author(message.forward_origin), words, "")
-    return in_reply_to(*_read_replied(message, me), words)
-
-
-def _read_replied(message: Message, me: User) -> tuple[str, str]:
-    """Return the author and text of the message that is replied to; empty without one."""
-    quote = message.quote.text if message.quote else ""
-    elsewhere, replied = message.external_reply, message.reply_to_message
-    if elsewhere is not None:
-        attachment = describe_attachment(elsewhere)
-        unseen = f"({attachment} that you can't see)" if attachment else ""
-        return _name_original_author(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
-    # in a topic, every message replies to the message that began the topic
-    if replied is None or replied.forum_topic_created:
-        return "", ""
-    text = quote or words_of(replied)
-    attachment = describe_attachment(replied)
-    if not text and attachment:
-        text = f"({attachment})"
-    if replied.media_group_id:
-        text = f"{text} (one message of an album; you can't see the others)"
-    return _name_author(replied, me), text
-
-
-def _name_original_author(origin: MessageOrigin) -> str:
-    """Return the author of a forwarded message: a person, a hidden account, a group or a channel."""
-    user = getattr(origin, "sender_user", None)
-    chat = getattr(origin, "sender_chat", None) or getattr(origin, "chat", None)
-    author = user.full_name if user else getattr(origin, "sender_user_name", None)
-    return author or (chat.title if chat else None) or "someone in another chat"
-
-
-def _name_author(message: Message, me: User) -> str:
-    if message.from_user is not None and message.from_user.id == me.id:
-        return "you"
-    if message.sender_chat is not None:
-        return message.sender_chat.title or "a chat"
-    if message.from_user:
-        return message.from_user.full_name
-    return "someone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,10 +101,6 @@ class StoppedDraft:
         return cls(chat_id, " ".join(str(name) for name in names if name), place, begun_by)
 
 
-def _as_mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 @dataclass(frozen=True, slots=True)
 class Inbound:
     """The handler of messages and commands, which posts the core's private replies."""
@@ -391,7 +126,7 @@ class Inbound:
             return await moves.learn(message.migrate_from_chat_id, message.chat.id)
         place = place_of(message, moves)
         user = message.from_user
-        if place is None or user is None or not _has_content(message):
+        if place is None or user is None or not has_content(message):
             return None
         if not any(is_meant_for(part, self.me) for part in album or (message,)):
             self.overheard.keep(place, message, self.me, album, edited=edited)
@@ -399,7 +134,7 @@ class Inbound:
         if message.sender_chat is not None:
             await self._reply(place, _ANONYMOUS_TEXT, message)
             return None
-        who = Who(user, actor_of(user), place, ephemeral=_find_private_reply(message))
+        who = Who(user, actor_of(user), place, ephemeral=find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
             if edited or message.forward_origin or not await self._take_from_decider(who, message):
                 await self.admission.turn_away(user, place)
@@ -494,7 +229,7 @@ class Inbound:
                 who.actor,
                 in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
                 event_id,
-                private=_is_private(message.chat),
+                private=is_private_chat(message.chat),
                 names=who.place.named(message.chat.title),
                 files=(*files, *earlier_files),
             )
@@ -558,7 +293,8 @@ class Inbound:
         mentioned = [entity.user for entity in message.entities if entity.user]
         people = {str(actor_of(user)): user.full_name for user in mentioned}
         names = {**who.place.named(message.chat.title), **people}
-        command = typed.command(who.actor, who.place.address, private=_is_private(message.chat), names=names)
+        is_private = is_private_chat(message.chat)
+        command = typed.command(who.actor, who.place.address, private=is_private, names=names)
         was_writing = self.is_written_in(who.place)
         reply = await self.inbox(command)
         if was_writing and reply.text == STOPPED:
@@ -593,5 +329,9 @@ class Inbound:
                 await self.shown_cards.post_copy(card, place, self.lookup, who.actor)
 
     async def _reply(self, place: TelegramPlace, text: str, message: Message) -> None:
-        ephemeral = _find_private_reply(message)
+        ephemeral = find_private_reply(message)
         await self.transport.send(place, plain(text), answer_to=message.message_id, ephemeral=ephemeral)
+
+
+def _as_mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

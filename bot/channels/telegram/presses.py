@@ -29,9 +29,9 @@ from bot.channels.telegram.buttons import (
 )
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import DialogueRunner
-from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
+from bot.channels.telegram.reading import actor_of, place_of
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
