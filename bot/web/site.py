@@ -170,7 +170,9 @@ class LongPoll:
     seconds: float
 
     async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """Call ``look``, again after each change, until ``ended`` is true of its result, and return that.
+        """Call ``look`` again and again, until ``ended`` is true of its result, and return that.
+
+        Between two calls it waits for a change in the database, at most `Pace.feed` seconds.
 
         Returns the last result if it is None, if the time is over, or if the server stops. Raises
         Unauthenticated if the caller's token is revoked in the meantime.

@@ -161,7 +161,10 @@ ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 
 
 def make_turn_event(event: TurnEvent) -> TurnEvents | None:
-    """Return the event of the stream for an event of a turn; None for those that the channel makes itself."""
+    """Return the event of the stream for an event of a turn.
+
+    None for events that the stream does not show, and for those of which ``channel.py`` makes its own.
+    """
     match event:
         case TextDelta(text):
             return Delta(content=text, text=text)

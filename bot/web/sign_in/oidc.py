@@ -103,16 +103,6 @@ def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
     return None
 
 
-def _has_verified_email(claims: Mapping[str, Any]) -> bool:
-    return "email" in claims and any(name in claims for name in _VERIFIED_CLAIMS)
-
-
-def _replace_email_claims(claims: Mapping[str, Any], user_info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the claims with the email and its verification from the user info alone."""
-    others = {name: value for name, value in claims.items() if name not in _EMAIL_CLAIMS}
-    return others | {name: user_info[name] for name in _EMAIL_CLAIMS if name in user_info}
-
-
 def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
     """Tell if an account may come in: ``allowed`` must have those of the organisation's sign-in.
 
@@ -124,16 +114,6 @@ def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
     if kind == "sso-id":
         return "*" in allowed or actor.key in allowed  # an ID keeps its case
     return kind != "sso" or _allows_email_or_name(allowed, key)
-
-
-def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
-    """Tell if ``allowed`` has ``*``, an email, or its domain. A name without @ is allowed by ``*`` alone."""
-    key = key.lower()
-    entries = {"*"}
-    if "@" in key:
-        domain = key.rpartition("@")[2]
-        entries |= {key, domain}
-    return not entries.isdisjoint(entry.lower() for entry in allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +390,26 @@ class OidcSignIn:
         except (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, TimeoutError) as error:
             raise _refuse(url, error) from None
         return answer
+
+
+def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
+    """Tell if ``allowed`` has ``*``, an email, or its domain. A name without @ is allowed by ``*`` alone."""
+    key = key.lower()
+    entries = {"*"}
+    if "@" in key:
+        domain = key.rpartition("@")[2]
+        entries |= {key, domain}
+    return not entries.isdisjoint(entry.lower() for entry in allowed)
+
+
+def _has_verified_email(claims: Mapping[str, Any]) -> bool:
+    return "email" in claims and any(name in claims for name in _VERIFIED_CLAIMS)
+
+
+def _replace_email_claims(claims: Mapping[str, Any], user_info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the claims with the email and its verification from the user info alone."""
+    others = {name: value for name, value in claims.items() if name not in _EMAIL_CLAIMS}
+    return others | {name: user_info[name] for name in _EMAIL_CLAIMS if name in user_info}
 
 
 def _refuses_client(answer: httpx2.Response) -> bool:
