@@ -48,7 +48,7 @@ class Connection:
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
-    # a chat's account that is not used now: strangers read along there, or its admin is no admin; not stored
+    # a chat's account that is not used now, as strangers read along or its admin is not an admin; not stored
     is_resting: bool = False
 
     @classmethod

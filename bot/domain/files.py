@@ -32,7 +32,7 @@ class File:
     """A file for people."""
 
     name: str  # as its tool gave it; `safe_name` makes a name that platforms and disks take
-    text: str  # the content, or beside ``data`` the text in it
+    text: str  # the content, or the text in ``data`` where that is set
     data: bytes | None = None  # the content, if it is not a text
     kind: str = ""  # the media type of ``data``
 

@@ -68,19 +68,19 @@ def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int |
     return text[:start_chars] + note + text[len(text) - end_chars :]
 
 
-class FullText(NamedTuple):
-    """The full text behind a shortened one: its handle, and its number of characters."""
+class KeptText(NamedTuple):
+    """The kept full text of a shortened one: its handle, and its number of characters."""
 
     handle: str
     length: int
 
 
-def find_full_text(text: str) -> FullText | None:
+def find_full_text(text: str) -> KeptText | None:
     """Return the full text of which ``text`` was cut by `shorten_result`; None if it was not cut."""
     for note in _LEFT_OUT_PATTERN.finditer(text):
         left_out, handle, offset = int(note[1]), note[2], int(note[3])
         if offset == note.start():  # otherwise the note was a part of the full text
-            return FullText(handle, len(text) - len(note[0]) + left_out)
+            return KeptText(handle, len(text) - len(note[0]) + left_out)
     return None
 
 

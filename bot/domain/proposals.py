@@ -294,7 +294,7 @@ class Deciders:
     """The rule on who may decide, frozen with the proposal so that its card stays true."""
 
     requester: bool  # the requester may decide
-    roles: tuple[str, ...] = ()  # whoever has one of these roles may
+    roles: tuple[str, ...] = ()  # people with one of these roles may
     people: tuple[str, ...] = ()  # these accounts and user groups may
     members: str | None = None  # the address of a chat, as text, in which anyone may decide
     four_eyes: bool = False  # the requester may not approve it

@@ -105,7 +105,7 @@ class Policies:
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
     ) -> tuple[Proposal, Policy, Person] | None:
-        """Return a proposal with the results of `load_for`, by one statement; None if there is none such."""
+        """Return a proposal with the results of `load_for`, by one statement; None if it does not exist."""
         which = {"id": proposal_id, "actor": str(actor)}
         row = session.connection().execute(_PROPOSAL_FOR, which).first()
         if row is None:

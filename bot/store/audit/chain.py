@@ -422,7 +422,7 @@ def _name_row(row: Mapping[str, Any]) -> str:
 
 
 def find_upgrade(session: Session) -> Upgrade:
-    """Return the facts of the row `UPGRADE`, also where there is none."""
+    """Return the facts of the row `UPGRADE`, also where no such row exists."""
     row = session.execute(
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
     ).first()
