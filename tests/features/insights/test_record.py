@@ -90,6 +90,15 @@ async def test_the_first_call_of_a_tool_is_unusual_only_where_the_chat_has_a_pas
     assert find_record(nod, first) == find_record(nod, elsewhere) == find_record(nod, known) == ()
 
 
+async def test_a_plan_is_no_call_so_nothing_of_it_is_unusual(make_nod: MakeNod) -> None:
+    nod = make_nod(team=True)
+    for turn in range(KNOWN_LEAST):
+        nod.clock.forward(DAY / 12)
+        await propose(nod, "paint", lamp="desk", color=f"red {turn}")
+    plan = await propose(nod, "plan_submit", summary="New lamps", steps=[{"description": "Look around"}])
+    assert find_record(nod, plan) == ()
+
+
 async def test_private_places_never_count_and_their_cards_know_what_who_asks_may_see(nod: Nod) -> None:
     mine, theirs = Address("chat", "D1"), Address("chat", "D2")
     for turn in range(6):
