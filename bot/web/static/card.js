@@ -125,7 +125,7 @@ export class Card {
     if (print === this.answered) return;
     this.answered = print;
     redraw(this.told, ...told.map((each) => h("div", { class: "answer" },
-      h("p", { class: "byline plain" }, data(each.asker), ": “", data(each.question), "”"),
+      h("p", { class: "byline plain" }, h("span", {}, data(each.asker), ": “", data(each.question), "”")),
       h("div", { class: "said", dir: "auto" }, each.answer ? spoken(each.answer) : h("p", { class: "muted" }, "The agent is answering…")))));
   }
 
