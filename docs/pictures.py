@@ -246,7 +246,8 @@ async def _console(browser: Browser, url: str) -> None:
     await cards.first.locator(".state.good").wait_for()
     frames.append(await page.screenshot())
     await cards.nth(1).get_by_role("button", name=re.compile("^Approve:")).click()
-    await page.locator("#thread .assistant .said").filter(has_text="Done").wait_for()
+    await page.locator("#thread .assistant .said").filter(has_text="Done: assigned #3").wait_for()
+    await page.get_by_role("button", name="Stop", exact=True).wait_for(state="hidden")
     frames.append(await page.screenshot())
     # where pictures do not move, the card is all people see
     (_FOLDER / "ask-to-done.png").write_bytes(animated([*frames[2:], *frames[:2]], seconds=2))
