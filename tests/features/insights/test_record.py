@@ -92,7 +92,7 @@ async def test_the_first_call_of_a_tool_is_unusual_only_where_the_chat_has_a_pas
 
 async def test_a_plan_is_no_call_so_nothing_of_it_is_unusual(make_nod: MakeNod) -> None:
     nod = make_nod(team=True)
-    for turn in range(KNOWN_LEAST):
+    for turn in range(MIN_KNOWN_PROPOSALS):
         nod.clock.forward(DAY / 12)
         await propose(nod, "paint", lamp="desk", color=f"red {turn}")
     plan = await propose(nod, "plan_submit", summary="New lamps", steps=[{"description": "Look around"}])
