@@ -493,20 +493,20 @@ def take_resume_step(
     if since is None:
         return None
     by = people.by(session, Act.RESUME, actor)
-    progress = load_task_state(session, _RESUME_STATE)
+    progress = last = load_task_state(session, _RESUME_STATE)
     if not progress or progress["since"] != since.isoformat():  # nothing is stored, or of an earlier pause
         # ``at``: the time of the first step; ``after``: the id of the last proposal whose timers were moved
         progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     began_at = datetime.fromisoformat(progress["at"])
     batch = proposals.list_waiting_after(session, progress["after"], limit)
     if batch:
-        keep_task_state(session, _RESUME_STATE, {**progress, "after": batch[-1].id})
+        keep_task_state(session, _RESUME_STATE, last, {**progress, "after": batch[-1].id})
         for p in batch:
             stopped_for = _measure_stop(p, since, began_at)
             if stopped_for:
                 transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
-    keep_task_state(session, _RESUME_STATE, {})
+    keep_task_state(session, _RESUME_STATE, last, {})
     if began_at < now:
         # the timers were moved as if the pause had ended at the first step; the time since counts as one more
         # pause, whose steps begin again

@@ -210,10 +210,10 @@ def _format_reminder(act: Act, proposal: Proposal, more_count: int, now: datetim
 
 def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
-    last = load_task_state(session, _LINKS_TASK).get("row", 0)
-    found = admin_changes.links_after(session, last)
+    last = load_task_state(session, _LINKS_TASK)
+    found = admin_changes.links_after(session, last.get("row", 0))
     if found:
-        keep_task_state(session, _LINKS_TASK, {"row": found[-1].row, "at": now.isoformat()})
+        keep_task_state(session, _LINKS_TASK, last, {"row": found[-1].row, "at": now.isoformat()})
     return [change.words for change in found]
 
 

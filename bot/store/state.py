@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, func
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.errors import LostRace
 from bot.store import rules
 from bot.store.engine import insert_or_replace
 from bot.store.tables.row import Row, as_json, is_old, table_of
@@ -92,22 +93,31 @@ def load_task_state(session: Session, name: str) -> State:
     return (row.memory or {}).get(name, {}) if row else {}
 
 
-def keep_task_state(session: Session, name: str, state: State) -> None:
-    """Store the state of a recurring task."""
-    row = session.get(BookRow, rules.BOOK_ID)
+def keep_task_state(session: Session, name: str, before: State, state: State) -> None:
+    """Store the state of a recurring task in place of the state that this transaction has read.
+
+    Raises LostRace if another process has stored one since, so that the transaction runs again and reads it.
+    """
+    row = session.get(BookRow, rules.BOOK_ID, with_for_update=True, populate_existing=True)
     if row is None:
-        rules.raise_version(session)
-        row = session.get_one(BookRow, rules.BOOK_ID)
-    row.memory = {**(row.memory or {}), name: dict(state)}
+        rules.raise_version(session)  # inserts the row
+        row = session.get_one(BookRow, rules.BOOK_ID, with_for_update=True)
+    states = row.memory or {}
+    if states.get(name, {}) != before:
+        raise LostRace
+    row.memory = {**states, name: dict(state)}
     session.add(row)
 
 
 def claim_day(session: Session, name: str, today: date) -> bool:
-    """Claim today's run of a daily task; False where it was claimed before, here or in another process."""
-    day = today.isoformat()
-    if load_task_state(session, name).get("day") == day:
+    """Claim today's run of a daily task; False if it was claimed before, here or in another process.
+
+    Raises LostRace if another process has claimed it at the same time: the next run returns False.
+    """
+    before, claim = load_task_state(session, name), {"day": today.isoformat()}
+    if before == claim:
         return False
-    keep_task_state(session, name, {"day": day})
+    keep_task_state(session, name, before, claim)
     return True
 
 

@@ -1,8 +1,13 @@
 """State that is kept by name: in rooms by key, and for tasks that come back."""
 
 import asyncio
+import threading
 from datetime import timedelta
 
+import pytest
+from sqlmodel import Session
+
+from bot.store import rules
 from bot.store.database import Database
 from bot.store.state import (
     claim_day,
@@ -16,6 +21,7 @@ from bot.store.state import (
     load_task_state,
     take_state,
 )
+from bot.store.tables.rules import BookRow
 from tests.kit import FakeClock
 
 
@@ -58,8 +64,35 @@ def test_what_is_taken_is_gone_and_what_is_too_old_is_not_given(database: Databa
 
 def test_each_task_keeps_its_own_state_and_claims_a_day_once(database: Database, clock: FakeClock) -> None:
     assert database.read_now(load_task_state, "resume") == {}
-    database.write_now(keep_task_state, "resume", {"after": 7})
+    database.write_now(keep_task_state, "resume", {}, {"after": 7})
     assert database.write_now(claim_day, "digest", clock().date())
     assert not database.write_now(claim_day, "digest", clock().date())
     assert database.write_now(claim_day, "digest", clock().date() + timedelta(days=1))
     assert database.read_now(load_task_state, "resume") == {"after": 7}
+
+
+async def test_of_two_who_claim_a_day_at_the_same_time_one_gets_it_and_no_other_state_is_lost(
+    database: Database, clock: FakeClock
+) -> None:
+    if database.dialect == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    await database.write(keep_task_state, "anchor", {}, {"at": 1})
+    met, ran = threading.Barrier(2), set[str]()
+
+    def claim(session: Session, who: str, task: str) -> bool:
+        row = session.get(BookRow, rules.BOOK_ID)  # as both know it
+        if who not in ran:  # the one that runs again meets no other
+            ran.add(who)
+            met.wait(10)
+        assert row is not None
+        return claim_day(session, task, clock().date())
+
+    both = (database.write(claim, who, "digest") for who in "ab")
+    assert sorted(await asyncio.gather(*both)) == [False, True]
+    ran.clear()
+    assert await asyncio.gather(database.write(claim, "a", "one"), database.write(claim, "b", "other")) == [
+        True,
+        True,
+    ]
+    kept = [await database.read(load_task_state, task) for task in ("digest", "anchor", "one", "other")]
+    assert all(kept)

@@ -139,7 +139,7 @@ def take_due_anchor(session: Session, now: datetime) -> str | None:
         return None
     if last and now - datetime.fromisoformat(last["at"]) < ANCHOR_EVERY:
         return None
-    keep_task_state(session, _ANCHOR_TASK, {"anchor": anchor, "at": now.isoformat()})
+    keep_task_state(session, _ANCHOR_TASK, last, {"anchor": anchor, "at": now.isoformat()})
     return anchor
 
 
