@@ -1,9 +1,10 @@
 """CommonMark in posts of a limited length, and text without invisible characters. Pure.
 
-`clean` and `clean_prose` make hostile text printable, `neutralise_mentions` takes the effect of mentions and
-of links that lie, `split` and `divide` cut a long text into posts. A code block that is cut (a fence, which
-begins and ends with a line of backticks) is closed and opened again, and the head of a table is repeated.
-Each platform counts length in its own units: a ``width`` function returns the length of a text in them.
+`clean` and `clean_prose` make hostile text printable, `neutralise_mentions` removes the effect of mentions
+and of links whose words name another host, `split` and `divide` cut a long text into posts. A code block that
+is cut (a fence, which begins and ends with a line of backticks) is closed and opened again, and the head of a
+table is repeated. Each platform counts length in its own units: a ``width`` function returns the length of a
+text in them.
 """
 
 import re

@@ -6,8 +6,8 @@ the deciders that rules name, and a reminder goes to the same people (`find_audi
 
 Features may reduce that by hooks: a person may want quiet (`Hooks.quiet_audience`), and a watcher
 (`Hooks.watch_delivery`) may hold people back, to tell them later, or may itself notify people, such as by
-push. `settle_recipients` asks both before a card is posted. Only mentions and private chats are reduced: a
-shared chat always gets its card.
+push. `settle_recipients` asks both before a card is posted. So people may be left out of a mention, a
+reminder or a card in their private chat; a shared chat always gets its card.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
