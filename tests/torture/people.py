@@ -537,14 +537,15 @@ class People:
     async def _cards(self, conversation: str, many: int, lacking: str = "") -> list[str]:
         """Once there are so many; none where the turn was given up instead.
 
-        ``lacking``: a tool of a server, which a turn may have to do without: it waits 5 s for a list of tools.
+        ``lacking``: a tool of a server, which a turn may have to do without: it waits 5 s for its list.
         """
         found = await self._nods.until(
             "SELECT CASE WHEN (SELECT count(*) FROM proposal WHERE conversation_id = :conversation) >= "
             f"{many} THEN 'cards' WHEN EXISTS (SELECT 1 FROM turn WHERE conversation_id = :conversation "
-            "AND state = 'failed' AND id = (SELECT max(id) FROM turn WHERE conversation_id = :conversation)) "
-            "THEN 'given up' WHEN :lacking <> '' AND EXISTS (SELECT 1 FROM message "
-            "WHERE conversation_id = :conversation AND CAST(results AS text) LIKE :lacking) THEN 'lacking' END",
+            "AND state = 'failed' AND id = (SELECT max(id) FROM turn "
+            "WHERE conversation_id = :conversation)) THEN 'given up' "
+            "WHEN :lacking <> '' AND EXISTS (SELECT 1 FROM message WHERE conversation_id = :conversation "
+            "AND CAST(results AS text) LIKE :lacking) THEN 'lacking' END",
             conversation=conversation,
             lacking=lacking and f"%There is no tool called '{lacking}'%",
         )
