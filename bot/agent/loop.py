@@ -421,7 +421,7 @@ class Loop:
             try:
                 async for event in self._stream_answer(request, specs, answer, is_further=is_further):
                     yield event
-                self.models.note(request.model, None)
+                self.models.note_answer(request.model)
                 if request.is_shortened:
                     self.models.note_accepted(request.model, request.max_chars + specs_chars)
                 correction = () if request.attempt else answer.correction(specs)  # only once
@@ -454,7 +454,7 @@ class Loop:
     def _find_stand_in(self, model: Model, error: ModelError) -> Model | None:
         """Note the failure of a model, and return its stand-in; None if no other model may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
-            self.models.note(model, error)
+            self.models.note_fault(model, error)
         if error.away:
             return self.models.stand_in(model)
         return None

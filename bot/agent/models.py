@@ -105,16 +105,14 @@ class Models:
         """Return the model that the settings name to answer in place of this model, or None."""
         return self.by_name.get(self.settings_of(model).fallback)
 
-    def note(self, model: Model, error: ModelError | None) -> None:
-        """Note that a model failed with ``error``, or with None that it answered.
+    def note_answer(self, model: Model) -> None:
+        """Note that a model answered. This is logged if the model had failed before."""
+        if self.faults.pop(model.name, None):
+            log.info("the language model answers again", model=model.name)
 
-        A failure is logged when its reason is new, an answer when the model failed before.
-        """
+    def note_fault(self, model: Model, error: ModelError) -> None:
+        """Note that a model failed. This is logged if the reason is new."""
         previous = self.faults.pop(model.name, None)
-        if error is None:
-            if previous:
-                log.info("the language model answers again", model=model.name)
-            return
         self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
         if previous is None or previous.words != error.message:
             log.error("the language model gives no answers", model=model.name, why=error.message)

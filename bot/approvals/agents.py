@@ -224,7 +224,7 @@ class AgentCalls:
         checked = await tool.check_arguments(dict(arguments))
         slots = self._read_slots.setdefault(agent.label, asyncio.Semaphore(_READS_TOGETHER))
         async with slots:
-            read_result = await self.gate.look(tool, checked, request)
+            read_result = await self.gate.run_if_read(tool, checked, request)
         if read_result is not None:
             return _describe_read(tool_name, read_result)
         await self._check_open_calls(agent, tool.digest(checked))

@@ -2,8 +2,8 @@
 
 Calls come from two sides. For the model, the agent loop asks `Gate.consider` to judge the calls of one
 answer. Reads are then run by `Gate.read`; writes come back as proposals, which are stored with the answer.
-For programs and features, a request is one call: `Gate.open` opens a proposal for it, and `Gate.look` runs it
-if it only reads. All calls are judged by the rules (`Policy.judge`). What people approve is run by
+For programs and features, a request is one call: `Gate.open` opens a proposal for it, and `Gate.run_if_read`
+runs it if it only reads. All calls are judged by the rules (`Policy.judge`). What people approve is run by
 ``execute.py``.
 
 Some tools have an *effect* instead of a run: they change only Nod's own rows, in the transaction that stores
@@ -468,7 +468,9 @@ class Gate:
             return require_owner(verdict, connection)
         return verdict
 
-    async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
+    async def run_if_read(
+        self, tool: Tool, arguments: Mapping[str, Any], request: Request
+    ) -> CallResult | None:
         """Run a request that only reads, if the rules allow it without approval, and return its result.
 
         Returns None for a call that writes or needs approval. Raises Refused if the rules forbid it.

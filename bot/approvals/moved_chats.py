@@ -1,7 +1,7 @@
 """The move of a chat to a new address, which platforms make, for example when a Telegram group grows.
 
 Rules and grants name a chat by its address, such as ``telegram:-100123``. After a move they must hold at the
-new address. The channel that learns of a move calls `move_chat`.
+new address. A channel that learns of a move tells the inbox, which calls `move_chat`.
 """
 
 from dataclasses import replace

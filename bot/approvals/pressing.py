@@ -1,9 +1,9 @@
 """The values that pass between the steps of a press: its prepared input, its context, and its outcome.
 
 A press is one use of a button on a card by a person. ``presses.py`` prepares the input (`Prepared`), which
-may need the network. ``decide.py`` makes the context (`PressContext`) inside of the transaction, and hands
-both to the function for the button's verb. That function returns the outcome (`Decided`), mostly by `accept`
-or `refuse`.
+may need the network. ``decide.py`` makes the context (`PressContext`) inside of the transaction, adds the
+input to it, and hands it to the function for the button's verb. That function returns the outcome
+(`Decided`), mostly by `accept` or `refuse`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,6 +7,7 @@ from the database.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -31,6 +32,15 @@ _ALLOWED_TO_OWNER = frozenset(
 )
 """The presses that the owner of a call may always make, even if others decide the call."""
 _ONE_BY_ONE_TEXT = "A stand-in decides one at a time. Approve this on its own. It stays open."
+
+
+class PressRight(NamedTuple):
+    """The right of a person to make a press, or the objection to it."""
+
+    objection: str | None = None  # in words; None if the person may press
+    absent: Actor | None = (
+        None  # the absent person for whom they may press, as a stand-in; None by their own right
+    )
 
 
 def find_objection(
@@ -58,22 +68,18 @@ def judge_press(
     actor: Actor,
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
-) -> tuple[str | None, Actor | None]:
-    """Return two values: the objection to a press in words, and the absent person for whom it is made.
-
-    - ``None, None``: the person may press by their own right.
-    - ``None, colleague``: the person may press as the stand-in of a colleague.
-    - ``objection, None``: the person may not press.
+) -> PressRight:
+    """Decide if a person may make a press. ``actor``: the account that they used. ``at``: see `find_objection`.
 
     The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides if
     that vote is enough. An agent, which is a program, may withdraw what it asked for, and nothing else.
     """
     if actor.channel == AGENTS:
         if verb is Verb.CANCEL and proposal.agent == actor.key:
-            return None, None
-        return "A program decides nothing. It stays open.", None
+            return PressRight()
+        return PressRight("A program decides nothing. It stays open.")
     if verb in _ALLOWED_TO_OWNER and is_owner(proposal, person):
-        return None, None
+        return PressRight()
     return judge_press_by_role(session, policy, proposal, person, actor, verb, at)
 
 
@@ -85,7 +91,7 @@ def judge_press_by_role(
     actor: Actor,
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
-) -> tuple[str | None, Actor | None]:
+) -> PressRight:
     """Return the result of `judge_press` by rules and roles alone, without the rights of a call's owner."""
     if actor == proposal.requester:
         requester = person
@@ -93,11 +99,11 @@ def judge_press_by_role(
         requester = people.person_of(session, proposal.requester)
     objection = _find_own_objection(policy, proposal, person, requester, verb, at)
     if objection is None or not policy.absences:
-        return objection, None
+        return PressRight(objection)
     if person == requester or person.outside:  # no one decides their own request in someone's place
-        return objection, None
+        return PressRight(objection)
     if verb in _NOT_BY_STAND_IN or proposal.own:
-        return objection, None
+        return PressRight(objection)
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
         absent = people.person_of(session, absence.who)
@@ -105,9 +111,9 @@ def judge_press_by_role(
             continue
         if policy.find_decision_objection(proposal, absent, requester, approves=approves) is None:
             if verb in _GRANTING:
-                return _ONE_BY_ONE_TEXT, None
-            return None, absence.who
-    return objection, None
+                return PressRight(_ONE_BY_ONE_TEXT)
+            return PressRight(absent=absence.who)
+    return PressRight(objection)
 
 
 def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:

@@ -132,7 +132,7 @@ async def _call(
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
         # the gate runs a call that reads; for a call that writes there is no result
-        result = await gate.look(tool, await tool.check_arguments(given), request)
+        result = await gate.run_if_read(tool, await tool.check_arguments(given), request)
         if result is not None:
             print(plain(result.text))
             if not result.ok:

@@ -85,6 +85,15 @@ class Feed:
     open_questions: Mapping[str, str]  # ids of proposals, by the key of a question without an answer
 
 
+class News(NamedTuple):
+    """The changes of proposals since a position, for listeners."""
+
+    newest: int  # the number of the newest change
+    progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
+    # the changed proposals as the persons of their conversations see them, each after its conversation's key
+    views: Sequence[tuple[str, Seen]]
+
+
 class ProposalLookup:
     """Proposals, as far as the person who asks may see them."""
 
@@ -225,17 +234,15 @@ class ProposalLookup:
 
     async def news(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
-    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        """Return the changes of proposals after the change with the number ``since``, for listeners.
+    ) -> News:
+        """Return the changes of proposals after the change with the number ``since``.
 
-        Returns three values: the number of the newest change, the progress of running proposals, and the
-        changed proposals. A proposal has also changed if its progress differs from ``progress_before``. Each
-        comes with the key of its conversation's address, in the view of the conversation's person. Only keys
-        for which ``is_wanted`` is true are included, and no calls of agents.
+        A proposal has also changed if its progress differs from ``progress_before``. Only proposals are
+        included for whose conversation's key ``is_wanted`` is true, and no calls of agents.
         """
         available = await self._registry.available()
 
-        def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+        def read(session: Session) -> News:
             rows = log.since(session, since)
             newest = rows[-1][0] if rows else since
             progress = proposals.load_progress(session)
@@ -243,7 +250,7 @@ class ProposalLookup:
             changed += list_progressed(progress_before, progress)
             changed = list(dict.fromkeys(changed))
             conversation_of = conversations.map_by_proposal(session, changed)
-            news = []
+            views = []
             for proposal_id in changed:
                 conversation = conversation_of.get(proposal_id)
                 if conversation is None or not is_wanted(conversation.origin.key):
@@ -251,8 +258,8 @@ class ProposalLookup:
                 proposal = proposals.get(session, proposal_id)
                 if proposal and not proposal.agent:
                     [seen] = self._view(session, [proposal], conversation.requester, available)
-                    news.append((conversation.origin.key, seen))
-            return newest, progress, news
+                    views.append((conversation.origin.key, seen))
+            return News(newest, progress, views)
 
         return await self._groups.read(read)
 
