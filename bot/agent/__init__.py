@@ -1,4 +1,5 @@
-"""The agent: one turn at a time, from a message or a decision until it is silent or must wait.
+"""The agent: its work on a conversation, one turn at a time.
 
+A turn lasts from a message, or a decision on its calls, until the agent has answered or must wait for people.
 Begin with `loop.py`. No platform and no web server here: what a turn says goes out as events.
 """

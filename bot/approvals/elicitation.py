@@ -77,9 +77,7 @@ class Questions:
         self._inbox: Inbox | None = None
         self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
         self._elsewhere: dict[str, Tool] = {}  # tools of the questions that other processes ask, by name
-        self._cancelling: set[asyncio.Task[None]] = (
-            set()
-        )  # tasks that cancel questions for which no call waits
+        self._cancelling: set[asyncio.Task[None]] = set()  # tasks that cancel unneeded questions
 
     def start(self, inbox: Inbox) -> None:
         """Allow questions from now on."""

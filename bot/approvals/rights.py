@@ -24,6 +24,7 @@ from bot.store.proposals import Reach
 from bot.store.rules import Policies
 
 _NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
+"""The presses that only a person may make who may approve the call."""
 _GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)  # presses that also give a grant
 _NOT_BY_STAND_IN = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
 """The presses that a stand-in may not make: they are for admins, and for the person who asked."""
@@ -38,9 +39,7 @@ class PressRight(NamedTuple):
     """The right of a person to make a press, or the objection to it."""
 
     objection: str | None = None  # in words; None if the person may press
-    absent: Actor | None = (
-        None  # the absent person for whom they may press, as a stand-in; None by their own right
-    )
+    absent: Actor | None = None  # set if the person may press only as the stand-in of this absent person
 
 
 def find_objection(
@@ -69,7 +68,7 @@ def judge_press(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> PressRight:
-    """Decide if a person may make a press. ``actor``: the account that they used. ``at``: see `find_objection`.
+    """Decide if a person may make a press by their account ``actor``. ``at``: as in `find_objection`.
 
     The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides if
     that vote is enough. An agent, which is a program, may withdraw what it asked for, and nothing else.

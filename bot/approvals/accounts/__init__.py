@@ -1,4 +1,4 @@
-"""Accounts: how they become one person, and how a person signs in from a chat.
+"""Accounts of people: how several become one Person, how someone signs in, and how rights end with them.
 
-Begin with `linking.py`. Each function is one short transaction.
+Begin with `linking.py`. Most functions are one short transaction each.
 """

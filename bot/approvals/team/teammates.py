@@ -35,6 +35,7 @@ _NOTES_OF_ENDS = {
     Standing.FAILED: "failed. Why",
     Standing.STOPPED: "was stopped. Why",
 }
+"""The words between a teammate's name and the text about its end, in the note to the lead agent."""
 
 
 def spawn(

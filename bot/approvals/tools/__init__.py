@@ -1,4 +1,4 @@
-"""Tools that are Nod itself: the team, requests, decisions, long outputs.
+"""Tools of the model that are about Nod itself: the team and plans, decisions of people, long outputs.
 
 Begin with `team.py`. None of them approves anything.
 """
