@@ -165,7 +165,7 @@ def _find_requests(parts: Sequence[_Part]) -> list[int]:
 
 
 def _list_overdue(parts: Sequence[_Part]) -> Sequence[Line]:
-    """Return the oldest lines, for a summary: about half, and all lines that are cut.
+    """Return the oldest lines, for a summary: about half of them, or about as many as are cut.
 
     Empty unless a line is cut or there are more than `_MAX_LINES`. The lines end before a person's message.
     The first line and the current request are never among them.

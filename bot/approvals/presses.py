@@ -179,9 +179,10 @@ class Presses:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the scopes of the grants that may be given on a card, with their texts, narrowest first.
+        """Return the ladder of a card: the scopes of grants that may be given on it, narrowest first.
 
-        Empty if this person may give no grant there. ``address``: where the card is posted.
+        Each comes with its text. Empty if this person may give no grant there. ``address``: where the card is
+        posted.
         """
         proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
