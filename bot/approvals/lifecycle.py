@@ -2,9 +2,9 @@
 
 A proposal is open (PROPOSED) until people decide. Once APPROVED, one process claims its run (EXECUTING) and
 stores how it ended (SUCCEEDED or FAILED). A proposal that never runs ends as DECLINED, EXPIRED or CANCELLED.
-Each version of its contents is a *round*: an edit, or asking people again, begins the next one.
+Its contents have *rounds*: an edit, a retry, or asking people again begins the next round.
 
-Each function is called within one transaction, and returns the jobs that follow: work for other parts, such
+Each function is called within one transaction. Most return the jobs that follow: work for other parts, such
 as redrawing a card. Jobs are started once the transaction is committed. Transitions by people's presses are
 in ``bot/approvals/decide.py`` and use functions from here. Also here is the end of a pause of everything, by
 repeated calls of `take_resume_step`.
