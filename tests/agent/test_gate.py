@@ -115,7 +115,9 @@ async def test_what_a_read_is_told_of_its_call_and_its_secrets_reach_no_log(nod:
 
     look = Request(ANA, "look", {}, ROOM, "Look.")
     assert await nod.gate.run_if_read(whose, {}, look) == CallResult("chat:ana in none", ok=True)
-    assert (await nod.gate.run_if_read(whose, {}, replace(look, into="c1"))) == CallResult("chat:ana in c1", ok=True)
+    assert (await nod.gate.run_if_read(whose, {}, replace(look, into="c1"))) == CallResult(
+        "chat:ana in c1", ok=True
+    )
     assert await nod.gate.run_if_read(blurt, {"code": "hunter22"}, look) == CallResult(failed, ok=False)
     logged = "".join(capfd.readouterr())
     assert logged.count("tool raised") == 3
