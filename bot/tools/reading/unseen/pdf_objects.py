@@ -1,12 +1,13 @@
 """Text on the pages of PDF documents that people don't see.
 
 PDFium lists the objects of a page (texts, paths, pictures) in the order in which they are drawn, each with
-its box: left, bottom, right and top, in points.
+its box, in points. A text is unseen if it is invisible, tiny, off the page or in the colour of its
+background, or if a later object covers it. `UnseenText.inspect` counts the pages with such texts, by kind.
 """
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
@@ -20,7 +21,14 @@ _FULL_ALPHA = 255
 _MIN_COVERED_SHARE = 0.95  # a text counts as covered if this share of its box is
 _LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
 
-_Box = tuple[float, float, float, float]
+
+class _Box(NamedTuple):
+    """The place of an object on its page, in points from the lower left corner."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
 
 
 @dataclass(slots=True)
@@ -40,10 +48,10 @@ class UnseenText:
         kinds: set[str] = set()  # the kinds under which the report counts this page
         backgrounds: list[tuple[_Box, Colour | None]] = []  # the backgrounds drawn so far, the uppermost last
         texts: list[_Box] = []  # the boxes of visible texts
-        page_box = page.get_cropbox()
+        page_box = _Box(*page.get_cropbox())
         for element in page.get_objects(max_depth=_MAX_DEPTH):
             self._objects += 1
-            box = element.get_bounds() if hasattr(element, "get_bounds") else element.get_pos()
+            box = _Box(*(element.get_bounds() if hasattr(element, "get_bounds") else element.get_pos()))
             if _is_text(element):
                 kind = _find_kind(element, box, page_box, backgrounds)
                 if kind:
@@ -68,17 +76,16 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Bo
     """Return the kind under which a page with this hidden text is counted; empty if people see the text."""
     from pypdfium2 import raw
 
-    left, bottom, right, top = box
-    page_left, page_bottom, page_right, page_top = page_box
-    if right <= left or top <= bottom:  # spaces
+    if box.right <= box.left or box.top <= box.bottom:  # spaces
         return ""
     colour, alpha = _read_fill(text)
     mode = raw.FPDFTextObj_GetTextRenderMode(text.raw)
     if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or alpha < _MIN_ALPHA:
         return "page with invisible text"
-    if right <= page_left or left >= page_right or top <= page_bottom or bottom >= page_top:
+    is_off_sides = box.right <= page_box.left or box.left >= page_box.right
+    if is_off_sides or box.top <= page_box.bottom or box.bottom >= page_box.top:
         return "page with text outside it"
-    if top - bottom < _MIN_HEIGHT_POINTS:
+    if box.top - box.bottom < _MIN_HEIGHT_POINTS:
         return "page with tiny text"
     background = _find_background(box, backgrounds)
     if background is not None and is_too_faint(colour, background):
@@ -129,9 +136,9 @@ def _read_fill(element: Any) -> tuple[Colour, int]:
 
 def _is_inside(text: _Box, background: _Box) -> bool:
     """Tell if a text's box is inside another box, or nearly so (`_MIN_COVERED_SHARE`)."""
-    left, bottom, right, top = text
-    common_width = min(right, background[2]) - max(left, background[0])
-    common_height = min(top, background[3]) - max(bottom, background[1])
+    common_width = min(text.right, background.right) - max(text.left, background.left)
+    common_height = min(text.top, background.top) - max(text.bottom, background.bottom)
     if common_width <= 0 or common_height <= 0:
         return False
-    return common_width * common_height >= (right - left) * (top - bottom) * _MIN_COVERED_SHARE
+    area = (text.right - text.left) * (text.top - text.bottom)
+    return common_width * common_height >= area * _MIN_COVERED_SHARE

@@ -3,7 +3,7 @@
 Element names such as ``rPr`` (the properties of a piece of text) are those of DrawingML (ECMA-376).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.tools.reading.markup import find_all, find_children, local_name
 from bot.tools.reading.report import Report
@@ -14,8 +14,20 @@ _LIGHT_THEME_COLOURS = frozenset({"bg1", "lt1"})
 _FILLS = ("solidFill", "gradFill", "blipFill", "pattFill")
 
 
+class _Box(NamedTuple):
+    """The place of a shape on its slide, in EMU from the upper left corner."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
 def reveal_unseen(slide: Any, width: int, height: int, report: Report) -> None:
-    """Report each shape whose text we read but people do not see; the slide's size is in EMU."""
+    """Report each shape whose text is read although people do not see it.
+
+    ``width`` and ``height``: of the slide, in EMU (914,400 are an inch).
+    """
     shapes = list(slide.shapes)
     is_on_white = _has_light_background(slide)
     for position, shape in enumerate(shapes):
@@ -40,15 +52,14 @@ def _is_off_slide(shape: Any, width: int, height: int) -> bool:
     box = _read_box(shape)
     if box is None:
         return False
-    left, top, right, bottom = box
-    return right <= 0 or bottom <= 0 or left >= width or top >= height
+    return box.right <= 0 or box.bottom <= 0 or box.left >= width or box.top >= height
 
 
-def _read_box(shape: Any) -> tuple[int, int, int, int] | None:
-    """Return the left, the top, the right and the bottom of a shape; None if its place is not stated."""
+def _read_box(shape: Any) -> _Box | None:
+    """Return the place of a shape; None if it is not stated."""
     if None in (shape.left, shape.top, shape.width, shape.height):
         return None
-    return shape.left, shape.top, shape.left + shape.width, shape.top + shape.height
+    return _Box(shape.left, shape.top, shape.left + shape.width, shape.top + shape.height)
 
 
 def _has_tiny_run(shape: Any) -> bool:
@@ -109,8 +120,8 @@ def _is_backdrop(lower: Any, shape: Any) -> bool:
     lower_box, box = _read_box(lower), _read_box(shape)
     if lower_box is None or box is None:
         return True
-    overlaps_across = lower_box[0] < box[2] and box[0] < lower_box[2]
-    overlaps_down = lower_box[1] < box[3] and box[1] < lower_box[3]
+    overlaps_across = lower_box.left < box.right and box.left < lower_box.right
+    overlaps_down = lower_box.top < box.bottom and box.top < lower_box.bottom
     return overlaps_across and overlaps_down
 
 
