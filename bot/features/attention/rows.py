@@ -52,7 +52,7 @@ def note_reached(session: Session, accounts: Collection[str], proposal_id: str, 
 
 
 def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bool:
-    """Return whether a card reached one of a person's accounts in the last hour."""
+    """Return whether a card reached one of a person's accounts. Rows older than an hour may be deleted."""
     found = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.proposal_id == card_id)
     return session.connection().execute(select(_REACHED.c.account).where(*found).limit(1)).first() is not None
 
