@@ -6,6 +6,7 @@ shows, so the tap is an event that the test makes.
 """
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.fakes.push_service import FakeBrowser, FakePushService
 from tests.features.push.conftest import KEY, PUSHING
@@ -37,7 +39,7 @@ SHOWN_ONCE = """async (wanted) => {
     const { getNotifications } = await navigator.serviceWorker.ready.then((ready) => ({
         getNotifications: () => ready.getNotifications(),
     }));
-    for (const until = Date.now() + 60_000; ; ) {
+    for (const until = Date.now() + 10_000; ; ) {
         const found = await getNotifications();
         if (JSON.stringify(found.map(({ title }) => title).sort()) === JSON.stringify(wanted.sort()))
             return found.map(({ title, body, tag, data, silent }) => ({ title, body, tag, data, silent }));
@@ -76,6 +78,7 @@ class Worker:
         page.evaluate(GOVERNED)
         self.session: CDPSession = page.context.new_cdp_session(page)
         self.registration = ""
+        self._pushed: list[str] = []  # since the last look at what is shown
         self.session.on("ServiceWorker.workerRegistrationUpdated", self._learn)
         self.session.send("ServiceWorker.enable")
         while not self.registration:  # events come in between
@@ -87,11 +90,28 @@ class Worker:
 
     def push(self, data: str | dict[str, Any]) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
+        self._pushed.append(text)
+        self._deliver(text)
+
+    def _deliver(self, text: str) -> None:
         given = {"origin": self.origin, "registrationId": self.registration, "data": text}
         self.session.send("ServiceWorker.deliverPushMessage", given)
 
     def expect_shown(self, *titles: str) -> list[dict[str, Any]]:
-        """Wait until these are shown and no others."""
+        """Wait until these are shown and no others.
+
+        A busy browser may lose what the debugging protocol delivers, so what was not shown yet is delivered
+        again: it replaces what it showed before.
+        """
+        pushed, self._pushed = self._pushed, []
+        for _ in range(5):
+            with contextlib.suppress(PlaywrightError):
+                return self._wait_until_shown(titles)
+            for text in pushed:
+                self._deliver(text)
+        return self._wait_until_shown(titles)
+
+    def _wait_until_shown(self, titles: tuple[str, ...]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.page.evaluate(SHOWN_ONCE, list(titles))
         return found
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from bot.domain.model import Finished, Stop, Text
-from bot.settings import SCRIPTED
+from bot.settings import SCRIPTED_NOTICE
 from tests.web.console.conftest import Serve, Served
 from tests.web.console.test_console import CARDS, NARROW, NewPage, ask, button, card, violations
 from tests.web.scripted import ScriptedModel, say
@@ -254,7 +254,7 @@ def test_a_card_forgets_that_nod_was_out_of_reach_when_it_is_back(serve: Serve, 
 def test_outside_the_demo_the_page_says_that_a_scripted_model_answers(serve: Serve, new_page: NewPage):
     with serve(demo=False) as nod:
         page = new_page(nod.url, **SMALL)
-        expect(page.locator("#banners")).to_have_text(SCRIPTED)
+        expect(page.locator("#banners")).to_have_text(SCRIPTED_NOTICE)
         html = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert html[0] <= html[1]
 
