@@ -14,7 +14,7 @@ import pytest
 
 from bot.channels import markdown
 from bot.channels.discord import text as discord
-from bot.channels.slack import blocks, inbound
+from bot.channels.slack import blocks, marks
 from bot.channels.slack import text as slack
 from bot.channels.tables import MAX_BRACKETS, lay_out_tables
 from bot.channels.telegram import text as telegram
@@ -60,10 +60,10 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "slack.literal": slack.literal,
     "slack.with_mentions": lambda text: slack.with_mentions(text, "T1"),
     "slack.block": lambda text: str(blocks.markdown(text)),
-    "slack.mentioned_users": inbound.list_mentioned_users,
-    "slack.with_addresses": lambda text: inbound.with_addresses(text, "T1", {}),
-    "slack.named_in": lambda text: inbound.find_names(text, "T1"),
-    "slack.readable": lambda text: inbound.make_readable(text, {}),
+    "slack.mentioned_users": marks.list_mentioned_users,
+    "slack.with_addresses": lambda text: marks.with_addresses(text, "T1", {}),
+    "slack.named_in": lambda text: marks.find_names(text, "T1"),
+    "slack.readable": lambda text: marks.make_readable(text, {}),
     "discord.literal": discord.literal,
     "discord.neutralise": discord.neutralise,
     "discord.fenced": discord.fence,
