@@ -104,7 +104,7 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
 
 def veil(text: str, secrets: Sequence[str]) -> str:
     """Return a text with dots in place of each of ``secrets``, and of nothing else."""
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # the longest first: one may be a part of another
         text = text.replace(secret, HIDDEN)
     return text
 
@@ -164,7 +164,7 @@ def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) ->
 def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the values that `redact` hides for their name or schema, as texts may repeat them.
 
-    They come also as JSON writes them, and the longest first: one may be a part of another.
+    They come also as JSON writes them, and the longest first.
     """
     redactor = _Redactor(schema, redacts_texts=False)
     redactor.copy(arguments)
