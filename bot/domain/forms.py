@@ -290,7 +290,7 @@ def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[di
     if depth >= _MAX_DEPTH:
         return flat, nullable
     reference = flat.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
+    if isinstance(reference, str) and reference.startswith("#") and reference != "#":
         inner, nullable = resolve_part(find_referred(root, reference), root, depth + 1)
         flat = inner | _without_key(flat, "$ref")
     for word in ("allOf", "anyOf", "oneOf"):

@@ -9,11 +9,12 @@ found by an engine that takes linear time (RE2).
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import re2
 
@@ -72,6 +73,8 @@ _MIN_RANDOM_BITS = 4.4  # the entropy of each letter of a random text; of a path
 # the keywords of JSON Schema whose schemas are about the same value: several schemas, or one
 _LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
 _SINGLE_PARTS = ("if", "then", "else", "not")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 def _compile(pattern: str) -> Any:
@@ -241,6 +244,7 @@ class _Redactor:
     def _expand(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
         """Return these parts, and all parts about the same value that they refer to or combine."""
         expanded: dict[int, Mapping[str, Any]] = {}  # by identity: references may lead in a circle
+        followed: set[str] = set()
         waiting = list(parts)
         while waiting and self._steps <= _MAX_STEPS:
             part = waiting.pop()
@@ -252,16 +256,71 @@ class _Redactor:
                 waiting += _as_list(part.get(keyword))
             waiting += [part.get(keyword) for keyword in _SINGLE_PARTS]
             waiting += _list_values(part.get("dependentSchemas"))
-            waiting += [find_referred(self._root, part.get(word)) for word in ("$ref", "$dynamicRef")]
+            for reference in map(part.get, _REFERENCES):
+                if isinstance(reference, str) and reference not in followed:
+                    followed.add(reference)  # once: many parts may refer to an anchor that many parts have
+                    waiting += self._list_referred(reference)
         return list(expanded.values())
+
+    def _list_referred(self, reference: str) -> list[Any]:
+        """Return the parts that a reference may mean: several, if several have its anchor."""
+        fragment = _read_fragment(reference)
+        if fragment is None:
+            return []
+        if _is_pointer(fragment):
+            return [_follow_pointer(self._root, fragment)]
+        return self._anchored.get(fragment, [])
+
+    @cached_property
+    def _anchored(self) -> Mapping[str, list[Any]]:
+        return _list_anchored(self._root)
 
 
 def find_referred(root: Any, reference: Any) -> Any:
-    """Resolve a local reference in a schema, such as ``#/$defs/Name``; None where it leads nowhere."""
+    """Resolve a local reference in a schema; None where it leads nowhere.
+
+    It has a JSON pointer (``#/$defs/Name``), an anchor (``#name``), or nothing (``#``), which is the root.
+    """
+    fragment = _read_fragment(reference)
+    if fragment is None:
+        return None
+    if _is_pointer(fragment):
+        return _follow_pointer(root, fragment)
+    anchored = _list_anchored(root).get(fragment)
+    return anchored[0] if anchored else None
+
+
+def _read_fragment(reference: Any) -> str | None:
+    """Return the part of a local reference after its ``#``, percent-decoded; None for any other value."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
+    return unquote(reference[1:])
+
+
+def _is_pointer(fragment: str) -> bool:
+    return not fragment or fragment.startswith("/")
+
+
+def _list_anchored(schema: Any) -> Mapping[str, list[Any]]:
+    """Return the parts of a schema that have an anchor, by its name."""
+    anchored: dict[str, list[Any]] = {}
+    waiting = deque([schema])
+    while waiting:
+        part = waiting.popleft()
+        if isinstance(part, Mapping):
+            names = {name for word in _ANCHORS if isinstance(name := part.get(word), str)}
+            for name in names:
+                anchored.setdefault(name, []).append(part)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return anchored
+
+
+def _follow_pointer(root: Any, pointer: str) -> Any:
+    """Return the part of a schema at a JSON pointer; the root for an empty pointer, None for no part."""
     place = root
-    for step in reference[1:].split("/")[1:]:
+    for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(place, Mapping):
             place = place.get(name)

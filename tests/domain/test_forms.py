@@ -76,6 +76,11 @@ def test_references_unions_with_null_and_allof_are_followed_alike():
             field.check_value("c")
 
 
+def test_a_secret_behind_an_anchor_is_asked_for_as_a_secret():
+    root = {"$defs": {"code": {"$anchor": "code", "type": "string", "writeOnly": True}}}
+    assert only({"$ref": "#code"}, **root).secret
+
+
 def test_a_schema_that_contains_itself_is_read_to_a_depth():
     root = {"$defs": {"L": {"allOf": [{"$ref": "#/$defs/L"}, {"anyOf": [{"$ref": "#/$defs/L"}]}]}}}
     assert only({"$ref": "#/$defs/L"}, **root).shape is Shape.DATA

@@ -98,9 +98,19 @@ def test_a_secret_is_hidden_and_what_says_that_it_is_one_stays(text: str, shown:
 def test_a_schema_is_looked_through_wherever_it_leads() -> None:
     secret = {"type": "string", "writeOnly": True}
     schema = {
-        "$defs": {"code": secret, "box": {"properties": {"inner": {"$ref": "#/$defs/code"}}}},
+        "$defs": {
+            "code": secret,
+            "a code/%": secret,
+            "box": {"properties": {"inner": {"$ref": "#/$defs/code"}}},
+            "anchored": {"$anchor": "code", **secret},
+            "node": {"$dynamicAnchor": "node", "properties": {"inner": secret}},
+        },
         "properties": {
             "by_ref": {"$ref": "#/$defs/code"},
+            "by_encoded_ref": {"$ref": "#/$defs/a%20code~1%25"},
+            "by_anchor": {"$ref": "#code"},
+            "by_dynamic_anchor": {"$dynamicRef": "#node"},
+            "by_no_anchor": {"$ref": "#missing"},
             "in_all": {"allOf": [{"minLength": 1}, {"$ref": "#/$defs/code"}]},
             "in_any": {"anyOf": [{"type": "object", "properties": {"x": secret}}, {"type": "null"}]},
             "box": {"$ref": "#/$defs/box"},
@@ -113,13 +123,21 @@ def test_a_schema_is_looked_through_wherever_it_leads() -> None:
         "allOf": [{"properties": {"late": secret}}],
     }
     given = {
-        "by_ref": "s", "in_all": "s", "in_any": {"x": "s", "y": "o"}, "box": {"inner": "s"},
+        "by_ref": "s", "by_encoded_ref": "s", "by_anchor": "s", "by_dynamic_anchor": {"inner": "s"},
+        "by_no_anchor": {"by_ref": "o"}, "in_all": "s", "in_any": {"x": "s", "y": "o"}, "box": {"inner": "s"},
         "rest": {"z": "s"},
         "named": {"p": "s"}, "list": ["o", "s", {"inner": "s"}], "if": {"x": "s"}, "round": "o", "late": "s",
     }  # fmt: skip
     shown = json.dumps(redact(given, schema))
     assert '"s"' not in shown
-    assert shown.count('"o"') == 3
+    assert shown.count('"o"') == 4
+
+
+def test_a_schema_that_refers_to_its_root_hides_secrets_at_every_depth() -> None:
+    for word in ("$ref", "$recursiveRef"):
+        schema = {"properties": {"code": {"writeOnly": True}, "child": {word: "#"}}}
+        given = {"code": "s", "child": {"code": "s", "child": {"code": "s"}}}
+        assert '"s"' not in json.dumps(redact(given, schema))
 
 
 def test_a_secret_is_hidden_in_full_where_a_text_repeats_it_escaped() -> None:
