@@ -37,7 +37,7 @@ _MUTED = ("mcp.client.auth",)  # it logs the answers of sign-in servers, with th
 _CLOSED_SOCKET_TEXT = "socket.send() raised exception."
 """The line that asyncio logs for each write after a caller has left."""
 _MAX_QUEUED_LINES = 2000
-_DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`: level and part
+_DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`, in place of a level and a part
 _FINISH_SECONDS = 1.0  # the time that the end of the process waits for the log's reader
 _FINISH_POLL_SECONDS = 0.01
 
@@ -183,7 +183,7 @@ class _Listener(QueueListener):
 
     def handle(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
-            # directly to the descriptor: handlers and sys.stderr have locks that the end would wait for
+            # directly to the descriptor: the end of the process would wait for locks of sys.stderr
             os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
         dropped = problems[_DROPPED] - self._reported
         if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:

@@ -8,7 +8,8 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")  # in PostgreSQL data_ and index_corrupted
+# codes of damage; those of PostgreSQL are data_corrupted and index_corrupted
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
 _REFUSALS = (
     "25006",  # read_only_sql_transaction: a full disk, a replica
     "25P03",  # idle_in_transaction_session_timeout: its process was stopped for a while

@@ -69,7 +69,7 @@ def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Ca
 
 @contextmanager
 def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[TracedSpan]:
-    """Trace a turn of the agent. ``continued``: ids of the proposals whose ends it was woken for."""
+    """Trace a turn of the agent. ``continued``: ids of the proposals whose ends the turn continues after."""
     agent = teammate or "nod"
     values = {
         "gen_ai.operation.name": "invoke_agent",
@@ -108,14 +108,17 @@ def trace_execution(proposal_id: str, tool: str, call_id: str) -> Iterator[Trace
 
 
 def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) -> None:
-    """Record a new proposal, made in the turn ``cause``, if in any."""
+    """Record a new proposal. ``cause``: the span of the turn that made it, if a turn did."""
     if _otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
         _otel.begin_keyed(proposal_id, f"propose {tool}", values, cause.span).end()
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
-    """Record that people decided, or that the proposal expired, after ``waited`` seconds."""
+    """Record that a proposal left the state of waiting after ``waited`` seconds.
+
+    ``state`` is its new state: people decided, or it expired.
+    """
     if _otel is not None:
         values = {
             "nod.proposal.id": proposal_id,

@@ -57,7 +57,7 @@ def require_or_404(value: T | None, error: str) -> T:
 
 
 class Later(Fault):
-    """Too much came from this caller; the same request may come again in a minute."""
+    """Too much came from this caller, who may send the request again in a minute (status 429)."""
 
     def __init__(self, error: str) -> None:
         super().__init__(429, error, {"Retry-After": "60"})

@@ -97,7 +97,8 @@ def create(
 
     ``proxies``: the networks of trusted reverse proxies; ``user_header``: the header in which they name the
     person. ``connections``: the most that the server holds at a time. ``more_parts`` and ``more_tags``: the
-    routes of features and their descriptions; ``more_routes`` are not in the API's document.
+    routes of features, and the descriptions of their tags; ``more_routes``: routes that are not in the API's
+    document, such as those of channels.
     """
     tags = {**_TAG_DESCRIPTIONS, **more_tags}
     app = FastAPI(
@@ -137,7 +138,7 @@ async def _load_agui(_: Request) -> ASGIApp:
 
 @pages.get("/openapi.json", include_in_schema=False)
 async def description(request: Request, site: SiteDep) -> JSONResponse:
-    """Return the OpenAPI description, made once and in a thread, since that takes half a second."""
+    """Return the OpenAPI description, which is made once and in a thread: that takes half a second."""
     app: FastAPI = request.app
     async with site.describing:
         if app.openapi_schema is None:

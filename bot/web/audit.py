@@ -1,7 +1,8 @@
 """Routes of the audit log, for admins: its rows in pages, the check if it is intact, and all of it as a file.
 
-Each row has the hash of the row before it, so a row that was changed or removed later is found by a check. An
-anchor, number and hash of a row, is kept outside of the database: by it also the end of the log is checked.
+Each row has the hash of the row before it, so a check finds a row that was changed or removed later. It can't
+find that the newest rows were removed. For that there are anchors: an anchor is the number and the hash of a
+row, which an admin keeps outside the database and sends to a later check.
 """
 
 import asyncio
@@ -136,6 +137,7 @@ class _Progress:
 
 
 async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
+    """Count an export as open until its response ends. Raises Later if the caller has too many open."""
     with site.exporting.hold(str(actor)):
         yield
 
@@ -151,7 +153,7 @@ async def export(
     _: Admin,
     site: SiteDep,
     wanted: Sought,
-    _place: Annotated[None, Depends(_limit_exports)],
+    _limited: Annotated[None, Depends(_limit_exports)],
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """The file has no secrets. Each line of JSON is a row as `GET /api/audit` gives it.

@@ -49,9 +49,10 @@ async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
 
 @router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
 async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) -> ChosenBody:
-    """Each row is decided as by a press of its own; ``text`` says how many were.
+    """Each row is decided as by a press of its own; ``text`` says how many rows were decided.
 
-    A row that has changed since, or that can't be undone, stays open, and ``text`` says so.
+    A row to approve stays open if it has changed since it was looked at, or if it can't be undone; ``text``
+    says so.
     """
     require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)

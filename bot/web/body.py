@@ -16,8 +16,8 @@ from bot.domain.proposals import Mark
 from bot.domain.text import is_halved
 from bot.web.answers import Fault
 
-MOST_VALUES = 2000  # in all lists and objects of a body
-DEEPEST = 32  # lists and objects in each other
+MOST_VALUES = 2000  # values in all lists and objects of a body
+DEEPEST = 32  # levels of lists and objects in each other
 PAGE = 200  # the most entries of a page
 _NO_PLACE_TEXT = "Send what an earlier page gave as `next`."
 
@@ -77,7 +77,7 @@ Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
 
 
 def _convert_to_utc(value: datetime) -> datetime:
-    """Return the time in UTC, which is also the zone of a time without one.
+    """Return the time in UTC; a time without a zone is taken as UTC.
 
     Raises ValueError at the ends of the calendar.
     """

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from bot.domain.events import TurnEvent
 from bot.web.schemas.events import TurnEvents
 
-_MAX_WAITING_EVENTS = 1000  # a reader who is further behind reads the rows instead
+_MAX_WAITING_EVENTS = 1000  # a stream with more unread events is ended, and its client reads the rows
 
 
 class Broadcast(NamedTuple):
     """A change in a conversation, for its listeners."""
 
     event: TurnEvent | None  # None for a change that no turn made
-    console_event: TurnEvents | None  # the same for the console's streams; None if it is not shown there
+    console_event: TurnEvents | None  # the change as the console's streams show it; None if they do not
     conversation_id: str = ""
 
 
@@ -37,7 +37,7 @@ class Broadcaster:
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)  # by key
         self._of_owners: dict[str, set[Listener]] = defaultdict(set)  # by owner
-        self._has_listener = asyncio.Event()  # to any single conversation
+        self._has_listener = asyncio.Event()  # set while anyone listens to a single conversation
         self.closed = False
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Broadcaster:
         return key in self._listeners or key.rpartition("/")[0] in self._of_owners
 
     def publish(self, key: str, event: TurnEvent | None, console_event: TurnEvents | None) -> None:
-        """Hand a change to everyone who listens there."""
+        """Hand a change to everyone who listens to the conversation ``key`` or to all of its owner."""
         owner, _, conversation_id = key.rpartition("/")
         for listener in (*self._listeners.get(key, ()), *self._of_owners.get(owner, ())):
             if listener.full():

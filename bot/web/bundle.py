@@ -17,14 +17,15 @@ _EXPORT = re.compile(  # the word of: export function f() …, export const c = 
 )
 _EXPORT_LIST = re.compile(r"^export \{ (.+) \};$", re.MULTILINE)  # export { a, b as c };
 _NAME_AS = re.compile(r"(\S+) as (\S+)")  # b as c
-_UNKNOWN_STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)  # what the others have left
+_UNKNOWN_STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)  # left after all replacements
 
 
 def bundle(entry: Path) -> str:
     """Return a script that does what the module does, with all that it imports.
 
-    Each module becomes a function that is called once, after the modules that it imports, and returns its
-    exports. Raises ValueError where a module has an unknown statement, or imports itself by way of others.
+    Each module becomes a function that is called once, after the functions of the modules that it imports,
+    and returns its exports. Raises ValueError where a module has an unknown statement, or imports itself by
+    way of others.
     """
     joined: dict[Path, str] = {}
     _join(entry.resolve(), joined, ())

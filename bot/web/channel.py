@@ -151,7 +151,7 @@ class HttpChannel:
 
         Reads no changes while no one listens.
         """
-        seen = await self.proposals.newest_change()  # the newest change that listeners know
+        seen = await self.proposals.newest_change()  # the number of the newest change that listeners know
         progress: Mapping[str, str] = {}  # how far each running proposal is, as listeners know it
         while True:
             generation = self.notifier.generation

@@ -26,7 +26,10 @@ RUNS = "/agui"  # the path of AG-UI's runs, which send a thread's full history
 WITH_FILES = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
 _EXTRA_BYTES = 16 * MAX_BODY
-"""The bytes beyond the limit that are read of a too large body: most clients read no response earlier."""
+"""The bytes beyond the limit that are read and dropped if a body is too large.
+
+Most clients read the response only after they have sent the body.
+"""
 ARRIVING = 100  # the most requests at the same time whose body is still arriving
 _FULL_TEXT = "Too many requests are under way. Try again in a moment."
 _SLOW_BODY_TEXT = "The body took too long to arrive. Send it again."
@@ -119,6 +122,13 @@ class BodyLimits:
         finally:
             self._arriving.pop(request, None)
 
+    def _find_max_bytes(self, *, is_run: bool, brings_files: bool) -> int:
+        if is_run:
+            return max_run_bytes(self._files)
+        if brings_files:
+            return self._files + MAX_BODY
+        return MAX_BODY
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -126,9 +136,7 @@ class BodyLimits:
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
         is_run = scope["path"] == RUNS
         brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
-        max_bytes = self._files + MAX_BODY if brings_files else MAX_BODY
-        if is_run:
-            max_bytes = max_run_bytes(self._files)
+        max_bytes = self._find_max_bytes(is_run=is_run, brings_files=brings_files)
         has_started = is_complete = False
         size = 0
         request = secrets.token_hex(6)
@@ -137,7 +145,9 @@ class BodyLimits:
 
         async def receive_bounded() -> Message:
             nonlocal size, is_complete
-            if is_complete or size > max_bytes:  # the only further message is that the client has left
+            # after a complete body, the only further message is that the client has left; the rest of a body
+            # that was refused as too large is dropped
+            if is_complete or size > max_bytes:
                 return await _wait_for_end(receive)
             try:
                 message = await self._receive_part(request, receive, due)
@@ -161,7 +171,7 @@ class BodyLimits:
                 _add_headers(message, policy, request)
             await send(message)
 
-        if "\0" in scope["path"]:  # no database holds it
+        if "\0" in scope["path"]:  # PostgreSQL can't store this character, so no id in a path has it
             await problem(404, NOTHING_HERE)(scope, receive, send_guarded)
             return
         structlog.contextvars.bind_contextvars(request=request)  # a request is a task of its own

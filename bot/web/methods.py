@@ -68,7 +68,7 @@ def _is_preflight(scope: Scope) -> bool:
 class _Head:
     """The messages of a GET whose response ends after its headers.
 
-    Once they are sent, the application is told that the client has left, so that a stream ends.
+    Once the headers are sent, the application is told that the client has left, so that a stream ends.
     """
 
     def __init__(self, receive: Receive, send: Send) -> None:

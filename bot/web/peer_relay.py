@@ -29,7 +29,7 @@ _EVENT_TYPES: Mapping[str, type[TurnEvent]] = {
 Find = Callable[[str, Actor], Awaitable[Seen | None]]
 """Reads a proposal by its id; None if this person may not see it."""
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
-"""Shows an event of a turn to the listeners at an address; the person is the one who asked for the turn."""
+"""Shows an event of a turn to the listeners at an address; the actor is the person who asked for the turn."""
 
 
 class PeerRelay:

@@ -15,7 +15,7 @@ from bot.domain.prices import money
 from bot.domain.text import make_visible, one_line, shorten, storable
 
 T = TypeVar("T")
-_MAX_ROWS = 12  # the most rows of a plot; the table has all
+_MAX_ROWS = 12  # the most rows of a plot; the table on the same page has all
 _MAX_NAME_CHARS = 18
 
 # all lengths are in pixels; in SVG a text's position is the position of its baseline
@@ -70,7 +70,7 @@ def draw_plots(insights: Insights, parts: Sequence[InsightPart]) -> dict[str, st
 
 
 def draw_usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
-    """Return the plots ``cost`` and ``tokens`` of the first parts."""
+    """Return the plots ``cost`` and ``tokens`` of the first `_MAX_ROWS` parts."""
     shown = parts[:_MAX_ROWS]
     costs = []
     for part in shown:
@@ -201,7 +201,7 @@ def _place_rows(parts: Sequence[T]) -> Iterator[tuple[int, T]]:
 
 
 def _find_bottom(row_count: int) -> int:
-    """Return the y below so many rows."""
+    """Return the y below the first ``row_count`` rows."""
     return _TITLE_HEIGHT + row_count * _ROW_HEIGHT
 
 

@@ -123,7 +123,10 @@ async def listed(
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
 async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneProposal:
-    """The answer comes after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
+    """With ``wait``, the answer comes once the proposal was decided and has run, or after ``wait`` seconds.
+
+    They are 60 at most.
+    """
     shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING_STATES))
     return OneProposal(proposal=ProposalView.seen_as(require_or_404(shown, _NO_PROPOSAL_TEXT)))
 
@@ -132,7 +135,8 @@ async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> 
 async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     """Return which calls may be allowed and whose, narrowest first, each in words.
 
-    Both are empty when this person can't allow any.
+    ``rung`` and ``reach`` of a press with the verb similar take these values. Both lists are empty when this
+    person can't allow any.
     """
     shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     address = _find_address(shown, actor)
@@ -155,7 +159,7 @@ async def questions(proposal_id: str, actor: Caller, site: SiteDep) -> AskedQues
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
 async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
-    """Return the turn it came from: the order, and what the agent read and said up to it.
+    """Return the turn that the proposal came from: what the person wrote, and what the agent read and said.
 
     It is recorded, once for each person, that they read it.
     """
@@ -201,9 +205,9 @@ async def press(
 ) -> PressedBody:
     """A press that comes too late is answered with the proposal as it already is, and changes nothing.
 
-    An approved call may still be running when the answer comes: ``wait`` up to 60 seconds for its end. If it
-    was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you approve. If
-    it was proposed again with other old values, a ``digest`` does not say that.
+    An approved call may still be running when the answer comes: ``wait`` up to 60 seconds for its end. If the
+    proposal was edited since it was made, say with ``seen``, ``round`` or ``digest`` which content you
+    approve. A ``digest`` stays the same if only the old values changed, ``seen`` does not.
     """
     decision, http = body or Decide(), site.channel
     generation = http.notifier.generation
@@ -303,7 +307,8 @@ async def _stream_changes(
         last_seen = newest_row
         yield f"id: {last_seen}\n" + sse(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
-    quiet_seconds = 0.0  # since the last block; a wait that ends early counts in full: better early than late
+    # the time since the last block. A wait that ends early counts in full, so a keep-alive may come early
+    quiet_seconds = 0.0
     previous = Feed(rows=(), progress={}, open_questions={})
     while not http.hub.closed:
         generation = http.notifier.generation

@@ -223,14 +223,14 @@ class UndoRule(_CallRule):
 
 
 class BatchRule(_Rule):
-    """When a row of a batch fails, those that have not begun are withdrawn."""
+    """When a row of a batch fails, the rows that have not begun are withdrawn."""
 
     subject: Literal["batch"]
     failed: Literal["stop"]
 
 
 class OpinionRule(_CallRule):
-    """Whose second opinion cards get, and which of its answers ask for one more approval."""
+    """The model that gives cards a second opinion, and which of its answers ask for one more approval."""
 
     subject: Literal["opinion"]
     model: Word
@@ -240,7 +240,7 @@ class OpinionRule(_CallRule):
 class AttentionRule(_Rule):
     """The most cards an hour that reach a person; ``place`` may be an account or a user group.
 
-    What is beyond that and not urgent comes together at the next half hour.
+    Further cards that are not urgent come together at the next half hour.
     """
 
     subject: Literal["attention"]

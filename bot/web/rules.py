@@ -78,7 +78,7 @@ class Attempt(Body):
 
 @router.post("/rules/try", summary="For admins: what a rule would have changed")
 async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
-    """The rule is not set. It is tried on earlier writes only, newest first, by the risk that was stored."""
+    """The rule is not set. It is tried on earlier calls that write, newest first, with their stored risk."""
     words = f"{body.rule} last {body.days}d"
     if body.before:
         words += f" before {body.before}"

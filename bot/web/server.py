@@ -38,13 +38,13 @@ _NOISY_LOGGERS = ("asyncio", "uvicorn.error")
 _METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # the full address in a request line: GET http://nod.test/api/me HTTP/1.1
 _ABSOLUTE_TARGET = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
-_MAX_METRICS_CONNECTIONS = 20  # connections that ever ask for figures at the same time
+_MAX_METRICS_CONNECTIONS = 20  # connections to a worker's `/metrics` at the same time
 
 
 def raise_file_limit() -> int:
     """Raise the limit of open files as far as the system allows, at most to `_MAX_OPEN_FILES`.
 
-    Returns the files that may be open then, counted up to `_MAX_OPEN_FILES` if there is no limit.
+    Returns the number of files that may then be open; `_MAX_OPEN_FILES` if there is no limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
@@ -123,7 +123,8 @@ def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Serve
 async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
     """Wait until the server serves.
 
-    Uvicorn replaces the handlers of signals as it starts. Nod's are restored, and signals wait until then.
+    Uvicorn replaces the handlers of signals as it starts. So signals are blocked until Nod's handlers are
+    restored.
     """
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

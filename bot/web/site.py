@@ -77,11 +77,11 @@ class Site:
     organisation: OidcSignIn | None  # the sign-in of the organisation, if there is one
     demo: bool
     platforms: Mapping[str, Channel]  # the other channels by name, for their health
-    tools_of: Callable[
-        [Actor], Awaitable[Sequence[Tool]]
-    ]  # returns the tools that an agent may call, by name
+    tools_of: Callable[[Actor], Awaitable[Sequence[Tool]]]
+    """Returns the tools that an agent may call, sorted by name. The actor is the agent's account."""
     features: frozenset[str] = frozenset()  # the names of the features that are turned on
     files: FileBounds = field(default_factory=FileBounds)
+    # each person's open requests: streams, long polls, exports
     reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
     waiting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
     exporting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
@@ -144,7 +144,8 @@ async def _guard_stream(
 async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
     """Yield the events until the caller of the stream is no longer known, such as by a revoked token.
 
-    That is checked before an event if the notifier has reported a change since, and with each keep-alive.
+    The caller is checked before an event if the notifier has reported a change since the last check, and
+    before each keep-alive.
     """
     generation = site.channel.notifier.generation
     async for block in events:

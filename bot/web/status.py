@@ -38,7 +38,7 @@ async def settings(_: Admin, site: SiteDep) -> SettingList:
 
 @router.get("/features", summary="For admins: what is on, and who set it")
 async def list_active(_: Admin, site: SiteDep) -> ActiveParts:
-    """Lists at most 50 lines of one part. Parts of which nothing is on are not listed."""
+    """A part is an area of Nod; at most 50 lines of each are listed. Parts with nothing on are not listed."""
     return ActiveParts.of(parts=await site.channel.admin.list_active())
 
 
@@ -58,8 +58,9 @@ async def listed(actor: Caller, site: SiteDep) -> Tools:
     omissions = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in tools])
     views = []
     for tool, omitted in zip(tools, omissions, strict=True):
-        more = {"untold": omitted, "refused_by": site.models.find_refusals(tool.spec)}
-        views.append(ToolView.model_validate(tool).model_copy(update=more))
+        view = ToolView.model_validate(tool)
+        refusals = site.models.find_refusals(tool.spec)
+        views.append(view.model_copy(update={"untold": omitted, "refused_by": refusals}))
     return Tools.of(tools=views)
 
 
@@ -82,7 +83,10 @@ async def used(
     by: Parts = Parts.DAY,
     since: Annotated[Since | None, Query(description="30 days ago by default; UTC unless it says")] = None,
 ) -> Usages:
-    """Covers your own conversations; for admins everyone's (``everyone``). At most 1,000 ``parts``."""
+    """Covers your own conversations; for admins everyone's (``everyone``).
+
+    `by` divides the usage into `parts`, such as days or people; there are at most 1,000.
+    """
     begin = since or site.channel.clock() - _MONTH
     admin = site.channel.admin
     everyone, parts = await admin.usage(actor, by, begin)

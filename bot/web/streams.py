@@ -18,7 +18,7 @@ from bot.web.answers import Later
 from bot.web.broadcaster import Broadcast, Listener
 
 KEEP_ALIVE = ": still there\n\n"
-"""A comment line: no client reads it as an event, and no proxy closes a stream that has one."""
+"""A comment line. No client reads it as an event, and it keeps proxies from closing a silent stream."""
 
 # the number of requests of each sort that one person may have open at the same time
 STREAMS = 50

@@ -38,7 +38,9 @@ class Attachments:
     async def post(self, conversation: Conversation, files: Sequence[StoredOutput]) -> bool:
         """Post the files of a conversation, for one caller at a time.
 
-        Returns False if another try may deliver a file that was refused.
+        Returns False if another try may deliver a file that was refused. In a process without the channel
+        nothing is done: a process that has it posts the files. Where nothing is posted, as in the web, they
+        are only marked.
         """
         if conversation.origin.channel not in self.channels:
             return True

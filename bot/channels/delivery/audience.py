@@ -52,9 +52,13 @@ class Recipients:
     """The accounts that a card notifies when it is delivered, and the accounts that it leaves out."""
 
     notified: frozenset[str] = frozenset()
-    private: frozenset[str] = frozenset()  # the accounts left out whose private chat would have got the card
+    private: frozenset[str] = frozenset()
+    """The accounts that are left out and whose private chat gets no card for that reason."""
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
-    """The people to mention instead, by each account or group of the card that has someone left out."""
+    """The people to mention in place of an account or group that the card names, by that account or group.
+
+    It has an entry only where someone is left out. The people may be none.
+    """
 
 
 def is_watched(session: Session) -> bool:
@@ -82,7 +86,7 @@ def settle_recipients(
     # all whom the card would notify: in their private chat, by a mention, or by a watcher
     private = deciders.intersection(map(str, places)) - {origin}
     candidates = private | _list_mentioned(session, policy, proposal)
-    for watcher in watchers:
+    for watcher in watchers:  # `list_reached`: the deciders whom the watcher itself notifies
         candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
 
     # without those who want quiet, and those whom a watcher holds back
@@ -128,22 +132,23 @@ def tell_added(
 def settle_step_recipients(
     session: Session, proposal: Proposal, accounts: Collection[str], now: datetime
 ) -> frozenset[str]:
-    """Return the accounts to notify now of an open card that was delivered before, as a step of a rule does.
+    """Return those of the ``accounts`` to notify now, for a step of a notify rule about an open card.
 
-    Those who want quiet are left out. A watcher that holds people back tells them later. If a watcher fails,
-    nothing that the watchers did is kept, and no one is held back.
+    Such a step notifies people of a card that was delivered before. Those who want quiet are left out. A
+    watcher that holds people back tells them later. If a watcher fails, nothing that the watchers did is
+    kept, and no one is held back.
     """
     audible = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
     watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
-    held = frozenset[str]()
+    held_back = frozenset[str]()  # set only if no watcher fails
     with contain_failure("a feature failed, so no one is held back", proposal), session.begin_nested():
         notified = audible
         for watcher in watchers:
             notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
         for watcher in watchers:
             watcher.tell_people(session, proposal, sorted(notified), now)
-        held = audible - notified
-    return audible - held
+        held_back = audible - notified
+    return audible - held_back
 
 
 @contextmanager
@@ -197,7 +202,7 @@ def find_card_places(
     # only the owner of a connection decides what is read with it, and only the requester their own call
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
-    if proposal.own:
+    if proposal.own:  # the requester decides alone
         return [conversation.origin]
 
     all_routes = [*routes]

@@ -1,10 +1,14 @@
 """Delivery of cards: they are posted wherever people may decide, and redrawn until they are current.
 
 A card is the message about a proposal. A copy is one posted card, stored with its place, the platform's
-reference, and the version of the proposal that it shows (``bot/store/posted_cards.py``); it is behind if the
-proposal has a later version. `Cards.post_all` posts the cards of an answer's proposals, `Cards.redraw` brings
-the copies up to date. Three or more calls of one tool in an answer are a batch and have one card together, a
-table; several single proposals of an answer are a group, whose first card also has buttons for all.
+reference, and the version of the proposal that it shows (``bot/store/posted_cards.py``). It is outdated if
+the proposal has a later version. `Cards.post_all` posts the cards of an answer's proposals, `Cards.redraw`
+brings the copies up to date. Three or more calls of one tool in an answer are a batch and have one card
+together, a table; several single proposals of an answer are a group, whose first card also has buttons for
+all. Which people get or read a card is settled in ``audience.py``.
+
+Of a `Copy`, ``wanted`` is the version that it should show, and ``shown`` the fingerprint of the card that it
+shows: a hash of its contents.
 
 Everything here happens after the commit that it shows. A copy is marked as current after it was drawn: a
 crash in between draws it twice rather than never.
@@ -45,9 +49,11 @@ from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
-_LOOK_SECONDS = 0.05  # between two reads of copies that will change again soon
-_MAX_LOOKS = 20  # the reads in a row in which such copies may still wait
-_MAX_PASSES = 5  # the further reads, in which all outdated copies are redrawn; the next job continues
+# a redraw first looks at the outdated copies, while those that will change again soon may wait; then it
+# redraws all outdated copies in further passes. What is outdated after the last pass is left to the next job
+_LOOK_SECONDS = 0.05  # between two looks
+_MAX_LOOKS = 20
+_MAX_PASSES = 5
 _CHECK_SECONDS = 5.0  # the time for a platform to say whether Nod can post at a place
 
 
@@ -67,19 +73,19 @@ class Destinations(NamedTuple):
     is_watched: bool  # True if a feature may change whom the card notifies
 
 
-class BehindCopies(NamedTuple):
-    """The outdated copies of the cards of an answer."""
+class OutdatedCopies(NamedTuple):
+    """The outdated copies of the cards of an answer, as one look finds them."""
 
     due: Sequence[Copy]  # the copies to redraw now
     card: ProposalCard | None  # the card that the first copy in ``due`` should show; None without one
     must_wait: bool  # True if there are other outdated copies, which will change again soon
 
 
-class PostedCards(NamedTuple):
-    """The outcome of posting cards: jobs to do, and the first refusal that another try may overcome."""
+class PostingOutcome(NamedTuple):
+    """The outcome of posting cards."""
 
-    jobs: Sequence[Job]
-    hindrance: ChannelError | None
+    jobs: Sequence[Job]  # jobs to do
+    hindrance: ChannelError | None  # the first refusal after which another try may succeed
 
 
 @dataclass(eq=False)
@@ -108,7 +114,7 @@ class Cards:
 
     async def post_all(
         self, conversation: Conversation, opened: Sequence[Proposal], *, is_last_try: bool
-    ) -> PostedCards:
+    ) -> PostingOutcome:
         """Post the cards of an answer's proposals; a batch has one card.
 
         The first card carries the group's buttons. It gets them by a redraw, once the others are posted below
@@ -127,7 +133,7 @@ class Cards:
             message_id = with_own_card[0].message_id
             await self.database.write(posted_cards.mark_group_outdated, message_id)
             jobs.append(Job(Work.REDRAW, str(message_id)))
-        return PostedCards(jobs, hindrance)
+        return PostingOutcome(jobs, hindrance)
 
     async def _post(
         self, conversation: Conversation, proposal: Proposal, *, is_last_try: bool
@@ -143,6 +149,7 @@ class Cards:
         recipients = audience.Recipients()
         if is_watched:
             recipients = await self._settle_recipients(proposal, addresses)
+            # people who are left out get no card in their private chat
             addresses = [address for address in addresses if str(address) not in recipients.private]
             first = None  # the card must be read again: it may say now that it notifies more people
 
@@ -180,7 +187,7 @@ class Cards:
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
     ) -> audience.Recipients:
-        """Settle whom the card notifies, by `audience.settle_recipients`. If a feature fails, all are."""
+        """Settle whom the card notifies. If a feature fails, no one is left out."""
         settled = None
         with audience.contain_failure("a feature failed, so no one is left out", proposal):
             settled = await self.database.write(
@@ -291,21 +298,21 @@ class Cards:
         drawn: ProposalCard | None = None,
         recipients: audience.Recipients = audience.Recipients(),  # noqa: B008 - frozen
     ) -> tuple[Job, ...]:
-        """Post the card as it is now, and store the copy. Returns a job if the copy is behind already.
+        """Post the card as it is now, and store the copy. Returns a job if the copy is outdated already.
 
         ``drawn``: the card as it was just read for this place; None reads it here. ``recipients``: the people
         whom the card notifies. Raises ChannelError.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
-        try:
+        try:  # ``instead``: the people to mention in place of a group with someone who is left out
             ref = await poster.post_card(address, card.with_mentions(recipients.instead))
         except ChannelError as error:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             raise
-        is_behind = await self.database.write(
+        is_outdated = await self.database.write(
             posted_cards.add_card, proposal_id, address, ref, card.version, card.fingerprint
         )
-        if is_behind:
+        if is_outdated:
             return (Job(Work.REDRAW, str(proposal.message_id)),)
         return ()
 
@@ -318,6 +325,7 @@ class Cards:
         first. From now on it is redrawn, as is a copy that was marked as gone. Returns None if the message
         can't be a card of this proposal.
         """
+        # ``first``: before other waiting writes, since the person who pressed waits
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
 
     def _recognise(
@@ -379,27 +387,27 @@ class Cards:
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
             available = await self.registry.available()
-            behind = await self.database.read(self._read_behind, message_id, available, drawn, may_wait)
-            is_behind = False
-            card = behind.card
-            for copy in behind.due:
+            outdated = await self.database.read(self._read_outdated, message_id, available, drawn, may_wait)
+            has_changed = False
+            card = outdated.card
+            for copy in outdated.due:
                 drawn.add((copy.id, copy.wanted))
                 if await self._redraw(copy, card):
-                    is_behind = True
+                    has_changed = True
                 card = None  # only the card of the first copy was read
-            if behind.must_wait:
+            if outdated.must_wait:
                 await self.sleep(_LOOK_SECONDS)
-            elif not is_behind:
+            elif not has_changed:
                 return
 
-    def _read_behind(
+    def _read_outdated(
         self,
         session: Session,
         message_id: int,
         available: AvailableTools,
         drawn: Collection[tuple[int, int]],
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
-    ) -> BehindCopies:
+    ) -> OutdatedCopies:
         """Return the outdated copies of an answer's cards, without the versions just ``drawn``.
 
         ``may_wait``: copies that will change again soon are not due yet.
@@ -413,9 +421,9 @@ class Cards:
             elif (copy.id, copy.wanted) not in drawn:
                 due.append(copy)
         if not due:
-            return BehindCopies(due, None, must_wait)
+            return OutdatedCopies(due, None, must_wait)
         card = self._read_card_at(session, due[0].proposal_id, available, due[0].address)
-        return BehindCopies(due, card, must_wait)
+        return OutdatedCopies(due, card, must_wait)
 
     async def _redraw(self, copy: Copy, drawn: ProposalCard | None = None) -> bool:
         """Redraw one copy. Returns True if its card has changed again since it was read.
@@ -433,20 +441,20 @@ class Cards:
         except (CopyGone, NotDeliverable):
             replace_lost = partial(self._replace_lost, posts_again=proposal.state is State.PROPOSED)
             await self.database.write(replace_lost, copy)
-            is_behind = False
+            has_changed = False
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
             self._pauses.note_refusal(key)
             return False
         else:
-            is_behind = await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
+            has_changed = await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
         self._pauses.end(key)
-        return is_behind
+        return has_changed
 
     def _replace_lost(self, session: Session, copy: Copy, *, posts_again: bool) -> None:
         """Mark a copy as gone; ``posts_again``: let `Notices` post the card in the same place again."""
         posted_cards.mark_gone(session, copy)
-        if posts_again:
+        if posts_again:  # a notice about a proposal that has no text posts the card
             notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def announce_change(self) -> None:
@@ -546,12 +554,13 @@ def _place_card_at(
     elsewhere = _describe_origin(conversation, at, names) if is_elsewhere else None
 
     may_approve = True
-    is_sent_on = False
+    is_sent_on = False  # the card says that it was also posted elsewhere, to people who may approve
     if conversation.private and not is_elsewhere:  # only the requester reads this chat
         requester = people.person_of(session, proposal.requester)
-        is_own_connection = is_owner(proposal, requester)  # it waits for the requester's own approval
+        # a call under the requester's own account at a server waits for their own approval
+        uses_own_account = is_owner(proposal, requester)
         objection = policies.load(session).find_decision_objection(proposal, requester, requester)
-        may_approve = is_own_connection or objection is None
+        may_approve = uses_own_account or objection is None
     if not may_approve:
         copies = posted_cards.list_copies(session, proposal.card_id)
         is_sent_on = any(copy.address != conversation.origin for copy in copies)

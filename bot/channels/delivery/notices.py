@@ -32,7 +32,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _MAX_NOTICES = 50  # the notices in one read
-_MAX_ANSWER_CHARS = 3000  # every platform's message holds that many, and the question
+_MAX_ANSWER_CHARS = 3000  # every platform's message has room for such an answer and its question
 
 PostCard = Callable[[str, Address], Awaitable[None]]
 """Posts a proposal's card in a further place; raises ChannelError."""
@@ -50,8 +50,9 @@ class Notices:
     """The outbox of notices.
 
     A notice that its place refuses for good is posted where its field ``instead`` says. Without that field, a
-    text goes to the place around, if there is one; else the admins are told, and for a proposal also its
-    requester. ``routes`` are the approvers' chats.
+    text goes to the place around the refused one, such as the group of a topic, if there is one. Else the
+    admins are told, and for a proposal also the chat where it was asked for or its requester (see
+    `tell_unreached`). ``routes`` are the approvers' chats.
     """
 
     channels: Mapping[str, Channel]
@@ -67,8 +68,8 @@ class Notices:
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
         """Queue an answer that a place refused for good for the private chat of the person who asked.
 
-        If the refused place is that chat, it goes to the place around it, if there is one. The explanation is
-        a message of its own: it arrives even if the answer is refused for its contents.
+        If the refused place is that chat, the answer goes to the place around it, if there is one. The
+        explanation is a message of its own: it arrives even if the answer is refused for its contents.
         """
         own = Address(person.channel, person.key)
         around = self.find_place_around(refused)

@@ -16,17 +16,20 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def find_backoff(refusals: int) -> timedelta:
-    """Return the wait after a refusal that came after so many others in a row."""
+    """Return the wait after a refusal; ``refusals``: the number of refusals in a row before it."""
     return BACKOFF[min(refusals, len(BACKOFF) - 1)]
 
 
 class _NextTry(NamedTuple):
-    refusals: int
+    refusals: int  # the number of refusals in a row so far
     at: datetime
 
 
 class Pauses(Generic[Key]):
-    """Back-off after refusals, by key. It is in memory only, so a restart tries everything again."""
+    """Back-off after refusals, by key. It is in memory only, so a restart tries everything again.
+
+    A key is held while it is backing off: until its next try.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,8 @@
 """Delivery of the team's status: one message in a conversation's thread that shows its teammates.
 
-As with cards, the row changes first. A message that is behind its row is redrawn right away, and after a
-restart.
+A team is the lead agent of a conversation, with whom people speak, and the teammates that it started. As with
+cards, the row changes first. A message that is outdated, since its row has changed, is redrawn right away, or
+after a restart.
 """
 
 from collections.abc import Mapping

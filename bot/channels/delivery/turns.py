@@ -66,8 +66,8 @@ class _LineProgress:
     """The progress of a line that is not yet marked as delivered."""
 
     posts_arrived: int = 0  # the number of posts of its text that need not be sent again
-    is_text_done: bool = False  # its text arrived in full, but not yet all of its cards
-    failing_since: datetime | None = None
+    is_text_done: bool = False  # nothing of its text is left to post, but not yet all of its cards arrived
+    failing_since: datetime | None = None  # the time of the first failure; None without any
 
 
 class _PostedLine(NamedTuple):
@@ -81,8 +81,8 @@ class _Delivery(NamedTuple):
     """The outcome of posting the undelivered lines, files and answers of a conversation."""
 
     jobs: tuple[Job, ...]
-    undelivered: list[int]  # ids of the lines that were not posted
-    is_refused: bool  # a platform refused a line, a file or an answer
+    undelivered: list[int]  # ids of the lines that are still to be posted
+    is_refused: bool  # a platform refused a line, a file or an answer, so another try is needed
 
 
 @dataclass(eq=False)
@@ -148,7 +148,11 @@ class Turns:
     async def _show_and_post(
         self, channel: Channel, turn: Turn, events: AsyncIterator[TurnEvent]
     ) -> tuple[Job, ...]:
-        """Post older lines, to be above the turn; show the turn; then post its cards and missing text."""
+        """Show a turn, and post what belongs to it.
+
+        First older undelivered lines are posted, so that they are above the turn. After the turn its cards
+        are posted, and text that its stream could not show.
+        """
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
             before = _Delivery((), [], is_refused=False)
@@ -204,9 +208,9 @@ class Turns:
     ) -> _Delivery:
         """Post the undelivered lines, files and answers of a conversation.
 
-        With ``questions_only`` only lines with a question of the agent. ``shown`` is the part of a turn that
-        a stream just displayed; ``older`` are the ids of lines from before that turn, all others are the
-        turn's.
+        With ``questions_only``, of the lines only those with a question of the agent are posted. ``shown`` is
+        the part of a turn that a stream just displayed; ``older`` are the ids of lines from before that turn,
+        all others are the turn's.
         """
         async with self._lock(f"{conversation_id}/posting"):
             rows: Undelivered | None
@@ -352,7 +356,8 @@ class _Shown:
     def has_all_of(self, line: Line) -> bool:
         """Tell if a line was displayed, given that the turn was displayed in full.
 
-        Of the lines that were stored during the turn the answers were, and the line that says why it failed.
+        A stream displays the answers of the turn, and the reason of its failure. Other lines that were stored
+        during the turn, such as notes, it does not.
         """
         return line.role is LineRole.ASSISTANT or line.text == self.text
 

@@ -51,7 +51,7 @@ class WrittenMessage:
     text: str = ""
     files: tuple[Upload, ...] = ()
     problem: str = ""  # why the message can't be taken in, in words; empty if it can
-    repeats: int = 0  # earlier messages with this id in the same run
+    repeats: int = 0  # the number of earlier messages with the same id in the same run
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class SentMessages:
     """The messages of a thread that a front end has, oldest first."""
 
     readable: Sequence[AguiMessage] = ()  # all messages that could be read
-    written: Sequence[
-        WrittenMessage
-    ] = ()  # people's messages after the agent's last one, also unreadable ones
-    is_heavy: bool = False  # they are so many that the front end should drop some, see ``request.py``
+    written: Sequence[WrittenMessage] = ()
+    """People's messages after the agent's last one, also unreadable ones."""
+    is_heavy: bool = False
+    """The messages fill so much of a request that the front end should be sent a shorter list."""
 
     def find_new(self, known_texts: Mapping[str, str]) -> list[WrittenMessage]:
         """Return people's messages after the newest one that Nod has, oldest first.
 
         ``known_texts``: the texts of the stored messages by id. A message with a known id may be new all the
-        same, if it was edited, or if its front end uses ids twice. Then it gets another id.
+        same, if it was edited, or if its front end uses ids twice. Such a message gets another id.
         """
         newest_first: list[WrittenMessage] = []
         for written in reversed(self.written):
@@ -160,7 +160,10 @@ def _parts(message: UserMessage) -> Sequence[ContentPart]:
 
 
 def _rename_if_new(written: WrittenMessage, known_text: str) -> WrittenMessage:
-    """Return the message, under another id if Nod's message with its id is another one: ``7`` -> ``7:2``."""
+    """Return the message, under another id if the stored message with its id is not this one.
+
+    A second message with the id ``7`` gets ``7:2``; an edited one gets ``7:`` and a hash of its text.
+    """
     if written.repeats:
         return replace(written, id=f"{written.id}:{written.repeats + 1}")
     if not is_same_text(written.text, known_text):
@@ -227,7 +230,7 @@ def _readable_id(sent: Any) -> str:
 
 
 def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> WrittenMessage:
-    """Return a person's message, as read, or with the ``problem`` if it is not readable."""
+    """Return a person's message: as it was read, or only its id and the ``problem`` if it is not readable."""
     if not isinstance(message, UserMessage):
         return WrittenMessage(_readable_id(sent), problem=problem)
     file_parts = [part for part in _parts(message) if not isinstance(part, TextPart)]

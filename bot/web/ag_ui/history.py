@@ -1,9 +1,10 @@
 """A conversation's rows as AG-UI's messages, with the same ids as in the events of its runs. Pure.
 
-A line is one stored message of a conversation. An answer of the model has a key, which is its id; a call of a
-tool that reads has the answer's id and the model's own, such as ``KEY:call_1``. A call that became a proposal
-has the proposal's id, which is unique, as models' own ids are not. Messages from a front end keep their ids.
-A result is a message of its own. ``stream.py`` writes the events, ``routes.py`` calls `list_messages`.
+A line is one stored message of a conversation. An answer of the model has a key, which is its id. The id of a
+call of a tool that reads joins the answer's id and the model's own id of the call, such as ``KEY:call_1``. A
+call that became a proposal has the proposal's id, which is unique, as models' own ids are not. Messages from
+a front end keep their ids. A result is a message of its own. ``stream.py`` writes the events, ``routes.py``
+calls `list_messages`.
 """
 
 import json
@@ -61,7 +62,8 @@ def list_messages(
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
     """Return the newest messages with at most ``max_bytes`` of text together.
 
-    A result whose call would be left out is left out, too.
+    Results at the beginning are left out: their calls are. The list is empty if already the newest message is
+    too large.
     """
     start = len(messages)
     bytes_left = max_bytes
@@ -120,7 +122,7 @@ def _make_result_messages(proposal: ProposalView) -> list[Message]:
 
 
 def _name_message(line: Line, event_prefix: str) -> str:
-    """Return the id of a line's message: an answer's key, the front end's id, or one made of the row's."""
+    """Return the id of a line's message: an answer's key, the front end's id, or an id like ``line-7``."""
     if line.event_id and line.role is LineRole.ASSISTANT:
         return line.event_id
     if line.event_id and line.event_id.startswith(event_prefix):

@@ -28,7 +28,7 @@ from bot.web.site import Site
 _SMALL_BYTES = 1024 * 1024  # a larger body waits until few others are in memory (``Site.large_bodies``)
 _MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
 _BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
-_MIN_IDS = 2  # a run needs the id of the thread and its own
+_MIN_IDS = 2  # a run needs two ids: that of the thread, and its own
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
@@ -101,7 +101,7 @@ def parse_run(raw: bytes, files: int, *, is_cut: bool = False) -> tuple[bytes, S
     run can't be found.
     """
     max_bytes = max_run_bytes(files)
-    value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # at least as many as there are
+    value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # not fewer than the values in it
     if is_cut or value_count > _MAX_VALUES:
         return _read_beginning(raw, max_bytes)
     try:

@@ -43,6 +43,7 @@ from bot.web.streams import KEEP_ALIVE, read_listener, sse
 
 router = api_routes("conversations")
 app = RunBodies(router)
+"""The routes behind the middleware that reads the body of a run. ``api.py`` mounts it at the path."""
 
 _STOPPING_TEXT = "Nod is stopping. What was said is kept: run again to read the rest."
 _UNKNOWN_TEXT = "There is no such interrupt: {}"
@@ -136,7 +137,8 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
         taken, refused = await run.take_in(site, sent.find_new(_list_known_texts(stored)))
         listening = stack.pop_all()  # the response listens on, and ends it
     if answers:
-        refused = []  # an earlier run told of the messages refused before these answers
+        # a run that answers interrupts follows a run that told of the same refused messages
+        refused = []
 
     async def events() -> AsyncIterator[str]:
         with listening:
@@ -150,7 +152,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
 
 
 def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
-    """Return the texts of the stored messages by id; for all but people's an empty text."""
+    """Return the texts of people's stored messages by id, with an empty text for any other message."""
     texts: dict[str, str] = {}
     for message in stored:
         texts[message.id] = str(message.content) if isinstance(message, UserMessage) else ""
@@ -238,8 +240,8 @@ class _Run:
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
         """Take in people's messages. Return those taken in, and the refused ones after the last of these.
 
-        Refused messages before that are left out: front ends send all messages with each run, and an earlier
-        run told of these.
+        Refused messages before the last one taken in are left out: front ends send all messages with each
+        run, so an earlier run has told of these.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
@@ -290,8 +292,9 @@ class _Run:
     async def begin(
         self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
     ) -> list[BaseEvent]:
-        """Return the first events. ``stored``: the messages that the front end should have now.
+        """Return the first events.
 
+        ``stored``: the stored messages and those just taken in, which the front end should have now.
         ``replies``: the result of `press`. ``refused``: the refused messages of `take_in`.
         """
         team = await self.http.conversations.team(self.conversation_id)
@@ -344,9 +347,10 @@ class _Run:
         return [*changes, *self.stream.finish(_list_open(proposals), end, stored)]
 
     async def _describe_item(self, item: Broadcast | None) -> list[BaseEvent]:
-        """Return the run's events for one item of the listener.
+        """Return the run's events for one item of the listener; none for an item of silence (None).
 
-        Before them come the events for changes of proposals, which are read from the rows.
+        Before them come the events for changes of proposals, which are read from the rows: after a change
+        that no turn made, at the end of a turn, and while the result of a proposal is awaited.
         """
         if item is None:
             return []
@@ -376,7 +380,7 @@ class _Run:
 
 
 def _is_within_turn(item: Broadcast | None) -> bool:
-    """Tell if this is an event of a turn other than its last."""
+    """Tell if this is an event of a turn, but not the last event of the turn."""
     if item is None or not isinstance(item.event, TurnEvent):
         return False
     return not isinstance(item.event, _END_EVENTS)

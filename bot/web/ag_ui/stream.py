@@ -90,9 +90,8 @@ class RunStream:
     def __init__(self, run: AguiInput, sent: SentMessages) -> None:
         self._run = run
         self._is_heavy = sent.is_heavy  # until the front end has been sent a shorter list
-        self._answer_key: str | None = (
-            None  # of the current answer; None without one, or if it is stored already
-        )
+        # the key of the current answer; None if there is no answer, or it is stored, so its text is not sent
+        self._answer_key: str | None = None
         self._thought_count = self._restart_count = 0  # of the current answer
         self._open_text: AssistantMessage | None = None  # the text that is being written
         self._open_thought: ReasoningMessage | None = None  # the thought that is being written
@@ -141,9 +140,10 @@ class RunStream:
         return [*events, MessagesSnapshotEvent(messages=list(self._messages))]
 
     def _has_differences(self, by_id: Mapping[str, Message]) -> bool:
-        """Tell if the front end has an answer with another text than the stored one, or a result of its own.
+        """Tell if the front end has an answer with another text than the stored one, or an unknown result.
 
-        Some front ends keep a person's answer to an interrupt as the call's result.
+        Some front ends keep a person's answer to an interrupt as the call's result. ``by_id``: the stored
+        messages.
         """
         for message in self._messages:
             stored = by_id.get(message.id)
@@ -156,10 +156,10 @@ class RunStream:
         return False
 
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
-        """Return the stored messages, each followed by those that only the front end has.
+        """Return the stored messages, each followed by the messages behind it that only the front end has.
 
-        Of these, thoughts and the like stay, and refused messages together with the message that refuses
-        them.
+        Of the latter, thoughts and the like stay, and refused messages together with the messages that refuse
+        them; other texts, calls and results are dropped.
         """
         refusal_ids = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
         refused_ids = {refusal_id.partition(_REFUSED_SUFFIX)[0] for refusal_id in refusal_ids}
@@ -178,7 +178,7 @@ class RunStream:
         return merged
 
     def _with_files(self, stored: Sequence[Message]) -> list[Message]:
-        """Return the stored messages, but people's as the front end has them: with their files."""
+        """Return the stored messages, with people's messages as the front end has them: with their files."""
         from_people = {message.id: message for message in self._messages if isinstance(message, UserMessage)}
         messages: list[Message] = []
         for message in stored:
@@ -295,8 +295,8 @@ class RunStream:
     ) -> list[BaseEvent]:
         """Return the last events: an error, an interrupt for each open proposal, or the end.
 
-        ``stored``: the full conversation, as `list_messages` returns it. ``end``: the end of the run's last
-        turn; None if it had none.
+        ``stored``: the newest messages of the conversation, as `list_messages` returns them. ``end``: the end
+        of the last turn in this run; None if no turn ended in it.
         """
         events = self._close_all()
         for proposal in waiting:
@@ -327,7 +327,10 @@ class RunStream:
         return RunErrorEvent(message=text, code=code)
 
     def _begin_answer(self, key: str) -> list[BaseEvent]:
-        """Begin an answer. A stored one is not written again; the current one, begun again, is withdrawn."""
+        """Begin an answer. The text of a stored answer is not sent again.
+
+        If the current answer begins again, the text that was sent of it is withdrawn.
+        """
         if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored_ids):
             self._answer_key = None
         elif key == self._answer_key:

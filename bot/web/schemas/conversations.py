@@ -142,7 +142,7 @@ class Messages(DoneBody):
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Self:
-        """Return lines whose secrets are hidden already, without their proposals."""
+        """Return the messages of lines whose secrets are hidden already, without their proposals."""
         no_tools = AvailableTools({})
         return cls(messages=[MessageView.make_view(line, {}, no_tools, {}) for line in lines])
 
@@ -165,8 +165,8 @@ class TeammateView(View):
     standing: str
     state: str
     plan: str | None = Field(validation_alias="plan_state", description="the state of its plan, in words")
-    locked: bool
-    about: Redacted = Field(description="in words")
+    locked: bool = Field(description="it may only read, since its plan isn't approved yet")
+    about: Redacted = Field(description="the first line of its last words")
     proposals: Annotated[list[str], BeforeValidator(_list_ids)] = Field(
         validation_alias="waits_for", description="the ids of those it waits for"
     )

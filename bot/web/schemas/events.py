@@ -150,7 +150,7 @@ TurnEvents = (
 
 
 class TurnTold(View):
-    """An event of a turn in one of your conversations, where ``turns`` was asked for."""
+    """An event of a turn in one of your conversations, if the request asked for ``turns``."""
 
     type: Literal["turn"] = "turn"
     conversation_id: str
@@ -163,7 +163,7 @@ ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 def make_turn_event(event: TurnEvent) -> TurnEvents | None:
     """Return the event of the stream for an event of a turn.
 
-    None for events that the stream does not show, and for those of which ``channel.py`` makes its own.
+    None for events that the stream does not show, and for events that ``channel.py`` converts itself.
     """
     match event:
         case TextDelta(text):

@@ -1,8 +1,10 @@
 """Bodies about proposals, batches, and the requests of scripts.
 
-`ProposalView` is a proposal as one person may see it, made of a `Seen` of the core's lookup: the proposal's
-own fields, the fields of its card (`_CardFields`), and some that need a conversion. `RequestView` is the
-proposal of a script's request, `BatchView` a table of several proposals. Secrets are hidden.
+`ProposalView` is a proposal as one person may see it, made of a `Seen` of the core's lookup (a proposal, its
+card, and this person's rights): the proposal's own fields, the fields of its card (`_CardFields`), and some
+that need a conversion. `RequestView` is the proposal of a script's request, `BatchView` a table of several
+proposals. Secrets are hidden. The field ``seen`` is something else: a hash of what a card shows, which a
+press sends back. A round is the time from one change of what is decided, such as an edit, to the next.
 """
 
 import asyncio
@@ -92,8 +94,10 @@ class ConnectionView(View):
 
 
 class GroupView(View):
-    size: int
-    open: int
+    """The single proposals of one answer, which can be decided together."""
+
+    size: int = Field(description="the number of these proposals")
+    open: int = Field(description="the number of those that are open")
     round: int
 
 
@@ -192,11 +196,11 @@ class TrialView(View):
     @classmethod
     def of_trial(cls, trial: Trial, card: Card, secrets: Sequence[str]) -> Self:
         why, output = redact_text(trial.why, secrets), redact_text(trial.output, secrets)
-        made = cls.model_validate(replace(trial, why=why, output=output))
+        trial_view = cls.model_validate(replace(trial, why=why, output=output))
         changes = {change.field: change for change in card.fields}
-        for view, file in zip(made.files, trial.files, strict=True):
-            view.diff = _compare_file(file, changes)
-        return made
+        for file_view, file in zip(trial_view.files, trial.files, strict=True):
+            file_view.diff = _compare_file(file, changes)
+        return trial_view
 
 
 def _compare_file(file: TriedFile, changes: Mapping[str, PreviewField]) -> str | None:
@@ -266,7 +270,9 @@ class _ProposalFields(View):
     undone: str | None = Field(description="who had it undone, once it was")
     undone_by: str | None = Field(description="the id of the proposal that undoes it")
     undoes: str | None = Field(description="the id of the proposal that this one undoes")
-    for_real: bool | None = Field(description="it runs, although it was tried")
+    for_real: bool | None = Field(
+        description="people chose to run the call although it was tried; null without such a choice"
+    )
     steps: list[StepView] = Field(
         validation_alias="all_steps", description="who is told while no one decides, and when"
     )
@@ -281,7 +287,7 @@ class _CardFields(View):
     schema_: dict[str, Any] = Field(alias="schema", description="of the arguments")
     description: str = Field(validation_alias="title", description="the change in words")
     risk: Level = Field(validation_alias="level", description="how much harm it can do")
-    risk_reason: str = Field(description="why the risk is that")
+    risk_reason: str = Field(description="why it has this risk")
     reason: str = Field(description="why the agent asks for it")
     why: str = Field(description="`reason`, unless the person just said it")
     outline: list[PlanLineView] = Field(description="a plan, line by line")
@@ -296,7 +302,7 @@ class _CardFields(View):
     asker_decides: bool = Field(description="the requester may decide alone, so a card need not say who may")
     group: GroupView | None = Field(description="the other proposals of the same answer")
     undo: str = Field(description="before it is decided: whether it can be undone, and for how long")
-    again: str = Field(description="in words, that its fields are what was approved after the run")
+    again: str = Field(description="says that its fields, read again after the run, are as approved")
     choices: list[str] | None = Field(
         description="the likely answers to a question of the agent; null for anything else. Press `first` to "
         "`fifth`, or `answer` with your own words as `reason`"
@@ -326,7 +332,9 @@ class ProposalView(_ProposalFields, _CardFields):
         description="a result that is an object, with the labels and values that people read"
     )
     error: str | None = Field(description="why it failed")
-    grant: str | None = Field(description="the label of the grant that let it run, such as `G-7`")
+    grant: str | None = Field(
+        description="the label of the grant (a permission for similar calls) that let it run, such as `G-7`"
+    )
     trial: TrialView | None = Field(description="what it did when it was tried first")
     read_again: list[RereadView] = Field(
         description="its fields as they were after the run, as far as they could be read"

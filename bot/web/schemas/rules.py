@@ -1,8 +1,8 @@
 """Bodies about rules, grants, people and the audit log.
 
 A rule can be tried on earlier changes (`TriedBody`). Its effect on a change is, for example, that people
-would not have been asked. The price of that are the changes which people had declined, edited or undone
-(`PricedView`).
+would not have been asked: such a change is spared. The price of a rule are the spared changes that people
+had declined, edited or undone (`PricedView`).
 """
 
 from typing import Annotated, Any
@@ -58,7 +58,7 @@ class RuleSet(DoneBody):
 
 
 class PricedView(View):
-    """A call about which people would not have been asked, although they did not simply approve it."""
+    """A call that a rule would have spared people, although they declined, edited or undid it."""
 
     id: str
     tool_name: str
@@ -80,14 +80,14 @@ class TriedBody(DoneBody):
 
     rule: str
     looked: int = Field(description="the number of changes that were looked at")
-    back_to: Time | None = Field(description="when the oldest of them was proposed")
+    back_to: Time | None = Field(description="when the oldest of the changes looked at was proposed")
     effects: dict[Effect, int] = Field(description="the number of changes by effect")
-    priced: int = Field(description="how many of the spared were declined, edited or undone")
-    price: list[PricedView] = Field(description="the newest of these")
+    priced: int = Field(description="the number of spared changes that were declined, edited or undone")
+    price: list[PricedView] = Field(description="the newest of the changes that `priced` counts")
     next: Annotated[str | None, BeforeValidator(cursor)] = Field(
         validation_alias="before", description="the `before` of the next page; null on the last"
     )
-    text: str = Field(validation_alias="words", description="the same in words")
+    text: str = Field(validation_alias="words", description="the effect of the rule in words")
 
 
 class RoleView(View):

@@ -31,7 +31,7 @@ class McpHealthView(View):
 
 
 class HealthBody(DoneBody):
-    model_fault: str = Field(description="that a language model gives no answers, in words; else empty")
+    model_fault: str = Field(description="says that a language model gives no answers; empty while all do")
     models: list[ModelView]
     channels: list[HeardView] = Field(description="the chat platforms")
     mcp_servers: list[McpHealthView]
@@ -53,15 +53,17 @@ class Me(DoneBody):
     account: str
     accounts: list[str] = Field(description="yours in all channels")
     roles: list[Role] = Field(description="those that you have everywhere")
-    model: str
-    demo: bool
-    admin: bool
+    model: str = Field(description="the name of the language model that answers by default")
+    demo: bool = Field(description="this Nod is a demo")
+    admin: bool = Field(description="you are an admin")
     insights: bool = Field(description="insights are on")
     voice: bool = Field(description="recordings are transcribed")
     connections: bool = Field(description="accounts can be connected here")
     push: bool = Field(description="devices can be notified")
-    notice: str
-    paused: PauseView | None
+    notice: str = Field(
+        description="a remark for everyone, such as that a demo model answers; empty for none"
+    )
+    paused: PauseView | None = Field(description="null while Nod is not paused")
     session: bool = Field(description="this browser brought the cookie of a sign-in, and no token")
 
 
@@ -77,9 +79,9 @@ class ToolView(View):
     )
     offered: bool
     parameters: Annotated[dict[str, Any], Field(validation_alias="form")]
-    untold: tuple[str, ...] = Field((), description="what of it no model is told")
+    untold: tuple[str, ...] = Field((), description="the parts of the tool that no model is told of")
     refused_by: tuple[str, ...] = Field(
-        (), description="models that do without it, since their server refuses it, and why"
+        (), description="the models whose servers refuse the tool, each with the server's reason"
     )
 
 
@@ -108,7 +110,7 @@ class ActiveLineView(View):
 
 
 class ActivePartView(View):
-    """A part of Nod with what of it is on."""
+    """A part of Nod, with the things of that part that are on."""
 
     name: str
     lines: list[ActiveLineView]
@@ -146,15 +148,16 @@ class Spent(View):
 
 
 class UsageView(Spent):
-    """The cost of one part."""
+    """The cost of one part of the usage: of one day, conversation, account, place or model."""
 
-    key: str = Field(description="a day, an id, an account, a place or a model")
+    key: str = Field(description="the part: a day, an id, an account, a place or a model")
     name: str = Field(description="what people call it; empty if it has no name")
 
 
 class BudgetView(View):
-    """The use of a budget."""
+    """The use of a budget, which a rule sets."""
 
+    # made of a `BudgetInWords`: its field ``use`` has the rule, the limit and the amount spent
     rule: Annotated[int, Field(validation_alias=AliasPath("use", "rule", "id"))]
     words: str
     limit: Annotated[float, Field(validation_alias=AliasPath("use", "limit"))]
@@ -188,7 +191,7 @@ class McpServerView(View):
     trouble: str | None = Field(description="why it is unavailable, or null")
     said: str = Field(description="its last words on stderr, if it is down")
     tools: int
-    left_out: str = Field(description="what of its list is not offered, and why")
+    left_out: str = Field(description="which tools of its list are not offered, and why; empty for none")
     sign_in: McpSignInView | None = Field(description="null where people don't sign in")
 
 
@@ -202,4 +205,4 @@ class LoginBegun(DoneBody):
 
 
 class LoginEnded(DoneBody):
-    text: str | None
+    text: str | None = Field(description="the outcome in words; null while the sign-in has not ended")

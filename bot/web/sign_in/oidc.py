@@ -104,9 +104,9 @@ def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
 
 
 def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
-    """Tell if an account may come in: ``allowed`` must have those of the organisation's sign-in.
+    """Tell if an account may come in.
 
-    All other accounts may.
+    An account of the organisation's sign-in needs an entry in ``allowed``; all other accounts may.
     """
     if actor.channel != "http":
         return True
@@ -155,12 +155,12 @@ class OidcSignIn:
         metadata = await self._load_metadata()
         scopes = metadata.get("scopes_supported")
         supported = scopes if isinstance(scopes, list) else _SCOPES
-        wanted = [scope for scope in _SCOPES if scope == "openid" or scope in supported]
+        requested = [scope for scope in _SCOPES if scope == "openid" or scope in supported]
         parameters = {
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": self.return_url(),
-            "scope": " ".join(wanted),
+            "scope": " ".join(requested),
             "state": pending.state,
             "nonce": pending.nonce,
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
@@ -204,9 +204,9 @@ class OidcSignIn:
         tokens: Mapping[str, Any],
         claims: Mapping[str, Any],
     ) -> Mapping[str, Any]:
-        """Return the provider's user info; empty without any, or if it is refused.
+        """Return the provider's user info; empty if there is none, or if it fails a check.
 
-        Some providers send the email only there, and some sign the user info. It must be of the same person
+        Some providers send the email only in the user info, and some sign it. It must be of the same person
         as the ID token: of the same subject (OpenID Connect Core 1.0, 5.3.2).
         """
         import jwt
@@ -275,7 +275,7 @@ class OidcSignIn:
         """Return the provider's tokens for a code.
 
         The client's secret is sent in the header (``client_secret_basic``) or in the form, as the provider's
-        metadata say; if they list both and the header is refused, in the form.
+        metadata say. If they list both, the header is tried first, and the form if the header is refused.
         """
         form = {
             "grant_type": "authorization_code",
@@ -290,9 +290,9 @@ class OidcSignIn:
         credentials = (quote_plus(self.client_id), quote_plus(self.client_secret))
         form_with_secret = {**form, "client_secret": self.client_secret}
         methods = metadata.get("token_endpoint_auth_methods_supported")
-        listed = methods if isinstance(methods, list) else ["client_secret_basic"]
-        takes_form = "client_secret_post" in listed
-        if takes_form and "client_secret_basic" not in listed:
+        supported = methods if isinstance(methods, list) else ["client_secret_basic"]
+        takes_form = "client_secret_post" in supported
+        if takes_form and "client_secret_basic" not in supported:
             return await self._fetch_json("POST", metadata["token_endpoint"], data=form_with_secret)
         try:
             return await self._fetch_json("POST", metadata["token_endpoint"], data=form, auth=credentials)
@@ -335,9 +335,9 @@ class OidcSignIn:
         return claims
 
     def _find_account(self, claims: Mapping[str, Any]) -> Actor:
-        """Return the account of a verified email, or else of the provider's own ID, if it is allowed.
+        """Return the account of a verified email, or else the account of the provider's own ID.
 
-        Raises NotSignedIn.
+        Raises NotSignedIn if the account is not allowed.
         """
         email = claims.get("email")
         claimed_email = email if isinstance(email, str) else ""
@@ -434,14 +434,14 @@ def _refuse(url: str, error: Exception) -> NotSignedIn:
 
 
 def _choose_key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the provider's key that a token names, or the only one for its algorithm if it names none.
+    """Return the provider's key that a token names, or the only key for its algorithm if it names none.
 
     Raises ValueError without such a key.
     """
     algorithm, name = header["alg"], header.get("kid")
-    listed = keys.get("keys")
+    provider_keys = keys.get("keys")
     fitting = []
-    for key in listed if isinstance(listed, list) else []:
+    for key in provider_keys if isinstance(provider_keys, list) else []:
         if not isinstance(key, dict) or key.get("kty") != _KEY_TYPES[algorithm[:2]]:
             continue
         if key.get("use", "sig") == "sig" and key.get("alg", algorithm) == algorithm:

@@ -122,7 +122,7 @@ async def come_back(
 
 
 def _check_page(path: str) -> str:
-    """Return a path of Nod's own, without a query; empty for anything else."""
+    """Return the path if it is of a page of the console; empty for anything else."""
     return path if _PAGE_PATTERN.fullmatch(path) else ""
 
 

@@ -51,15 +51,12 @@ class Authenticator:
     issued: Callable[[str], Awaitable[TokenHolder | None]]  # returns the holder of a token from ``nod token``
     signed_in: Callable[[str], Awaitable[Actor | None]]  # returns the account of a browser's session
     named: Callable[[str], Awaitable[bool]]  # returns True if a token of that name works
-    may: Callable[[Actor], bool]  # returns True if the organisation lets an account in
+    may: Callable[[Actor], bool]  # returns True if the settings let an account of the organisation in
     organised: bool = False  # people sign in with their organisation's accounts
-    has_naming_proxy: bool = False  # a proxy says who has signed in, so it alone knows who may
+    has_naming_proxy: bool = False  # a reverse proxy signs people in, so it alone knows who may come in
 
     async def __call__(self, request: HTTPConnection) -> Actor:
-        """Return the caller's account. Raises Unauthenticated or Forbidden.
-
-        A token that was revoked a moment ago is unknown.
-        """
+        """Return the caller's account. Raises Unauthenticated or Forbidden."""
         self.check_origin(request)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
@@ -91,9 +88,10 @@ class Authenticator:
         return await self._admit(request, await self.issued(offered.decode("latin-1")))
 
     async def _admit(self, request: HTTPConnection, holder: TokenHolder | None) -> Actor:
-        """Return the account of the holder of a token from ``nod token``.
+        """Return the account of the holder of a token from ``nod token``; None is an unknown token.
 
-        An agent is let in at the addresses for agents, and while the person it works for may come in.
+        An agent's token belongs to a program that works for a person. It is let in only at the addresses for
+        agents, and only while that person may come in. Raises Unauthenticated or Forbidden.
         """
         if holder is None:
             raise Unauthenticated
