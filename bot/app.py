@@ -123,7 +123,7 @@ FEATURES: tuple[Feature, ...] = (
 SHUTDOWN_SECONDS = 20.0
 """The time that running executions get to end when Nod stops."""
 _QUESTION_GRACE_SECONDS = 15.0
-"""The time that MCP servers wait for an answer beyond that of the question, which ends first."""
+"""The time by which a call of an MCP server outlasts its question to people: the question ends first."""
 _DRAIN_SECONDS = 2.0  # the time in which a reverse proxy notices that this process is not ready
 
 
@@ -236,7 +236,11 @@ class App:
             await self.metrics_web.start()
 
     def _apply_keys(self) -> None:
-        """Seal with the newest audit key, encrypt plain secrets, and log the secrets that no key opens."""
+        """Apply the keys of the settings to the database.
+
+        Seals the audit log with the newest audit key, encrypts secrets that are stored in plain text, and
+        logs the secrets that no key opens.
+        """
         self.database.write_now(admin_changes.seal_with_key, self.clock())
         result = self.database.write_now(secrets.encrypt_plain)
         if result.encrypted:
@@ -491,13 +495,13 @@ def _make_sweeps(parts: FeatureParts, registry: Registry, kernel: Core, ports: P
 def _add_tracing(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
     """Wrap each model in one that traces its calls. Models that no setting names run in Nod itself."""
     hosts = {each.name: each.host for each in named}
-    traced: list[Model] = []
+    traced_models: list[Model] = []
     for model in models:
         if model.name in hosts:
-            traced.append(TracedModel(model, provider="openai", server=hosts[model.name]))
+            traced_models.append(TracedModel(model, provider="openai", server=hosts[model.name]))
         else:
-            traced.append(TracedModel(model, provider="nod"))
-    return traced
+            traced_models.append(TracedModel(model, provider="nod"))
+    return traced_models
 
 
 def _make_cluster(
@@ -520,10 +524,12 @@ def make_parts(
     site_url: Callable[[], str] | None = None,
     channels: Mapping[str, Channel] | None = None,
 ) -> FeatureParts:
-    """Return the parts that features are made over, also the connections, which one of the features keeps.
+    """Return the parts that features are made over.
 
-    ``channels`` may be filled later; they tell whether strangers can read a chat. Raises SettingsError where
-    calls are made in people's names and no feature keeps their accounts.
+    One of the parts are the connections: the accounts of people or chats at MCP servers, in whose names calls
+    are made. One of the features keeps them. ``channels`` may be filled later; they tell whether strangers
+    can read a chat. Raises SettingsError where calls are made in people's names and no feature keeps their
+    accounts.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
     servers = [server for server in _load_servers(settings) if server.identity is not Identity.NOD]
@@ -570,25 +576,29 @@ def registry_of(
         ask_tools(),
         *_make_feature_tools(parts, named=False),
     ]
-    brought = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
+    tools_of_nod = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
     # a name goes to the first tool that has it: of Nod, then your tools, then tools of MCP servers
-    taken = frozenset(tool.name for tool in brought.fixed)
-    own_tools = load_own(settings.tools, taken)
+    names_of_nod = frozenset(tool.name for tool in tools_of_nod.fixed)
+    own_tools = load_own(settings.tools, names_of_nod)
     connected = ConnectedTools(own_tools, database)
-    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | taken, questions)
-    found: list[Toolset] = [brought, connected, mcp] if toolsets is None else [*toolsets, brought]
+    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | names_of_nod, questions)
+    all_toolsets: list[Toolset]
+    if toolsets is None:
+        all_toolsets = [tools_of_nod, connected, mcp]
+    else:
+        all_toolsets = [*toolsets, tools_of_nod]
     if questions is not None:
-        found.append(questions)
-    return Registry(found), own_tools, mcp
+        all_toolsets.append(questions)
+    return Registry(all_toolsets), own_tools, mcp
 
 
 def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
-    """Make the tools of the features whose tools the settings name, or of the others."""
-    found: list[FixedToolset] = []
+    """Make the tools of the features whose tools the settings name; if not ``named``, of the others."""
+    made_toolsets: list[FixedToolset] = []
     for feature in FEATURES:
         if feature.has_named_tools is named:
-            found += feature.make_toolsets(parts)
-    return found
+            made_toolsets += feature.make_toolsets(parts)
+    return made_toolsets
 
 
 def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:

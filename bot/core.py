@@ -98,9 +98,9 @@ def make_core(
 ) -> Core:
     """Assemble the core; nothing runs yet.
 
-    ``named``: the configured models. ``routes``: the chats that get every card. ``retention``: how long
-    output is kept. ``notice``: a text for all people. ``site_url``: returns the address of the
-    console. ``hooks`` and ``commands`` come from features.
+    ``named``: the settings of the configured models. ``routes``: the chats that get every card.
+    ``retention``: how long output is kept. ``notice``: a remark for everyone, such as that a demo model
+    answers. ``site_url``: returns the address of the console. ``hooks`` and ``commands`` come from features.
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry

@@ -2,7 +2,8 @@
 
 No platform is known here. Tools run behind ``bot/approvals/gate.py``, and a turn's text goes out by
 ``bot/channels/delivery/turns.py``. What there is to do is in rows: a job is only a wake-up, and may run twice
-or late.
+or late. `OwnWork` is a cache of the work that this process makes and does itself, so that its rows need not
+be read. The lead agent, with whom people speak, may have teammates: further agents that it started.
 """
 
 import asyncio
@@ -82,7 +83,7 @@ _GIVEN_UP_TEXT = (
     "Send “continue” to try again, or phrase it differently."
 )
 _KEY_NAMES = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}
-"""What the keys of jobs are called in the log; of other jobs they are conversations."""
+"""The names of jobs' keys in the log, by the work of the job. The key of any other job is a conversation."""
 _MAX_KNOWN_NAMES = 10_000
 _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
@@ -109,7 +110,7 @@ class Assistant:
     process: str  # the id of this process
     bounds: Bounds
     own_work: OwnWork  # the work that only this process does
-    site_url: Callable[[], str] = str  # where people find the console, if there is one
+    site_url: Callable[[], str] = str  # returns the address of the console; empty without one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
     def __post_init__(self) -> None:
@@ -241,9 +242,10 @@ class Assistant:
     def _store_message(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
     ) -> arrive.Accepted | MessageAnswer | str | None:
-        """Store a message. Returns its place; None for a duplicate; a refusal in words.
+        """Store a message, and return its conversation and its id there (`arrive.Accepted`).
 
-        A message for which a feature has waited is not stored: the feature's answer is returned.
+        Returns None for a duplicate, and a text for a refusal. A message for which a feature has waited is
+        not stored: the feature's answer is returned.
         """
         if new:
             _learn_names(session, new, message.actor)
@@ -291,16 +293,22 @@ class Assistant:
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
         """Stop the turn at an address and its team for a person. Returns what was stopped, in words.
 
-        Empty if nothing ran. ``begun_by``: stop only a turn that was requested by then, and its team.
+        Empty if nothing ran. ``begun_by``: stop only a turn that was requested by that time, and its team.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
             return ""
         was_running, team, jobs = await self.database.write(
-            _stop_turn_and_team, conversation, who, self.clock(), begun_by, first=True
+            # ``first``: before other waiting writes, since a person waits for this one
+            _stop_turn_and_team,
+            conversation,
+            who,
+            self.clock(),
+            begun_by,
+            first=True,
         )
-        stopped = [conversation.id, *team] if was_running else team
-        for conversation_id in stopped:
+        stopped_ids = [conversation.id, *team] if was_running else team
+        for conversation_id in stopped_ids:
             self._stopping.add(conversation_id)
             await self.dispatcher.stop_turn(conversation_id)
         await self.dispatcher.wake(*jobs)
@@ -400,7 +408,10 @@ class Assistant:
 
 
 def _list_ended_proposals(transcript: Transcript) -> list[str]:
-    """Return the ids of the last answer's ended proposals, whose outcomes the agent reads now."""
+    """Return the ids of the last answer's proposals, whose outcomes the agent reads in this turn.
+
+    Empty if a person's message came after that answer.
+    """
     lines = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not lines or lines[-1].role is not LineRole.ASSISTANT:
         return []
@@ -430,9 +441,9 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     """Give up a turn that repeatedly ended its process, and tell people."""
     conversation_id = turn.transcript.conversation.id
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
-        return ()  # a person stopped it, or another process runs it
+        return ()  # a person has stopped the turn, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=conversation_id)
-    jobs = plans.fail(session, conversation_id, _GIVEN_UP_TEXT, now)
+    jobs = plans.fail(session, conversation_id, _GIVEN_UP_TEXT, now)  # for a teammate: it has failed
     if jobs:
         return jobs
     messages.add_notice(session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)

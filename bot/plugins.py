@@ -1,7 +1,7 @@
 """Plugins: entry points of installed packages, loaded only where a setting names them.
 
-Such code is trusted: it runs in Nod's process with all that Nod may do. So no plugin is used just because
-it is installed, and a plugin that no setting names is listed from its package's metadata, not imported.
+A plugin is trusted: it runs in Nod's process with all that Nod may do. So no plugin is used just because it
+is installed, and a plugin that no setting names is listed from its package's metadata, not imported.
 """
 
 import functools

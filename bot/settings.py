@@ -264,7 +264,7 @@ TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, without blank values and those that a cluster set: .env may have others."""
+    """The environment, without blank values and values that a cluster set: then those of .env count."""
 
     def __call__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
@@ -276,7 +276,7 @@ class _Environment(EnvSettingsSource):
         value: Any,
         value_is_complex: bool,  # noqa: FBT001 - as the library calls it
     ) -> Any:
-        """Return the value; None where the variable is not set. No other variable is tried."""
+        """Return the value of a field's variable; None where the variable is not set."""
         if value is None:
             return None
         return super().prepare_field_value(field_name, field, value, value_is_complex)
@@ -354,7 +354,7 @@ class ModelSettings(BaseModel):
         key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
         has_server = bool(key or self.openai_base_url)
         variables = {**dotenv_values(".env"), **os.environ}
-        for name, each in found.items():
+        for name, each in found.items():  # ``key`` is the name of the variable with the model's API key
             secret = (variables.get(each.key) or "").strip(_BLANKS)
             if each.key and not secret:
                 raise SettingsError(f"NOD_MODELS: {name}: the variable {each.key} is not set")
@@ -809,7 +809,7 @@ class Settings(
     def inspect(cls, **overrides: Any) -> tuple[Self | None, list[str]]:
         """Read the settings. Returns them, with defaults in place of wrong values, and a line for each fault.
 
-        No settings are returned where the defaults don't help.
+        None in place of the settings where even defaults leave a fault, or if ``.env`` can't be read.
         """
         faults: list[str] = []
         given = dict(overrides)

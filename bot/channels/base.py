@@ -287,9 +287,9 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
     """Return a group of people with its members, as its platform names them. Raises ChannelError.
 
-    ``linked``: accounts that are linked with accounts elsewhere, from which their owners may press, too. So
-    the platform is asked about each of them that is in the group: guests and people who have left do not
-    count.
+    ``linked``: accounts whose owners have linked them with accounts elsewhere, so that they may press there,
+    too. The platform is asked about each linked account in the group. It does not count if it is a guest's,
+    or if its owner has left.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)

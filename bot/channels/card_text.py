@@ -37,7 +37,7 @@ _LINE_UNITS = 200  # a line of the intro or the foot
 _REASON_UNITS = 300
 _NOTE_UNITS = 120  # one vote or note, a teammate's words
 _TITLE_UNITS = 400
-_MAX_NOTES = 4  # the newest notes that are shown, and as many votes
+_MAX_NOTES = 4  # the newest notes that are shown; the limit of votes is the same
 _RESERVED_UNITS = 100  # room for the mark of a cut and the empty lines
 _INLINE_CHARS = 60  # a longer value has lines of its own
 _MAX_TEAMMATES = 10  # the newest teammates that are shown
@@ -96,7 +96,7 @@ class TextBuilder(Protocol[T]):
 class CardTextParts(Generic[T]):
     """A card as text."""
 
-    made: T
+    made: T  # the written text
     cut: bool  # something of the title or the change is missing
     left_out: bool  # something of the other parts is missing, such as the end of a long reason
 
@@ -245,8 +245,8 @@ class CardTextRenderer(Generic[T]):
     ) -> _Part[T] | None:
         """Return the body with one more part; ``is_cut`` says if that part was cut. None if it does not fit.
 
-        If the platform can fold long text, the part may take all of the room; if it does not fit then, it is
-        written as on other platforms.
+        If the platform can fold long text, the part may take all of the room. If it does not fit even so, it
+        is written again with short values, as on other platforms.
         """
         limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
         for max_units in limits:
@@ -258,7 +258,10 @@ class CardTextRenderer(Generic[T]):
         return None
 
     def _list_writers(self, card: Card) -> list[Callable[[int], _Part[T]]]:
-        """Return a function for each part of the change, which writes the part in at most so many units."""
+        """Return a function for each part of the change: it takes a number of units, and writes the part.
+
+        No value of the part has more units than that number.
+        """
         writers: list[Callable[[int], _Part[T]]] = []
         if card.outline:
             writers += [partial(self._write_step, plan_line) for plan_line in card.outline]
@@ -340,7 +343,10 @@ class CardTextRenderer(Generic[T]):
         return [self._write_value(old, "code"), self.builder.write(" → "), after]
 
     def _write_block(self, value: str | None, max_units: int) -> _Part[T]:
-        """Write a value in lines of its own, within ``max_units``; in few lines if it can't be folded."""
+        """Write a value in lines of its own, within ``max_units``.
+
+        A long value is folded if the platform can do that, else it is cut after `_VALUE_LINES` lines.
+        """
         if not value:
             return _Part(self._write_value(value, "pre"), is_cut=False)
         lines = value.split("\n")

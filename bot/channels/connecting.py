@@ -145,7 +145,7 @@ class Background:
     """Background tasks for work after an answer, with a log line for each that failed."""
 
     def __init__(self, log_event: str, *usual: type[Exception]) -> None:
-        """``log_event``: the log line of a failure. ``usual``: errors that are logged without a traceback."""
+        """``log_event``: the log line of a failure. ``usual``: further errors to log without a traceback."""
         self._log_event = log_event
         self._usual: tuple[type[Exception], ...] = (ChannelError, *usual)
         self._tasks: set[asyncio.Task[Any]] = set()

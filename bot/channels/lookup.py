@@ -1,8 +1,9 @@
 """The implementation of `Lookup`: a channel's queries about proposals, each for one person at one place.
 
 Most queries are answered from the database in one read, with the rights of that person (``rights``). Rights
-may depend on groups of people that a platform knows; ``presses.gate.groups.read`` asks for these before. A
-card is drawn by ``delivery/cards.py``.
+may depend on groups of people that a platform knows. ``presses.gate.groups.read`` asks the platform for
+groups that a read lacked, and reads again. A card is drawn by ``delivery/cards.py``. A batch is several calls
+of one tool that have one card; with ``together`` that card is returned for each of its proposals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -131,9 +132,8 @@ class CoreLookup:
             note_opened(session, proposal, actor, "all", self.cards.clock())
 
     async def overview(self, actor: Actor) -> Overview:
-        sections: list[
-            list[list[Proposal]]
-        ] = []  # the three sections; of each the cards, of each its proposals
+        # the three sections of `Overview`: each is a list of cards, and a card is a list of its proposals
+        sections: list[list[list[Proposal]]] = []
         offers: list[CommandOffer] = []
 
         def find_proposals(session: Session) -> list[Proposal]:
@@ -141,6 +141,7 @@ class CoreLookup:
             offers.clear()
             found: list[Proposal] = []
             for section in self._list_overview(session, actor):
+                # `together` joins the proposals that have one card
                 section_rows = [proposals.list_on_card(session, group[0]) for group in together(section)]
                 sections.append(section_rows)
                 for rows in section_rows:
@@ -150,9 +151,8 @@ class CoreLookup:
             return found
 
         cards = await self.cards.load_cards(find_proposals)
-        if (
-            await self.presses.gate.groups.ask_missing()
-        ):  # then the person may have more rights than it seemed
+        # with the groups that were not known before, the person may have more rights
+        if await self.presses.gate.groups.ask_missing():
             cards = await self.cards.load_cards(find_proposals)
 
         def make_card(rows: Sequence[Proposal]) -> Card:

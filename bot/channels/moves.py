@@ -4,7 +4,8 @@ Outside its channel's folder a chat keeps its home key, by which Nod first knew 
 conversations, schedules, memories and copies of cards use that key. Only requests to the platform, and events
 from it, are translated: `ChatMoves.now` gives the key of today, `ChatMoves.home` the home key. If people
 wrote to Nod at the new id before the platform announced it, both keys stay in use, and the core is told
-(`ChatMoved`), so that settings for one hold at the other. A key is that of an address, such as ``T1/C2``.
+(`ChatMoved`), so that settings for the old key hold at the new one, too. A key is the part of an address
+behind its channel, such as ``T1/C2``.
 """
 
 from typing import Any
@@ -26,8 +27,8 @@ _KEY_PREFIX = "moved:"
 class ChatMoves:
     """The chats of one channel that got a new id: stored moves, which are also cached here.
 
-    A stored move has the new key (``to``), whether the old one stays the home key (``home``), and whether the
-    core was told.
+    A stored move has the new key (``to``), whether the old key stays the home key (``home``: Nod did not know
+    the new key), and whether the core was told (``told``).
     """
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
@@ -99,7 +100,7 @@ class ChatMoves:
         await self._database.write(self._store_state, old, {**state, "told": True})
 
     def _note(self, old: str, state: dict[str, Any]) -> None:
-        new = str(state["to"])  # earlier releases stored Telegram's as numbers
+        new = str(state["to"])  # earlier releases stored Telegram's keys as numbers
         self._current_keys[old] = new
         if state["home"]:
             self._home_keys[new] = old

@@ -20,7 +20,7 @@ from bot.domain.direction import isolate
 
 MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
-MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to as many
+MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to the columns of the head
 _BAR = re.compile(r"(?<!\\)\|")  # a bar between two cells, which no backslash escapes
 
 
@@ -30,9 +30,8 @@ class _Table:
 
     start: int  # the index of its first character in the text
     end: int  # the index behind its last character
-    alignments: list[str] = field(
-        default_factory=list
-    )  # the style of each column: empty, or text-align:right
+    alignments: list[str] = field(default_factory=list)
+    """The style of each column: empty, or such as ``text-align:right``."""
     rows: list[list[str]] = field(default_factory=list)  # the cells; the first row is the head
 
 

@@ -4,7 +4,8 @@ A card whose change does not fit has *View all* in place of Approve; Approve is 
 card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs. A button
 carries a `ButtonMark`: the verb that it presses in the end, and the way to the press, such as `Way.VIEW`
 (show everything first). The first card of several in an answer also has the buttons of their group. A batch,
-a table of several calls, has a picker: pages of its rows with a button for each row.
+a table of several calls, has a picker: pages of its rows with a button for each row. ``parts.made`` is a card
+as text, ``parts.cut`` is True if something of the change is missing in the text.
 """
 
 import re
@@ -78,7 +79,7 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     if is_hidden:
         verbs = [verb for verb in verbs if verb not in APPROVING]
 
-    first = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
+    usual = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
     rare = [make_labelled_button(card, verb) for verb in verbs if card.button(verb).rare]
     with_reasons = [verb for verb in verbs if card.button(verb).needs is Needs.REASON]
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
@@ -88,14 +89,14 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     view_label = VIEW_ALL if card.pending else DETAILS
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
     if is_hidden:
-        first.insert(0, view)
+        usual.insert(0, view)
     elif not shows_all or not card.pending:
         rare.append(view)
 
     if not card.pending and card.result_url and _is_link(card.result_url):
-        first.append({"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
+        usual.append({"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
     group = [make_labelled_button(card, verb) for verb in card.verbs if verb in GROUP]
-    return lay_out_rows([*split_rows(first), *split_rows(rare), group])
+    return lay_out_rows([*split_rows(usual), *split_rows(rare), group])
 
 
 def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Component]:
@@ -176,7 +177,10 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
 def make_labelled_button(
     card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page: int = 0, picked: str = ""
 ) -> Component:
-    """Return the button of a verb, with its own label unless another is given."""
+    """Return the button of a verb, with the verb's own label unless ``label`` is given.
+
+    ``page`` and ``picked`` are of the picker of a batch, or ``page`` of an edit form, see `ButtonMark`.
+    """
     button = card.button(verb)
     if not label:
         label = with_reason(button) if way is Way.WHY else button.label
@@ -206,7 +210,7 @@ def make_choice_rows(choices: Iterable[str]) -> list[Component]:
 
 
 def make_link_row(link: LinkButton | None) -> list[Component]:
-    """Return a row with the button that opens a page; nothing without one."""
+    """Return a row with the button that opens a page; no row without a link."""
     if link is None:
         return []
     label = cut(link.label, MAX_BUTTON_UNITS)

@@ -72,7 +72,10 @@ def ask_grant(
 
 
 def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
-    """Distribute the fields over modals; a field whose value is too long for an input is left out."""
+    """Distribute the fields over pages, of which each is a modal.
+
+    A field whose value is too long for an input is left out.
+    """
     fitting = [field for field in fields if width(clean(field.as_text)) <= MAX_INPUT_UNITS]
     return [fitting[start : start + MAX_MODAL_PARTS] for start in range(0, len(fitting), MAX_MODAL_PARTS)]
 
@@ -98,9 +101,9 @@ def read_form(
 
 
 def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
-    data = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
+    mark = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
     return {
-        "custom_id": data.pack(MAX_CUSTOM_ID_CHARS),
+        "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
         "title": cut(card.button(verb).label, MAX_LABEL_UNITS),
         "components": [*parts],
     }
@@ -164,7 +167,7 @@ def _make_input(custom_id: str, field: Field) -> Json:
 
 
 def _list_options(field: Field) -> Sequence[Any]:
-    """Return the options of a field's menu; none if it has none, or too many."""
+    """Return the options of a field's menu; none if the field has no options, or too many for a menu."""
     options = field.choices or (field.options if field.shape is Shape.CHOICES else ())
     if len(options) <= MAX_OPTIONS:
         return options

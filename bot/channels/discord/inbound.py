@@ -25,8 +25,8 @@ _MAX_SKEW = timedelta(minutes=5)
 _SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
 EPHEMERAL = 1 << 6  # the flag of a message that one person sees
 COMMAND, COMPONENT, MODAL = 2, 3, 5  # interaction types; a component is a button here
-ASK = "Ask Nod"  # the command in the menu of a message
-ASKING = "ask"  # the first word of a request in `/nod`
+ASK = "Ask Nod"  # the name of the command in the menu of a message
+ASKING = "ask"  # the first word of a request, as in `/nod ask what is new?`
 _SLASH_COMMAND, _MESSAGE_COMMAND = 1, 3  # command types: interactions/application-commands
 _TEXT_OPTION, _FILE_OPTION = 3, 11  # types of a command's options
 _FILE_OPTION_NAMES = ("file", "file2", "file3")
@@ -63,7 +63,7 @@ COMMANDS: list[dict[str, Any]] = [
 
 
 def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
-    """Tell if a body has Discord's signature, made at most ``_MAX_SKEW`` before or after now.
+    """Tell if a body has Discord's signature, made at most `_MAX_SKEW` before or after now.
 
     ``key`` is the application's public key in hexadecimal.
     """
@@ -83,7 +83,7 @@ class Interaction:
 
     id: str
     kind: int  # Discord's type: COMMAND, COMPONENT or MODAL
-    token: str  # the key to later answers
+    token: str  # the key with which Nod sends later answers to it
     actor: Actor
     place: DiscordPlace
     data: Mapping[str, Any]
@@ -125,7 +125,8 @@ class Interaction:
     def raw_text(self) -> tuple[str, Names]:
         """A command's text with Discord's mention marks, and the names in it that Discord sent along.
 
-        It is the text of the option, or that of the message that a message command was used on.
+        The text is what the person typed behind a slash command, or the text of the message that a message
+        command was used on.
         """
         target = self._target_message
         if target:

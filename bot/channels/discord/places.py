@@ -40,15 +40,15 @@ MAX_HINT_UNITS = 100  # the description of a label
 MAX_INPUT_UNITS = 4000  # the value of a text input
 MAX_OPTIONS = 25  # the options of a menu, each of up to 100 characters
 MAX_OPTION_UNITS = 100
-MAX_FILE_BYTES = 10 * 2**20  # where no one pays for more
+MAX_FILE_BYTES = 10 * 2**20  # the limit in servers that do not pay for a higher one
 ACKNOWLEDGE_SECONDS = 2.0  # the most time for Nod to answer an interaction; Discord waits 3 s
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordPlace:
-    """A channel or thread of a server, or the direct messages of a person: one of the two is set.
+    """A channel or thread of a server, or the direct messages of a person. All fields are ids.
 
-    All three are ids.
+    Either ``server`` and ``channel`` are set, or ``person``.
     """
 
     server: str  # empty for a person

@@ -2,8 +2,9 @@
 
 A button carries a `ButtonMark`: its verb, such as approve, and its way, the step by which it leads to the
 verb. `Way.PRESS` presses the verb, unless a modal, a question or the full content must come first; `Way.READ`
-is a button below those. `Way.SENT` is a submitted modal. The ways in `_PICKER_WAYS` pick rows of a batch, a
-table of several calls. A press on a card that does not show everything leads to the full content first,
+is a button below a question or the full content. `Way.SENT` is a submitted modal. The ways in `_PICKER_WAYS`
+pick rows of a batch, a table of several calls; ``together`` means that the card of the batch is used, not the
+card of one row. A press that approves a card that does not show everything leads to the full content first,
 whatever the button said. Each step returns a `Display`, the response, which ``channel.py`` sends.
 """
 
@@ -75,39 +76,39 @@ class DiscordPresses:
         choice = read_choice(custom_id)
         if choice:
             return await self._submit_choice(interaction, choice)
-        data = ButtonMark.parse(custom_id)
-        if data is None:
+        mark = ButtonMark.parse(custom_id)
+        if mark is None:
             return Display(_UNREADABLE_TEXT)
         is_from_modal = interaction.kind == MODAL
-        if is_from_modal != (data.way is Way.SENT):
+        if is_from_modal != (mark.way is Way.SENT):
             return Display(_UNREADABLE_TEXT)
 
         address = interaction.place.address
-        together = data.way in _PICKER_WAYS or data.verb in GROUP
-        card = await self.lookup.card(data.id, interaction.actor, address, interaction.ref, together=together)
+        together = mark.way in _PICKER_WAYS or mark.verb in GROUP
+        card = await self.lookup.card(mark.id, interaction.actor, address, interaction.ref, together=together)
         if card is None:
             return Display(_NOT_HERE_TEXT)
         press = Press(
             interaction.actor,
-            data.verb,
-            data.id,
-            data.round,
+            mark.verb,
+            mark.id,
+            mark.round,
             address=address,
             ref=interaction.ref,
             names=interaction.names,
         )
 
-        if data.way is Way.SENT:
-            return await self._take_form(press, card, data.page, interaction.filled)
-        if data.way in _PICKER_WAYS:
-            return await self._pick_rows(press, card, data)
-        if data.way is Way.CONTEXT:
-            context = await self.lookup.context(data.id, interaction.actor, address)
+        if mark.way is Way.SENT:
+            return await self._take_form(press, card, mark.page, interaction.filled)
+        if mark.way in _PICKER_WAYS:
+            return await self._pick_rows(press, card, mark)
+        if mark.way is Way.CONTEXT:
+            context = await self.lookup.context(mark.id, interaction.actor, address)
             if context is None:
                 return Display(NOT_YOURS)
             return _display_text(context, CONTEXT)
-        next_step = await self._prepare(press, card, data)
-        return next_step or await self._submit(press, data.way)
+        next_step = await self._prepare(press, card, mark)
+        return next_step or await self._submit(press, mark.way)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show all in the channel who chose what."""
@@ -131,20 +132,20 @@ class DiscordPresses:
         is_shown = reply.on_cards and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
         return Display("" if is_shown else reply.text)
 
-    async def _prepare(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return the step before the press counts: a question, a modal, or the full content.
+    async def _prepare(self, press: Press, card: Card, mark: ButtonMark) -> Display | None:
+        """Return the step before the press counts: a question, a modal, the full content, or a refusal.
 
         None if the press counts now.
         """
-        verb = data.verb
+        verb = mark.verb
         needs = card.button(verb).needs
-        if data.way in (Way.VIEW, Way.ROW):
-            verbs = _ROW_VERBS if data.way is Way.ROW else APPROVING - GROUP
+        if mark.way in (Way.VIEW, Way.ROW):
+            verbs = _ROW_VERBS if mark.way is Way.ROW else APPROVING - GROUP
             return await self._show_everything(press, [card], card, GROUP if card.batch else verbs)
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
-        may_press = await self.lookup.may_press(data.id, press.actor, press.address, single_verb)
+        may_press = await self.lookup.may_press(mark.id, press.actor, press.address, single_verb)
 
-        if data.way is not Way.READ:  # below the question and the full content neither is shown again
+        if mark.way is not Way.READ:  # a button below the question or the full content shows neither again
             question = card.button(verb).sure if may_press else None
             words = f"{question.question} {question.more}" if question else ""
             if question and single_verb is Verb.UNDO:
@@ -156,22 +157,22 @@ class DiscordPresses:
             if hidden:
                 return await self._show_everything(press, hidden, card, {verb})
 
-        if needs is Needs.WORDS or data.way is Way.WHY:
+        if needs is Needs.WORDS or mark.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
             return Display(modal=forms.ask_words(card, verb))
-        if needs is Needs.LADDER:
-            ladder = await self.lookup.ladder(data.id, press.actor, press.address)
-            audiences = await self.lookup.reaches(data.id, press.actor, press.address)
+        if needs is Needs.LADDER:  # a grant: its scopes, narrowest first, and its audiences
+            ladder = await self.lookup.ladder(mark.id, press.actor, press.address)
+            audiences = await self.lookup.reaches(mark.id, press.actor, press.address)
             if not (ladder and audiences):
                 return Display(_NO_GRANT_TEXT)
             return Display(modal=forms.ask_grant(card, ladder, audiences))
         if needs is Needs.FORM:
-            return await self._open_form(press, card, data)
+            return await self._open_form(press, card, mark)
         return None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards of a press if any of these cards does not show everything, else no cards."""
+        """Return the cards that a press is about: all if any of them does not show everything, else none."""
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             members = card.group.members
@@ -206,34 +207,37 @@ class DiscordPresses:
                     buttons.append(make_labelled_button(pressed_card, verb, way))
         return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
-    async def _pick_rows(self, press: Press, card: Card, data: ButtonMark) -> Display:
-        """Show a page of a batch's rows to pick from, or decide the picked rows."""
-        if card.batch is None or not (card.pending or data.way is Way.LOOK):
+    async def _pick_rows(self, press: Press, card: Card, mark: ButtonMark) -> Display:
+        """Show a page of a batch's rows to pick from, or decide the picked rows.
+
+        If the card does not show everything, the full content comes before the decision.
+        """
+        if card.batch is None or not (card.pending or mark.way is Way.LOOK):
             return Display(_NOT_OPEN_TEXT)
-        if data.round != card.round:
-            return Display(_CHANGED_TEXT, replaces=data.way is not Way.CHOOSE)
+        if mark.round != card.round:
+            return Display(_CHANGED_TEXT, replaces=mark.way is not Way.CHOOSE)
         try:
-            picked = Picked.parse(data.picked) if data.picked else Picked.all_of(card)
+            picked = Picked.parse(mark.picked) if mark.picked else Picked.all_of(card)
         except ValueError:
             return Display(_UNREADABLE_TEXT)
-        if data.way is not Way.DECIDE:
-            page = data.page
-            if data.way is Way.TOGGLE:  # its ``page`` is the position of a row
-                picked = picked.toggle(data.page)
-                page = data.page // PAGE
-            rows = make_picker_rows(card, page, picked, opens_rows=data.way is Way.LOOK)
+        if mark.way is not Way.DECIDE:
+            page = mark.page
+            if mark.way is Way.TOGGLE:  # its ``page`` is the position of a row
+                picked = picked.toggle(mark.page)
+                page = mark.page // PAGE
+            rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.LOOK)
             shown_card, _, _ = page_of(card, page)
             words = fit(OUTLINER.card(shown_card).made, MAX_CONTENT_UNITS)
-            return Display(words, rows, replaces=bool(data.picked))
-        declines = data.verb is Verb.APPROVE_ALL  # with APPROVE the rows that are not picked stay open
-        if data.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
+            return Display(words, rows, replaces=bool(mark.picked))
+        declines = mark.verb is Verb.APPROVE_ALL  # with APPROVE the rows that are not picked stay open
+        if mark.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
             button = make_labelled_button(
-                card, data.verb, Way.DECIDE, label, _BELOW_FULL_CONTENT, data.picked
+                card, mark.verb, Way.DECIDE, label, _BELOW_FULL_CONTENT, mark.picked
             )
             return Display("Everything it does:", lay_out_rows([[button]]), everything(card))
-        choice = picked.choice(card, press.actor, data.round, press.address, declines=declines)
+        choice = picked.choice(card, press.actor, mark.round, press.address, declines=declines)
         reply = await self.inbox(choice)
         return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
 
@@ -242,13 +246,14 @@ class DiscordPresses:
             return None
         return await self.lookup.arguments(press.proposal_id, press.actor, press.address)
 
-    async def _open_form(self, press: Press, card: Card, data: ButtonMark) -> Display:
+    async def _open_form(self, press: Press, card: Card, mark: ButtonMark) -> Display:
+        """Open the edit form, or ask which of its pages to open if it has several."""
         arguments = await self._load_arguments(press, card)
         if arguments is None:
             return Display(_NOT_OPEN_TEXT)
         pages = forms.split_pages(fields_of(card.schema, arguments))
-        if len(pages) == 1 or data.way is Way.FILL:
-            return Display(modal=forms.make_form(card, data.page, pages[data.page]))
+        if len(pages) == 1 or mark.way is Way.FILL:
+            return Display(modal=forms.make_form(card, mark.page, pages[mark.page]))
         if not pages:
             return Display("It has nothing to edit here.")
         buttons = []

@@ -19,7 +19,7 @@ from bot.channels.discord.transport import DiscordRest
 from bot.domain.text import one_line
 from bot.errors import ChannelError
 
-MAX_NAMES = 20  # looked up for one message; others are named as unknown
+MAX_NAMES = 20  # the names that are looked up for one message; further ones are written as unknown
 _WAIT_SECONDS = 1.0
 _CODE_PART = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
 _PERSON_PART = r"<@!?(?P<person>\d{1,20})>"  # <@991>, <@!991>
@@ -66,12 +66,12 @@ def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -> Names:
     """Return ``known`` and the names that Discord gives for at most `MAX_NAMES` other mentions in a text."""
-    wanted: dict[tuple[str, str], None] = {}
+    unnamed: dict[tuple[str, str], None] = {}  # the mentions without a known name, each once
     for match in _MARK_PATTERN.finditer(words):
         for kind in _UNKNOWN_NAMES:
             if match[kind] and (kind, match[kind]) not in known:
-                wanted[kind, match[kind]] = None
-    mentions = list(wanted)[:MAX_NAMES]
+                unnamed[kind, match[kind]] = None
+    mentions = list(unnamed)[:MAX_NAMES]
     if not mentions:
         return known
     roles: dict[tuple[str, str], str] = {}

@@ -112,7 +112,7 @@ class DiscordTextBuilder(TextBuilder[str]):
         return (width(made),)
 
     def cut(self, text: str, units: int) -> str:
-        """Return the beginning of a text, not yet escaped, that has at most ``units`` when it is."""
+        """Return a beginning of a text, not escaped, that has at most ``units`` once it is escaped."""
         head = prefix(clean(text), units, width)
         size = width(literal(head))
         while size > units:  # escaping has made it longer

@@ -148,7 +148,7 @@ class DiscordRest:
         raise error
 
     def _note_limit(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Note until when Discord takes no more calls of a method in a channel, if this was the last."""
+        """If no calls of a method are left in a channel, note until when Discord takes no more of them."""
         if headers.get("X-RateLimit-Remaining") == "0":
             with contextlib.suppress(ValueError):
                 until = self._elapsed() + float(headers.get("X-RateLimit-Reset-After", ""))
@@ -214,8 +214,8 @@ class DiscordRest:
     async def answer(self, token: str, message: Json, *, original: bool, **options: Any) -> None:
         """Send a message about an interaction, in the 15 minutes in which Discord takes one.
 
-        ``original``: the message replaces the immediate answer, or the pressed message; else it is a further
-        one.
+        ``original``: the message replaces the immediate answer, or the pressed message. Else it is a further
+        message.
         """
         path = f"/webhooks/{self._app}/{token}"
         if original:

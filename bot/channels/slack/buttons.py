@@ -4,6 +4,8 @@ A button has an action id, ``nod:`` and its verb, and a value, the proposal's id
 new round. An entry of the ⋯ menu has both in its value. Besides the verbs of the core there are action ids
 that open a modal, such as `REVIEW`. On a card that was cut, Approve opens "View all" first: no one approves
 what they could not read. The flag ``shows_all`` of these functions is True if nothing of the card was cut.
+A batch is several calls of one tool in one card; a group is the single cards of one answer, whose first card
+has buttons for all.
 """
 
 from collections.abc import Iterator
@@ -46,9 +48,9 @@ _TEXT_BUTTON_VERBS = frozenset(
 )
 """Verbs with a button on the card that asks for a text, such as what to change."""
 _BUTTON_VERBS = frozenset({*CHOICES, *_TEXT_BUTTON_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
-"""Verbs with a button on the card, which has no entry in the card's menu; App Home has them in its menu."""
+"""Verbs with a button on the card, so that the card's menu leaves them out. App Home has them in its menu."""
 _NEVER_IN_MENU = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
-"""Verbs without input that always have a button of their own, so that no menu has them."""
+"""Verbs with a button wherever they are offered, so that neither menu has them."""
 _RESOLVED_VERBS = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
     Verb.STOP: ("danger", "What it has done so far stays done."),
@@ -80,7 +82,8 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
     if card.batch:
         return list(_make_batch_buttons(card, value, shows_all=shows_all))
     buttons = []
-    if Verb.FOR_REAL in card.verbs and Verb.APPROVE not in card.verbs:  # a press of it shows everything first
+    # FOR_REAL runs a call that was only tried; its button opens a modal that shows everything first
+    if Verb.FOR_REAL in card.verbs and Verb.APPROVE not in card.verbs:
         style = "danger" if card.button(Verb.FOR_REAL).look is Look.DANGER else ""
         buttons.append(_make_button(card, Verb.FOR_REAL, value, style))
     buttons += [_make_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
@@ -114,7 +117,7 @@ def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
     room = blocks.OVERFLOW_OPTIONS - len(views)
-    if len(options) > room:  # *Extend* goes first: a command does the same
+    if len(options) > room:  # *Extend* is left out first, since a command does the same
         options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
     return [*options[:room], *views]
 
@@ -219,10 +222,10 @@ def make_group_buttons(card: Card) -> list[Block]:
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
         approve_question = question
-        final_changes = card.group.irreversible
-        if final_changes:
-            which = "it" if final_changes == 1 else "each"
-            approve_question += f" {final_changes} can't be undone: approve {which} there."
+        irreversible_count = card.group.irreversible
+        if irreversible_count:
+            which = "it" if irreversible_count == 1 else "each"
+            approve_question += f" {irreversible_count} can't be undone: approve {which} there."
         approve_question += " What a card could not show in full is shown to you first."
         buttons.append(_make_button(card, Verb.APPROVE_ALL, value, "primary", approve_question))
     if Verb.DECLINE_ALL in card.verbs:

@@ -116,9 +116,9 @@ def _render_reason(card: Card) -> Iterator[RichLine]:
 
 
 def _render_notes(card: Card) -> list[Block]:
-    """Return the notes of a card: lines of features, whose account it uses, the tally, edits.
+    """Return the notes of a card: lines of features, the account that it used, and remarks such as edits.
 
-    It is plain text, in which Slack makes no links.
+    They are plain text, in which Slack makes no links.
     """
     shown = []
     if card.annotations:

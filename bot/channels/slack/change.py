@@ -50,7 +50,7 @@ def render_change(card: Card) -> Excerpt:
 
 
 def _share_room(values: int) -> int:
-    """Return the units for each of so many values."""
+    """Return the room for each of a number of values, in units."""
     share = _ALL_VALUES_UNITS // max(1, values)
     return min(_MAX_VALUE_UNITS, max(_MIN_VALUE_UNITS, share))
 
@@ -114,7 +114,8 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
 def render_field(field: PreviewField, room: int) -> Excerpt:
     """Return one field of the change, with at most ``room`` units for each of its values.
 
-    Short values are in one line, old and new texts of several lines as their difference.
+    Short values are in one line. Of long texts that can be compared, the difference is shown; all other
+    values have lines of their own.
     """
     name, is_name_cut = text.cut(field.field or BLANK, 60)
     old, is_old_cut = _cut_value(field.old_value, room)

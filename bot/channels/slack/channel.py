@@ -90,7 +90,7 @@ _NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of i
 _CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _REMINDER_TEXT = "Look at this card."
 _USUAL_POSTING_TIME = timedelta(seconds=5)
-"""The time in which a process posts a card: an older card may have been posted by a process that is gone."""
+"""The time in which a process posts a new card. A process that has ended may have posted an older one."""
 _AS_A_FILE_TEXT = "Slack doesn't take this text as a message. It is in the file."
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
@@ -441,9 +441,9 @@ class SlackChannel(Platform):
     ) -> tuple[SlackPosted, bool]:
         """Post the first of these forms that Slack takes. Return the message, and True if it is new.
 
-        ``key`` identifies the message in its place. A message with the key that may have arrived before is
-        looked for first: if an earlier call here was not confirmed, from the time of that call, and else with
-        ``since``, from that time.
+        ``key`` identifies the message in its place. A message with the key may have arrived before: by a call
+        of this process that was not confirmed, or by another process, if ``since`` is given. Then the message
+        is looked for first, from the time of that call, or else from the time ``since``.
         """
         with translate_errors():
             client = await self._workspaces.client(place.team)
@@ -489,8 +489,8 @@ class SlackChannel(Platform):
     def _possibly_posted_since(self, card: Card) -> datetime | None:
         """Return the time since which another process may have posted this card.
 
-        None if only this process can have posted it: a card that was proposed after this process started.
-        With other processes at work, only a card that was proposed a moment ago.
+        None if no other process can have posted it: without other processes, if it was proposed after this
+        process started; with others at work, if it was also proposed only a moment ago.
         """
         if card.asked_at is None or self._started is None:
             return None

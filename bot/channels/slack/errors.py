@@ -22,7 +22,7 @@ TRANSIENT = frozenset(
         "team_added_to_org",
     }
 )
-"""Answers after which the same call may work; so may it after an HTTP error that is Slack's own."""
+"""Answers after which the same call may work later. The same holds for HTTP errors on Slack's side."""
 
 _GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 NO_REPLIES = frozenset(

@@ -46,8 +46,8 @@ _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 def view(overview: Overview, notice: str = "") -> Block:
     """Render the page of one person. ``notice`` is a line for everybody.
 
-    The person's open requests are in the second part, but for those that they may decide themselves: these
-    are in the first.
+    The person's open requests are in the second part. Those that they may decide themselves are in the first
+    part instead.
     """
     mine = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
@@ -146,7 +146,7 @@ class Homes:
         self._lookup = lookup
         self._clock = clock
         self._shown: dict[tuple[str, str], int] = {}  # a hash of each published page, by team and user
-        self._is_behind = False  # a proposal changed since the pages were published
+        self._is_outdated = False  # a proposal changed since the pages were published
         self._task: asyncio.Task[None] | None = None
 
     async def open_home(self, team: str, user: str) -> None:
@@ -157,7 +157,7 @@ class Homes:
 
     def changed(self) -> None:
         """Note that a proposal changed: every page is published again soon, if it has changed."""
-        self._is_behind = True
+        self._is_outdated = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._refresh())
 
@@ -167,9 +167,9 @@ class Homes:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _refresh(self) -> None:
-        while self._is_behind:
+        while self._is_outdated:
             await asyncio.sleep(_DEBOUNCE_SECONDS)
-            self._is_behind = False
+            self._is_outdated = False
             try:
                 for team, user in await self._database.read(list_homes):
                     await self._publish(team, user)

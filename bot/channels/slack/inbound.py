@@ -5,10 +5,11 @@ the middleware of ``channel.py`` calls `Events.take_in` and answers after it. Wh
 with an error, and Slack delivers again; the core drops the second delivery by its event id.
 
 A message is for Nod if it is addressed (a direct message or a mention), or in a thread that Nod follows,
-which is one with a conversation. Where Nod is called into a thread, the model also gets the earlier messages;
-of a followed thread only those of other programs, which are stored until then. In a thread, people may have
-chosen that Nod answers only when mentioned (``threads.py``). A correction is an edit or a deletion. The text
-of a message is read by ``reading.py`` and ``marks.py``.
+which is one with a conversation. Where Nod is called into a thread, the model also gets the earlier messages.
+In a followed thread its conversation has people's earlier messages; those of other programs are stored, and
+the model gets them with the next message of a person. In a thread, people may have chosen that Nod answers
+only when mentioned (``threads.py``). A correction is an edit or a deletion. The text of a message is read by
+``reading.py`` and ``marks.py``.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ log = logger(__name__)
 
 _PROSE_WORDS = frozenset({"decline"})  # words of `/approvals` that are followed by a reason for people
 _MAX_THREAD_MESSAGES = 500  # the newest messages of a thread that are looked at
-_MAX_THREAD_CHARS = 7_900  # the messages of a thread after its first
+_MAX_THREAD_CHARS = 7_900  # the messages of a thread without the first message
 _PAGE_MESSAGES = 200  # the messages of one request
 _MAX_PAGES = 10
 _RECENT_SECONDS = 3600  # the time before a message from which a very long thread is read
@@ -143,7 +144,7 @@ class EarlierMessages:
     """The messages of a thread before a message."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)  # author and text
-    files: tuple[Upload, ...] = ()  # the files that are read, too
+    files: tuple[Upload, ...] = ()  # the files of these messages that the model gets
     note: str = ""  # tells people which files were not read
 
 

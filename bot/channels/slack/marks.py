@@ -20,7 +20,8 @@ _LINK_PATTERN = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>") 
 _SPECIAL_PATTERN = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
 """A group, ``<!here>``, or a date such as ``<!date^1700^{date}|1 May>``.
 
-The first match is the group's name, "subteam" for one without, or the keyword; the second the words to show.
+The first match is the group's name ("subteam" for a group without a name), or the keyword, such as here or
+date. The second match is the words to show.
 """
 _PLACEHOLDER_NAMES = frozenset({"privategroup", "directmessage"})  # Slack writes these in place of a name
 

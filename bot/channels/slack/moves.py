@@ -1,8 +1,8 @@
 """Private channels that Slack gave another id, since their team shared them with another company.
 
-Slack then takes the new id alone, and keeps the messages and their timestamps. The rest of Nod keeps the id
-by which it first knew the channel (`bot/channels/moves.py`). So `ChannelMoves` replaces the ids in every
-request to Slack, and in every event and answer of Slack.
+From then on Slack takes the new id alone; it keeps the messages and their timestamps. The rest of Nod keeps
+the id by which it first knew the channel (`bot/channels/moves.py`). So `ChannelMoves` replaces the ids in
+every request to Slack, and in every event and answer of Slack.
 """
 
 import re

@@ -73,10 +73,10 @@ def mention_of(ident: str) -> str:
 
 def channel_in(address: str, team: str) -> str | None:
     """Return the channel of an address, if people of this workspace can follow a link to it; else None."""
-    channel, _, key = address.partition(":")
+    platform, _, key = address.partition(":")
     workspace, _, rest = key.partition("/")
     ident = rest.partition("/")[0]
-    if channel == NAME and workspace == team and ident.startswith(("C", "G")) and is_id(ident):
+    if platform == NAME and workspace == team and ident.startswith(("C", "G")) and is_id(ident):
         return ident
     return None
 

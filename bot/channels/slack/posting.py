@@ -1,7 +1,8 @@
-"""Posts in Slack outside of a turn: ephemeral messages, files, and the search for posts without an answer.
+"""Posts in Slack outside of a turn: ephemeral messages, files, and the search for lost posts.
 
-An ephemeral message is one that a single person in a channel sees. If a call got no answer, its message may
-have been posted all the same: `find` looks for it by the mark in its metadata, `close_stream` for a stream.
+An ephemeral message is one that a single person in a channel sees. If Slack did not answer a call, its
+message may have been posted all the same: it is lost. `find` looks for a lost message by the mark in its
+metadata, `close_stream` for a lost stream, which has no mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ log = logger(__name__)
 
 _CALL_SECONDS = 5.0  # the time for an ephemeral message
 _MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and Nod's
-_SEARCHED_MESSAGES = 200  # the messages among which a post is looked for
+_SEARCHED_MESSAGES = 200  # the messages among which a lost post is looked for
 _TRIED_STREAMS = 3  # the newest messages that may be a lost stream
 
 
@@ -131,7 +132,7 @@ def mark_of(key: str) -> dict[str, Any]:
 
 
 async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datetime) -> SlackPosted | None:
-    """Return Nod's post with the mark of ``key`` in a place since then, or None.
+    """Return Nod's post with the mark of ``key`` in a place, from the time ``since`` on; None without one.
 
     Raises the client's errors if Slack can't be reached.
     """
@@ -143,10 +144,10 @@ async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datet
 
 
 async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
-    """Close the stream that was started in a thread since then, and return its timestamp (its id).
+    """Close the stream that was started in a thread after ``since``, and return its timestamp (its id).
 
-    Only Slack knows which message is an open stream, so it is asked to close each of Nod's newest posts: it
-    refuses all others. Empty if none is a stream. Raises as `find` does.
+    Only Slack knows which message is an open stream. So Slack is asked to close Nod's newest posts one by
+    one; it refuses a post that is no open stream. Returns an empty text if none is. Raises as `find` does.
     """
     client = await workspaces.client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)
@@ -163,9 +164,9 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
 async def _list_own_posts(
     workspaces: Workspaces, place: SlackPlace, since: datetime
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Return the channel of a place, and Nod's posts there since then, oldest first.
+    """Return the channel of a place, and Nod's posts there after ``since``, oldest first.
 
-    There are no posts if Nod may not read there.
+    The posts are empty if Nod may not read there.
     """
     client = await workspaces.client(place.team)
     bot_user = await workspaces.bot_user(place.team)

@@ -1,10 +1,11 @@
 """Buttons, menus and modals of Slack: each is acknowledged in three seconds, and authorised by the core.
 
-A click is a press of a button or of a menu's entry; it decides, or opens a modal (``screens.py``). A submit
-is that of a modal. A button only carries a proposal's id, its round (which an edit raises) and a verb. The
+A click is a press of a button or of a menu's entry; it decides, or opens a modal (``screens.py``). A person
+submits a modal. A button only carries a proposal's id, its round (which an edit raises) and a verb. The
 `Lookup` and the inbox say if this person may see or decide the proposal, whatever the button says. A card
-that does not show everything is approved from the modal "View all" only. Methods that return a text return
-the reply for the person alone, empty where the card or a modal already says it.
+that does not show everything is approved from the modal "View all" only. ``together`` means that for a row of
+a batch (several calls in one card) the card of the batch is used, not a card of the row alone. Methods that
+return a text return the reply for the person alone, empty where the card or a modal already says it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -268,7 +269,7 @@ class SlackPresses:
         """Return the card, and the address where it was found.
 
         A person's own chat with Nod is also known by their user id, so that address is tried, too. The card
-        is None if this person may not see it. ``together``: of a row of a batch, the card of the batch.
+        is None if this person may not see it.
         """
         card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
         if card is not None or address is None:
@@ -280,9 +281,10 @@ class SlackPresses:
         return card, address
 
     async def _list_to_read(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
-        """Return all cards of a group if any of these cards is cut where it is posted, else no cards.
+        """Return the cards of a group to show in full before all are approved: all of them, or none.
 
-        Raises ValueError if a card is not for this person.
+        None have to be shown if each posted card shows everything. Raises ValueError if a card is not for
+        this person.
         """
         group_cards = []
         for proposal_id in group.members:

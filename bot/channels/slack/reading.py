@@ -53,7 +53,7 @@ def read_words(message: Mapping[str, Any]) -> str:
 def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the author and text of each attachment: a forwarded message, an alert, or a preview of a link.
 
-    The text of a forwarded message that is nothing but files names them.
+    For a forwarded message that has files and no text, the text names the files. Pasted tables are left out.
     """
     for attachment in _list_attachments(message):
         text = "" if _is_pasted(attachment) else _format_attachment(attachment)
@@ -85,8 +85,8 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
 def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
     """Yield the attached files that still exist, with snippets and the files of forwarded messages.
 
-    A recording by the writer of the message is spoken: its words count as theirs. One in a forwarded message
-    is not.
+    A recording by the writer of the message is marked as spoken: its words count as theirs. A recording in a
+    forwarded message is not.
     """
     yield from _read_own_files(message, message.get("user"))
     for attachment in _list_attachments(message):
@@ -94,7 +94,7 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
 
 
 def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
-    """Yield the files of a message or of an attachment. ``user``: whose recordings are spoken."""
+    """Yield the files of a message or of an attachment. ``user``: the writer, whose recordings are spoken."""
     for file in _list_mappings(holder.get("files")):
         if not file.get("id") or file.get("mode") == "tombstone":
             continue
@@ -295,7 +295,10 @@ def _format_cell(cell: object) -> str:
 
 
 def count_missing(messages: Sequence[object], reply_count: object) -> int:
-    """Return the number of messages missing from a thread; ``reply_count`` is Slack's, without the first."""
+    """Return the number of messages missing from a thread.
+
+    ``reply_count`` is the number that Slack gives; it does not count the thread's first message.
+    """
     if isinstance(reply_count, int):
         return max(reply_count + 1 - len(messages), 0)
     return 0

@@ -83,7 +83,7 @@ def issue_state(session: Session, state: str, now: datetime) -> None:
 
 
 def consume_state(session: Session, state: str, now: datetime) -> bool:
-    """Use a state up; False when it was never issued, was used before or is too old."""
+    """Use up the state of an install; False if it was never issued, was used before or is too old."""
     statement = delete(InstallRow).where(
         col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIFETIME
     )

@@ -37,7 +37,7 @@ CHOOSE = "nod:choose"
 SURE = "nod:sure"  # the second step of CHOOSE, which confirms
 # the action id of the menu that opens one row of a batch by itself
 ROW = "nod:row"
-# block ids of inputs, each followed by the values of its options
+# block ids of inputs; those of a choice are followed by the values of its options
 ROWS = "rows"  # the beginning of a block id: the position of its first row follows
 OTHERS = "others"
 DECLINE_OTHERS = "decline"
@@ -53,7 +53,7 @@ _BLOCK_UNITS = 2900
 _MAX_INPUT_CHARS = 2000
 _OTHER_BLOCKS = 15  # the blocks of a modal that are left for buttons, inputs and notes
 _MAX_VIEW_BYTES = 200_000  # the modal as JSON; Slack takes 250,000
-_MAX_RUNG_UNITS = 2000  # the words of a grant's scope: one that can't be shown in full is not offered
+_MAX_RUNG_UNITS = 2000  # the words of a grant's scope; a scope with longer words is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
 _ROWS_UNITS = 12_000  # room for the rows of one element
 
@@ -99,7 +99,7 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
 
 
 def review_real(card: Card, subject: ModalSubject) -> Review:
-    """Show the full trial. Submitting approves that the call runs for real."""
+    """Show what a trial of the call did, in full. Submitting approves that the call itself runs."""
     sure = card.button(Verb.FOR_REAL).sure
     above = [blocks.context(sure.more if sure else "")]
     return _make_review(
@@ -222,7 +222,7 @@ def review_row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Revie
 
 
 def _render_text(content: str) -> tuple[list[Block], str]:
-    """Return blocks for a text; and the text again if a modal can't hold all of it, else an empty one."""
+    """Return blocks for a text, and the text for a file: all of it if the blocks can't hold it, else none."""
     shown: list[Block] = []
     used_bytes = 0
     pieces = text.split_plain(content[:_MAX_VIEW_BYTES], _BLOCK_UNITS)  # the rest could never be shown
@@ -255,8 +255,8 @@ def make_grant_form(
 ) -> Review:
     """Make the form of a grant: its scope (which calls), its audience (whose calls, and where), its duration.
 
-    ``ladder`` are the scopes, narrowest first, as `list_sayable` returned them. There is at least one scope
-    and one audience. ``read_all``: the full change is shown above the form.
+    ``ladder`` are the scopes, narrowest first, as `list_sayable` returned them; each scope is a rung. There
+    is at least one scope and one audience. ``read_all``: the full change is shown above the form.
     """
     shown, file = _render_text(whole_text(card)) if read_all else ([], "")
     labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(ladder, 1)]

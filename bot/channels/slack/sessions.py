@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 class Sessions:
-    """Sets statuses in order, one call at a time per thread."""
+    """Sets the statuses of sessions, in each thread one after another."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces

@@ -1,9 +1,9 @@
 """The two ways in which Slack's requests arrive: Socket Mode, and signed HTTP.
 
 Socket Mode is one websocket, whose address Slack gives for each connection. The SDK replaces a connection
-that is lost. It would also retry the first connection without end, whatever Slack answers, so `Socket` opens
-that one itself: a refused token must be told apart from a Slack that cannot be reached. For HTTP there are
-the checks of a request, `is_signed` and `is_readable`.
+that is lost. It would also retry the first connection without end, whatever Slack answers. So `Socket` opens
+the first connection itself: a refused token must be told apart from a Slack that cannot be reached. For HTTP
+there are the checks of a request, `is_signed` and `is_readable`.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ _logger.addFilter(_OneLine())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: Slack counts other connections of this app, which get some of the messages and presses. It
-    becomes true only by the count at the first connection: a later count may include the connection before
-    it. It becomes false by any later count of one connection.
+    ``contested``: Slack counts other connections of this app, which get some of the messages and presses.
+    Only the count at the first connection sets it: a later count may include the lost connection that the
+    new one replaces. Any count of one connection resets it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:

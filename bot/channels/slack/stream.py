@@ -93,9 +93,8 @@ class SlackStream:
         self._shown = ""  # the text of the current message
         self._pending = ""  # the text that is not sent yet
         self._has_sent_text = False
-        self._waits: dict[
-            str, str
-        ] = {}  # the ids of the tasks that say what the turn waits for, by their words
+        self._waits: dict[str, str] = {}
+        """The ids of the tasks that say what the turn waits for, by their words."""
         self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by id
         self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet, or have changed since
         self._sent_at: datetime | None = None  # the time of the last piece
@@ -259,9 +258,10 @@ class SlackStream:
             await self._edit()
 
     async def _append(self, chunks: list[Chunk]) -> bool:
-        """Add to the stream, or start it. Return False if Slack refuses: then edits follow (`_fall_back`).
+        """Add to the stream, or start it. Return False if Slack refuses it or gives no answer.
 
-        The stream is closed then, unless Slack has closed it.
+        After that the turn is shown by edits (`_fall_back`), and the stream is closed, unless Slack has
+        closed it.
         """
         client = await self.workspaces.client(self.place.team)
         try:
@@ -304,9 +304,9 @@ class SlackStream:
         self._is_stream_open = True
 
     async def _stop_stream(self, status: Status | None) -> bool:
-        """Close an open stream. Return True if the closing set ``status``, too.
+        """Close an open stream. Return True if that also set the ``status`` of the session.
 
-        If Slack did not confirm it, the message is edited, so that no text is missing.
+        If Slack did not confirm the closing, the message is edited, so that no text is missing.
         """
         if not self._is_stream_open:
             return False
@@ -320,7 +320,7 @@ class SlackStream:
         return status is not None
 
     async def _close(self, status: Status | None, last_text: str = "") -> bool:
-        """Close the stream, with a last piece of text. Return False if Slack did not confirm it.
+        """Close the stream, with a last piece of text. Return False if Slack did not confirm the closing.
 
         Slack refuses edits of a message while its stream is open. So the closing is tried several times, and
         then once more in the background (`_close_late`). ``status``: the status of the session to set.

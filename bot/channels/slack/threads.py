@@ -21,9 +21,9 @@ _ALL_MESSAGES_TEXT = "I answer every message in this thread."
 
 @dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """The choice of people in each thread that Nod answers there only when mentioned, or always.
+    """The choice of people in each thread: Nod answers every message there, or only when mentioned.
 
-    It is made by a button below Nod's first answer, and is stored once the button was offered.
+    People choose by a button below Nod's first answer. "Every message" is stored when the button is offered.
     """
 
     database: Database

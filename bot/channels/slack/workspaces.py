@@ -290,9 +290,9 @@ class Workspaces(AsyncAuthorize):
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Return the installation that a signed request is for, or None without one.
 
-        The bot that posted the pressed message or view decides, if the request names it. Else it is the first
-        installation among the teams that the request names: they come second, as one of them may be the
-        person's own workspace, with an installation of its own.
+        If the request names the bot that posted the pressed message or view, its installation is returned.
+        Else it is the first installation of a team that the request names. The teams come second: one of them
+        may be the person's own workspace, with another installation of Nod.
         """
         candidates = []
         for name in list_installation_ids(body):
@@ -410,7 +410,8 @@ class Workspaces(AsyncAuthorize):
     async def find_recipient(self, team: str, account_team: str, user: str) -> tuple[str, str]:
         """Return the workspace and the user id by which Slack knows the recipient of a stream.
 
-        Slack takes no organisation there, so a person of an organisation is named by their workspace in it.
+        Slack takes no organisation's id for a recipient. So a person of an organisation is named by one of
+        their workspaces in it.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise or account_team != team:
@@ -425,8 +426,8 @@ class Workspaces(AsyncAuthorize):
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
         """Return the time zone of a person's profile; None if Slack gives none.
 
-        The profile is cached. Each step of a turn asks, so after a missing answer Slack is left alone for a
-        minute.
+        The profile is cached. Each step of a turn calls this method, so after a missing answer Slack is not
+        asked again for a minute.
         """
         key = team, actor.key.partition("/")[2]
         profile = self._profiles[key][0] if key in self._profiles else {}
@@ -539,13 +540,13 @@ class Workspaces(AsyncAuthorize):
     async def _list_group_workspaces(self, client: Client, team: str, group_id: str) -> Sequence[str | None]:
         """Return the workspaces to ask for a user group, beginning with the workspace that had it last.
 
-        A workspace's own token needs no name: then the only item is None.
+        For a workspace's own token the only item is None: a call with it names no workspace.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:
             return [None]
         teams = (await client.auth_teams_list(limit=_MAX_WORKSPACES)).get("teams") or ()
-        workspaces = [str(listed["id"]) for listed in teams if listed.get("id")]
+        workspaces = [str(found_team["id"]) for found_team in teams if found_team.get("id")]
         last = self._group_workspaces.get((team, group_id))
         if last in workspaces:
             return [last, *(name for name in workspaces if name != last)]

@@ -36,10 +36,10 @@ log = logger(__name__)
 class RequestState(StrEnum):
     """The state of a stranger, stored as ``stands``."""
 
-    TOLD = "told"  # told that they are not let in; no admin was asked
+    TOLD = "told"  # told that they are not let in; no admin was asked, or none could be reached
     ASKING = "asking"  # the admins were asked
-    IN = "in"
-    OUT = "out"
+    IN = "in"  # an admin let them in
+    OUT = "out"  # an admin keeps them out
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Admission:
     async def turn_away(self, user: User, place: TelegramPlace) -> None:
         """Tell a stranger once that they are not let in. If they write in private, ask the admins.
 
-        In a group the stranger is the group.
+        In a group, the group as a whole is told once.
         """
         key = _make_request_key(user.id) if place.is_private else f"stranger:{place.chat_id}"
         if await self._load_state(key) is not None:
@@ -107,15 +107,15 @@ class Admission:
     async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
         """Store a stranger's request, and pass it on to the admins. Return True if an admin got it."""
         may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
-        told = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
+        told_state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
         if not may_ask:
-            await self._store_state(key, told)
+            await self._store_state(key, told_state)
             return False
         # stored first, as an admin may decide before all are asked
-        await self._store_state(key, {**told, "stands": RequestState.ASKING})
+        await self._store_state(key, {**told_state, "stands": RequestState.ASKING})
         was_asked = await self._ask_admins(user, code)
         if not was_asked:
-            await self._store_state(key, told)
+            await self._store_state(key, told_state)
         return was_asked
 
     async def decide(

@@ -66,10 +66,10 @@ def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     has_new = False
     for row in markup.inline_keyboard:
         # disabled buttons have ``api_kwargs``
-        old = [button for button in row if not (button.api_kwargs or button.copy_text)]
-        has_new = has_new or len(old) < len(row)
-        if old:
-            rows.append(old)
+        old_buttons = [button for button in row if not (button.api_kwargs or button.copy_text)]
+        has_new = has_new or len(old_buttons) < len(row)
+        if old_buttons:
+            rows.append(old_buttons)
     if not has_new:
         return markup
     return InlineKeyboardMarkup(rows)
@@ -220,7 +220,7 @@ class ButtonData:
 
     @property
     def asks(self) -> bool:
-        """True if the button belongs to a dialogue in which the person types."""
+        """True if the button belongs to a dialogue about an edit, or opens one that asks for words."""
         if self.action in DIALOGUE_ACTIONS:
             return True
         return self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS

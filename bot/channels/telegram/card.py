@@ -92,16 +92,16 @@ def keyboard(
 ) -> InlineKeyboardMarkup | None:
     """Return the buttons of a card. Verbs whose input Telegram has no screen for get none.
 
-    ``cut``: a part of the change is missing in the text of the card, so no button approves it. ``viewed``:
-    these are the buttons below the full content, which may approve. ``left_out``: another part is missing, so
-    View all is offered. ``unseen``: as in `render_card`. ``more``: with the buttons that are rarely wanted,
-    in place of the button *More*.
+    ``cut``: a part of the change is missing in the text of the card, so no button approves it. ``left_out``:
+    something else of the card is missing in the text, so View all is offered. ``viewed``: these are the
+    buttons below the full content, which may approve. ``unseen``: as in `render_card`. ``more``: with the
+    buttons that are rarely wanted, in place of the button *More*.
     """
     if card.batch:
         hidden = cut and not viewed
         return _make_batch_keyboard(card, card.batch, hidden=hidden, left_out=left_out, viewed=viewed)
 
-    hidden = cut and card.pending and not viewed
+    hidden = cut and card.pending and not viewed  # the reader has not seen all of the change
     offered = _list_verbs(card, hidden=hidden)
     verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS]
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]

@@ -418,7 +418,10 @@ class TelegramChannel(Platform):
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
     async def _expand_groups(self, people: Sequence[Actor]) -> list[Actor]:
-        """Return the people, with groups replaced by some of their admins: a group can't be mentioned."""
+        """Return the people, with each group replaced by some of its admins: a group can't be mentioned.
+
+        A group whose admins Telegram does not tell stays.
+        """
         expanded: list[Actor] = []
         for actor in people:
             admins: list[User] = []

@@ -40,14 +40,15 @@ _PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a li
 class MenuEntry:
     """A command of the menu: what people type, and the core's command that it stands for.
 
-    A command for ``admins``, for deciders or not for ``groups`` is answered in private, wherever it was sent.
+    The answer to a command goes to the person's private chat, wherever it was sent, in three cases: if only
+    ``admins`` have it in their menu, if it is for deciders (``decides``), or if no group has it (``groups``).
     """
 
     typed: str  # the name that people type in Telegram
     description: str
     name: str  # the name of the core's command
     text: str  # the beginning of that command's text; the words that a person adds follow
-    groups: bool = True  # True if groups have it in their menu
+    groups: bool = True  # True if it is in the menu that people see in groups
     admins: bool = False  # True if only admins have it in their menu
     decides: bool = False  # True for a command of deciders; approvers and admins have it in their menu
     listed: bool = True  # False for a command that works, and is in no menu

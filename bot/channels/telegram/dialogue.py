@@ -36,7 +36,7 @@ class DialogueStep(StrEnum):
     ASK = "ask"  # ask for the new value of ``asked``
     CONFIRM = "confirm"  # show old → new; ask to save, change another field, or close
     WORDS = "words"  # ask for the words that ``verb`` needs
-    GRANT = "rung"  # ask for the scope, the audience and the duration of a grant
+    GRANT = "rung"  # ask for the scope (stored as ``rung``), the audience and the duration of a grant
 
 
 _FORMER_STEPS = {

@@ -77,7 +77,7 @@ class StoppedDraft:
     user_id: int
     name: str
     place: TelegramPlace
-    begun_by: datetime  # the time by which the answer had begun, see `find_begin`
+    begun_by: datetime  # a time before which the answer began, see `find_begin`
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":

@@ -32,19 +32,19 @@ ENTITIES = 100
 TOAST_CHARS = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
 _MAX_REQUESTS_BEFORE_PREVIEW = 12
-"""A group that got so many requests in its window gets no preview: the rest is for cards and final texts."""
+"""The requests in a group's window after which it gets no preview: the rest is for cards and final texts."""
 _GROUP_PREVIEW_SECONDS = 3.0  # between two previews in a group
 _PERSON_PREVIEW_SECONDS = 0.5  # between two previews in a private chat
 _MAX_RETRIES = 3
 _MAX_KEPT_CHATS = 1000  # with more, the queues that no longer limit a request are dropped
 _MAX_WAITING_PRESSES = 40  # waiting presses of a chat; only a client that presses by itself has more
-_MAX_WAITING_ENDS = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
+_MAX_WAITING_ENDS = 5  # waiting requests of a chat; with more, a card that ended is redrawn a moment later
 _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
 _SENT_EVENT = "telegram sent"  # the broadcast to other processes about each request
 
 
 class _Window(NamedTuple):
-    """The number of requests that are allowed within so many seconds."""
+    """The most ``requests`` that are allowed within a number of ``seconds``."""
 
     requests: int
     seconds: float
@@ -64,8 +64,8 @@ class Urgency(IntEnum):
 
     PRESSED = 0  # the answer to a button
     TEXT = 1  # a text that someone waits for
-    ENDED = 2  # a card that says how it ended; the card that ended last goes first
-    OPEN = 3  # a card that will change again: refused while the chat is busy, and drawn a moment later
+    ENDED = 2  # the redraw of a card that ended; the card that ended last goes first
+    OPEN = 3  # the redraw of a card that will change again: refused while the chat is busy, and tried later
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
 

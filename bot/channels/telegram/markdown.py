@@ -24,7 +24,7 @@ from bot.channels.telegram.text import Rich, drop_halves, is_web_link, keep_harm
 DEEPEST_LEVEL = 16  # the nesting of blocks; a list counts as two levels: itself and its item
 MAX_ENTITIES = 2000  # enough for twenty full messages
 MAX_LINK_CHARS = 300  # the text of a link; people would not see where a longer link leads
-MAX_GROWTH = 4  # shown characters for each written one; only wide tables of empty cells have more
+MAX_GROWTH = 4  # shown characters for each written character; only wide tables of empty cells have more
 _TOO_DEEP = "too_deep"  # the type of a token, by our own rule of the parser
 _PICTURE = "▣"
 _RULE = "—" * 8

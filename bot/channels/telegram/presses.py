@@ -2,8 +2,9 @@
 
 Telegram sends a press as a callback query with the button's data (`ButtonData`). The answer to it is a toast,
 or an alert that the person must dismiss; Telegram takes it only for some seconds. So whatever may be slow
-first calls `_AnswerSender.acknowledge`. A press on a card that hides something is refused until its payload,
-the full content, was viewed there (`shown.py`). Dialogues are led by `forms.py`.
+first calls `_AnswerSender.acknowledge`. A press that approves a card that hides something is refused until
+the card's payload, its full content, was viewed in the chat (`shown.py`). Dialogues are led by `forms.py`.
+``together`` means that for a row of a batch (several calls in one card) the card of the batch is used.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ _STRANGER_TEXT = "We haven't met. Write to me first."
 _VIEW_FIRST_TEXT = "Press View all first: the card does not show everything."
 _PRESS_AGAIN_TEXT = "Telegram didn't take my answer. Press again."
 _ONE_MOMENT_TEXT = "One moment."  # Nod's own rate limit makes this press wait
-_ANSWER_SECONDS = 2.0  # a press waits this long for its result: Telegram soon takes no answer to it
+_ANSWER_SECONDS = 2.0  # the time until a press that still runs is answered: Telegram soon takes no answer
 _IN_PRIVATE_TEXT = "It is in your private chat with me."
 _ROWS_CHANGED_TEXT = "One of these has changed. Press Back and look again."
 _BATCH_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
@@ -250,7 +251,7 @@ class TelegramPresses:
         await self.shown_cards.show_buttons(card, who.place, message, more=more)
 
     async def _show_payloads(self, callback: ButtonData, who: Who, card: Card) -> None:
-        """Show the full content of a card, or of each card of its group that hides something."""
+        """Show the full content of a card, or of each card of its group that still hides something here."""
         is_group = callback.action is ButtonAction.VIEW_GROUP
         cards = await self._find_hidden(card, who) if is_group else [card]
         await who.acknowledge_press()
@@ -278,9 +279,9 @@ class TelegramPresses:
     async def _ask_confirmation(
         self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
     ) -> _Answer | None:
-        """Ask for confirmation, and return the answer to the press; None if the verb needs none.
+        """Ask for confirmation, and return the answer to the press; None if the verb needs no confirmation.
 
-        For other verbs than Approve it is an alert, since the card does not show what they do.
+        For other verbs than Approve the answer is an alert, since the card does not show what they do.
         """
         if action not in CONFIRMATIONS:
             return None

@@ -49,7 +49,8 @@ class ReadableUpdates(BotRequests):
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """Make a call and note its outcome. Raises TelegramError for a wrong token.
 
-        PTB would stop polling for good after its own errors for those two answers.
+        Telegram answers a wrong token with 401 or 404. After PTB's own errors for these PTB would stop
+        polling for good.
         """
         status, payload = await super().do_request(*args, **kwargs)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):

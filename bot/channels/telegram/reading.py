@@ -125,7 +125,8 @@ def words_of(message: Message, me: User | None = None) -> str:
 def for_model(message: Message, words: str, me: User) -> str:
     """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
 
-    A note names an attachment that the model can't see, or that was forwarded. Empty without words and note.
+    A note names an attachment that the model can't see, or that was forwarded. The text is empty if there are
+    neither words nor a note.
     """
     attachment = describe_attachment(message)
     files = files_of(message)

@@ -25,7 +25,7 @@ from bot.domain.verbs import Button
 _MAX_VALUE_CHARS = 1200  # the current value that a question shows
 _MAX_LABEL_CHARS = 40  # on a button
 _MAX_HINT_CHARS = 60  # the hint in the empty reply field
-_MAX_CHANGES = 8  # shown before "and so many more"
+_MAX_CHANGES = 8  # the changes that are shown; the number of the others follows
 _REPLY_TEXT = "Reply with it"
 _CANCEL_TEXT = ", or /cancel."
 _SHAPE_HINTS = {

@@ -56,7 +56,7 @@ class _PageKind(Enum):
     """The content of a page. The value is stored in the place of a round, but for `OPEN`."""
 
     OPEN = 0  # the payload of an open proposal, whose round is stored
-    ENDED = -1  # the payload, shown after the end: its buttons stay while any is offered
+    ENDED = -1  # the payload, shown after the proposal ended: it keeps its buttons while a verb is offered
     MENU = -2  # the buttons behind *More*, without a payload
 
 
@@ -117,14 +117,15 @@ class _Record:
     pages: Sequence[_Page] = ()
 
     def hides_payload(self, chat_id: int, person: int | None = None) -> bool:
-        """Tell if the card was cut, and its payload shown in this chat neither to all nor to this person.
+        """Tell if the card is cut, and its payload was not shown in this chat.
 
-        Without a ``person`` only a payload for all counts.
+        It counts as shown if it was shown to all or to this ``person``; without a person, only if to all.
         """
         if self.cut_round is None:
             return False
-        seen = [page for page in self.pages if page.chat_id == chat_id and page.person in (None, person)]
-        return not any(page.shows_round(self.cut_round) for page in seen)
+        people = (None, person)
+        visible_pages = [page for page in self.pages if page.chat_id == chat_id and page.person in people]
+        return not any(page.shows_round(self.cut_round) for page in visible_pages)
 
     def as_state(self) -> dict[str, Any] | None:
         """Return the record as JSON to store; None for an empty record."""
@@ -212,8 +213,8 @@ class ShownCards:
 
         If the proposal changed while the card was on its way, it is drawn again.
         """
-        message, is_behind = await self._draw_copy(card, place, message)
-        if not is_behind:
+        message, is_outdated = await self._draw_copy(card, place, message)
+        if not is_outdated:
             return
         copies = await self._database.read(posted_cards.list_copies, card.proposal_id)
         current = await lookup.card(card.proposal_id, actor, place.address)
@@ -237,7 +238,7 @@ class ShownCards:
             message = await self._transport.send(place, view.rich, view.keyboard)
         else:
             await self._transport.edit(message, view.rich, view.keyboard)
-        is_behind = await self._database.write(
+        is_outdated = await self._database.write(
             posted_cards.add_card,
             card.proposal_id,
             place.address,
@@ -245,10 +246,10 @@ class ShownCards:
             card.version,
             card.fingerprint,
         )
-        return message, is_behind
+        return message, is_outdated
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
-        """Post a card as a further copy, unless the place has a copy."""
+        """Post a card as a further copy, unless the place, at its current chat id, has a copy."""
         for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
                 return

@@ -20,7 +20,7 @@ from bot.channels.telegram.transport import Transport
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
-_WRITING_MARK = " ▍"  # the text is still being written
+_WRITING_MARK = " ▍"  # stands behind a text that is still being written
 _TYPING_SECONDS = 4.0  # between two signs of typing; Telegram shows each for five
 _MAX_TYPING_SIGNS = 75  # five minutes, for a turn that sends nothing more
 _DRAFT_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)  # ids of drafts count the seconds since then
@@ -121,7 +121,7 @@ def _number_draft(begun_at: datetime) -> int:
 
 
 def find_begin(draft_id: int) -> datetime | None:
-    """Return a time by which the answer of a draft had begun, at most a second late.
+    """Return a time shortly after the answer of a draft began, at most a second later.
 
     None if Nod gives no draft such an id.
     """

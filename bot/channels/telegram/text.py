@@ -204,8 +204,8 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
 def _find_table_head(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
     """Return the head of a table that is cut at ``end``; an empty text if no table is cut there.
 
-    A table is a code block, as `lay_out_tables` draws it; its head are the names of its columns and the rule
-    below them. ``previous``: the head that the message before was given, for a table that continues.
+    A table is a code block, as `lay_out_tables` draws it. Its head is two lines: the names of its columns,
+    and the rule below them. ``previous``: the head put above this message, if its table continues.
     """
     cut = utf16_len(rich.text[:end])
     for entity in rich.entities:
@@ -302,7 +302,7 @@ def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEnti
 
 
 def _find_index(text: str, units: int) -> int:
-    """Return the index of the character at so many UTF-16 units."""
+    """Return the index of the character behind the first ``units`` UTF-16 units."""
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 

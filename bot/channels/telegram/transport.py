@@ -177,11 +177,12 @@ class Transport:
         urgency: Urgency = Urgency.TEXT,
         ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
-        """Send as many messages as the text needs, with the markup under the last. Returns the last message.
+        """Send a text in as many messages as it needs, with the markup under the last message.
 
-        The messages reply to ``answer_to`` or to ``below``, of which at most one is given. If the message
-        ``answer_to`` is gone, they are sent all the same; if ``below`` is gone, CopyGone is raised. With
-        ``ephemeral`` they are for that person alone, if Telegram allows it, else for all.
+        Returns the last message. All messages reply to the message ``answer_to`` or ``below``, of which at
+        most one is given. If the message ``answer_to`` is gone, they are sent all the same; if ``below`` is
+        gone, CopyGone is raised. With ``ephemeral`` they are for that person alone, if Telegram allows it,
+        else for all.
         """
         reply = _reply_to(answer_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
         pieces = split(rich) or [Rich("…")]
@@ -376,7 +377,7 @@ class Transport:
             return await call(Rich(rich.text), _without_links(markup))
 
     async def _call_in_chat(self, place: TelegramPlace, call: Callable[[int], Awaitable[T]]) -> T:
-        """Call with the chat's current id. If Telegram tells a new one, remember it and call again."""
+        """Call with the chat's current id. If Telegram answers with a new id, store it and call again."""
         chat_id = self.moves.now(place.chat_id)
         try:
             return await call(chat_id)

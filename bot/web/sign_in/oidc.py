@@ -204,7 +204,7 @@ class OidcSignIn:
         tokens: Mapping[str, Any],
         claims: Mapping[str, Any],
     ) -> Mapping[str, Any]:
-        """Return the provider's user info; empty if there is none, or if it fails a check.
+        """Return the provider's user info; empty without one, or if it fails a check.
 
         Some providers send the email only in the user info, and some sign it. It must be of the same person
         as the ID token: of the same subject (OpenID Connect Core 1.0, 5.3.2).
