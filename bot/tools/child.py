@@ -3,9 +3,10 @@
 `Child` is Nod's side. `serve` is the child's own: it limits time and memory, and ends when Nod is gone.
 ``reading/child.py`` reads documents that way, and ``mcp/checker.py`` checks JSON schemas.
 
-The child is started as ``python -I SCRIPT SECONDS``, with the first question and again after it was killed.
-It first writes an empty line: it is ready. A question and its answer are one line of JSON each, on its
-standard input and output. One child serves all threads, one question after the other.
+The child is started as ``python -I SCRIPT SECONDS`` for the first question, and again for the next question
+after it has ended. It first writes an empty line, which says that it is ready. A question and its answer are
+one line of JSON each, on its standard input and output. One child serves all threads, one question after the
+other.
 """
 
 import atexit
@@ -23,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 _MAX_MEMORY_BYTES = 512 << 20
-_BUSY_FACTOR = 5  # on a busy machine a question may last so many times its processor time
+_BUSY_FACTOR = 5  # on a busy machine an answer may take this many times its processor time
 _START_SECONDS = 30.0
 
 
 class TookTooLong(Exception):
-    """A question has no answer: it took too much time or memory, or the child could not be started."""
+    """A question has no answer: it took too much time or memory, or there is no child that answers."""
 
 
 class _ChildEnded(Exception):
@@ -39,7 +40,7 @@ class Child:
     """A child process.
 
     ``seconds``: the processor time that one question may take, without the child's start. On a busy machine
-    it may last longer, up to `_BUSY_FACTOR` times as long. `ask` blocks: call it in a thread.
+    an answer may take up to `_BUSY_FACTOR` times as long. `ask` blocks: call it in a thread.
     """
 
     def __init__(self, script: Path, *, seconds: float) -> None:
@@ -50,10 +51,13 @@ class Child:
         atexit.register(self.stop)
 
     def ask(self, question: Any, data: bytes = b"") -> Any:
-        """Return the answer; raises TookTooLong. ``data`` is written after the question's line."""
+        """Return the answer; raises TookTooLong.
+
+        ``data``: bytes that the child's script reads itself from its standard input, after the question.
+        """
         written = json.dumps(question).encode() + b"\n" + data
         with self._lock:
-            with contextlib.suppress(_ChildEnded):  # it may have ended before the question, so try again
+            with contextlib.suppress(_ChildEnded):  # it may have ended before it was asked, so try again
                 return self._ask_child(written)
             try:
                 return self._ask_child(written)
@@ -115,7 +119,8 @@ class Child:
             killer.cancel()
         if answer.endswith(b"\n"):
             return answer
-        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:  # the timer of `serve` ended it
+        # SIGPROF is the signal of the timer in `serve`
+        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:
             raise TookTooLong
         raise _ChildEnded
 

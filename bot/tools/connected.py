@@ -100,7 +100,7 @@ async def find_connections(
 
 
 def find_whose(session: Session, context: CallContext) -> Whose | None:
-    """Return whose connections a call uses; None if that is not known.
+    """Return whose connections a call uses: a person's accounts and a chat's address; None if not known.
 
     A proposed call names the owner of its connection. Any other call uses those of the person who asks, and
     of the chat where they ask.

@@ -63,9 +63,9 @@ class OwnTools:
         owners: dict[str, str] = {}
         faults = []
         for source in self.sources:
-            brought, toolset_faults = await _tools_of(source, context)
+            source_tools, toolset_faults = await _tools_of(source, context)
             faults += toolset_faults
-            for tool in brought:
+            for tool in source_tools:
                 owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
                 if not _MODEL_NAME.fullmatch(tool.name):
                     words = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"

@@ -71,7 +71,7 @@ class Documents:
 
 
 def cut_text(text: str, remark: Callable[[str], None]) -> str:
-    """Return a text, cut if it is too long. Then a line at its end says so, and a ``remark`` is made."""
+    """Return a text, cut if it is too long. The end of a cut text says so, and ``remark`` is called."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     remark(_CUT_TEXT)

@@ -82,7 +82,7 @@ async def bound_response(response: httpx2.Response) -> None:
 
 
 class Lines:
-    """A splitter of a byte stream into lines that reads nothing twice. Its methods raise TooLarge.
+    """A splitter of a byte stream into lines. Its methods raise TooLarge.
 
     ``incomplete`` is the line that has not ended yet.
     """

@@ -22,7 +22,7 @@ from bot.errors import ToolError
 
 Address = IPv4Address | IPv6Address
 
-# `is_global` leaves these out in one version of Python or another
+# networks that are not public, although `is_global` calls some of them so in some versions of Python
 _NOT_V4 = (
     IPv4Network("0.0.0.0/8"),
     IPv4Network("100.64.0.0/10"),  # shared by carriers, and private inside clouds
@@ -36,10 +36,10 @@ _ALL_V6 = IPv6Network("2000::/3")
 _NOT_V6 = (
     IPv6Network("2001::/23"),  # protocols; Teredo is one
     IPv6Network("2001:db8::/32"),  # documentation
-    IPv6Network("2002::/16"),  # 6to4: any IPv4 address stands inside
+    IPv6Network("2002::/16"),  # 6to4: addresses that contain any IPv4 address
     IPv6Network("3fff::/20"),  # documentation
 )
-_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): on a network of IPv6 alone, every IPv4 name
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): IPv4 addresses on a network of IPv6 alone
 _IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
 _ISATAP = 0x5EFE  # RFC 5214: the 32 bits before such an IPv4 address
 _ISATAP_MASK = 0xFDFFFFFF  # without the bit that says whether the IPv4 address is unique

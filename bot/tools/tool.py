@@ -7,8 +7,9 @@ that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Too
 - ``validate`` makes the arguments canonical, and ``classify`` judges the risk of the call.
 - *Looks* read what the call is about and change nothing: ``preview`` and ``title`` for the card on which
   people decide, ``key`` and ``begins`` for grants, which let similar calls run unasked.
+- ``touches`` names the resource that a call changes: calls with the same resource run one after the other.
 - ``run`` runs the approved call. Afterwards ``current`` reads the changed values, and ``undo`` names the
-  inverse call.
+  inverse call. ``settle`` tells how a run ended that was interrupted.
 
 Three kinds of tools differ. One with a `Trying` is tried before people decide, and its trial is applied. One
 with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. One whose
@@ -111,7 +112,7 @@ class ToolOutput:
     told: str | None = None
     """One sentence for people, such as "Created issue #1". Without it they see the data."""
     ended_badly: str | None = None
-    """Set for a call that ran and failed, such as "Ended with code 3". The card says it instead of "Done"."""
+    """The failure of a call that ran, such as "Ended with code 3". The card says it instead of "Done"."""
     kept: Any = field(default=None, repr=False)
     """The state before the run, as far as ``undo=`` needs it. Only ``undo=`` gets it."""
 
@@ -259,7 +260,7 @@ Begins = Callable[..., Awaitable[Beginning]]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The context of an effect."""
+    """The context of an effect: of a tool that only changes Nod's own rows (`Effect`)."""
 
     conversation: Conversation
     asker: Actor
@@ -343,7 +344,11 @@ class Tool:
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # the tool as the model sees it
 
     def __post_init__(self) -> None:
-        """Bind the `_LOOKS`. Raises TypeError unless the tool has a run exactly if its kind runs."""
+        """Bind the `_LOOKS`.
+
+        Raises TypeError unless the tool fits its kind of proposal: a kind that runs needs ``run`` alone, any
+        other kind ``conclude`` alone.
+        """
         has_run, concludes = self.run is not None, self.conclude is not None
         if self.kind.runs and (not has_run or concludes):
             raise TypeError(f"tool {self.name}: one of kind {self.kind} has a run")
@@ -401,7 +406,7 @@ class Tool:
             return False
 
     async def likeness(self, arguments: Arguments) -> Likeness:
-        """Return the keys by which a call is like others, for grants. The tool's own code may raise."""
+        """Return the properties by which a grant finds similar calls. The tool's own code may raise."""
         key = await self.key(arguments) if self.key else None
         beginning = await self.begins(arguments) if self.begins else NO_BEGINNING
         return Likeness(key, beginning)
@@ -412,10 +417,11 @@ class Tool:
         return self.touches is None and self.preview is None and self.trying is None
 
     async def name_touched(self, arguments: Arguments) -> str:
-        """Return the name of the resource that a call changes: calls with one name run one after the other.
+        """Return the name of the resource that a call changes: calls with the same name run one by one.
 
-        Empty: they run side by side. If the tool does not state a name, calls of it with the same key share
-        one, provided that it has a preview, whose old values must not change during a run.
+        Empty: the call runs side by side with others. If the tool has no ``touches``, but a preview, the name
+        is that of the tool with the values of its ``key``: the old values in a preview must not change during
+        a run. A tool whose kind of proposal is not locked (`ProposalKind.is_locked`) gets no such name.
         """
         if self.touches is not None:
             return self.touches(arguments)
@@ -428,7 +434,7 @@ class Tool:
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """``parameters`` with the defaults, and with what an argument names.
+        """``parameters`` with the defaults, and with the kind of thing that each argument names.
 
         Cards and edit forms are made from it, and rules read it.
         """
@@ -624,8 +630,8 @@ def tool(
             return _as_output(await function(**signature.make_call_arguments(arguments, context)))
 
         def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:
-            done: Effected = function(**signature.make_call_arguments(arguments, session, moment))
-            return done
+            effected: Effected = function(**signature.make_call_arguments(arguments, session, moment))
+            return effected
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval

@@ -1,7 +1,8 @@
 """Containers of one Docker daemon (group ``runtime``): list, inspect, logs; start, restart; stop, remove.
 
-Every change shows the container's id among its old values. So before an approved change runs, Nod notices if
-the container was made again under the same name. The client of the daemon is in ``docker_daemon.py``.
+Every change shows the container's id among its old values, which are read again before an approved change
+runs. So Nod notices if the container was made again under the same name. The client of the daemon is in
+``docker_daemon.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -130,9 +131,9 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        known = describe_inspected(await daemon.inspect(container))["id"]
-        await daemon.remove(known)
-        return {"removed": container, "id": known}
+        container_id = describe_inspected(await daemon.inspect(container))["id"]
+        await daemon.remove(container_id)
+        return {"removed": container, "id": container_id}
 
     return docker_start, docker_restart, docker_stop, docker_remove
 

@@ -44,7 +44,7 @@ class Daemon:
     async def inspect(self, container: str) -> dict[str, Any]:
         """Inspect a container. Raises ToolError for less than `_ID_CHARS` characters of an id.
 
-        Docker takes any beginning of an id. So a container that a rule names would have many spellings.
+        Docker takes any beginning of an id. A rule about a container could not list so many spellings.
         """
         async with self._send_request("GET", f"/containers/{container}/json") as answer:
             inspected = dict(await _read_json(answer))
@@ -64,7 +64,7 @@ class Daemon:
             pass
 
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
-        """Return the end of the log, and True if it is longer. Only that end is kept in memory."""
+        """Return the end of the log, and True if the log is longer than that."""
         config = (await self.inspect(container)).get("Config") or {}
         end, is_cut = bytearray(), False
         path = f"/containers/{container}/logs"

@@ -22,10 +22,11 @@ from bot.domain.text import shorten
 from bot.tools.intake import TooLarge
 from bot.tools.mcp.answers import NO_MCP, UNREAD, fit_message
 
-REFUSED = -32041  # our own code: the server refused the credentials, so nothing was done
-FORGOTTEN = -32042  # our own: it refused the session, so nothing was done
-UNREACHED = -32043  # our own: nothing was sent, or the server refused to take it
-BROKEN = -32044  # our own: the server gave no answer, so the call may have been carried out
+# error codes of our own
+REFUSED = -32041  # the server refused the credentials, so nothing was done; `Bearer` sends it
+FORGOTTEN = -32042  # the server refused the session, so nothing was done
+UNREACHED = -32043  # nothing was sent, or the server refused to take the request
+BROKEN = -32044  # the server gave no answer, so the call may have been carried out
 
 UNREACHABLE = "it can't be reached"
 SESSION_LOST = "it forgot its session"
@@ -36,8 +37,8 @@ _MAX_WORDS_CHARS = 300
 _NOT_SENT_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 # by the HTTP standard a request with these statuses was not processed
 _NOT_TAKEN_STATUSES = frozenset({405, 406, 413, 414, 415, 429, 431})
-_AWAY_STATUSES = frozenset({502, 503, 504})
-_GONE_STATUSES = frozenset({404, 410})
+_AWAY_STATUSES = frozenset({502, 503, 504})  # a gateway does not reach the server
+_GONE_STATUSES = frozenset({404, 410})  # the address, or the session in the request, does not exist
 _SIGN_IN_STATUSES = frozenset({401, 403})
 # JSON-RPC codes with which SDKs refuse a session; -32000 is the TypeScript SDK's
 _SESSION_CODES = frozenset({types.INVALID_REQUEST, types.REQUEST_TIMEOUT, -32000})
@@ -101,7 +102,9 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         """Return the response to a refused request as a JSON-RPC error.
 
         ``rpc_request``: the JSON-RPC request that was refused; None if the HTTP request expects no answer.
-        Such a response, and one that asks for a sign-in (see `Bearer`), stays as it is.
+
+        Two kinds of responses stay as they are: to an HTTP request that expects no answer, and those that ask
+        for a sign-in, which `Bearer` (``signin.py``) turns into an error.
         """
         status = response.status_code
         body = await _read_beginning(response)
@@ -131,7 +134,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         await self._client.aclose()
 
 
-def doubts_session(error: types.ErrorData) -> bool:
+def may_be_about_mcp_session(error: types.ErrorData) -> bool:
     """Tell if an error in a response with the status 200 may mean that the session is lost.
 
     The words of such an error may be the tool's own: many tools have sessions (of a browser, a login).
@@ -141,15 +144,18 @@ def doubts_session(error: types.ErrorData) -> bool:
     return _SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
 
 
-def refuses_session(error: types.ErrorData) -> bool:
+def is_about_mcp_session(error: types.ErrorData) -> bool:
     """Tell if an error in a response with the status 200 certainly refuses MCP's session, and so the call."""
-    if not doubts_session(error):
+    if not may_be_about_mcp_session(error):
         return False
     return _MCP_SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
 
 
 def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
-    """Return the error for an answer that never came on its stream; None for errors of the server itself."""
+    """Return the error for an answer that never came on its stream; None for errors of the server itself.
+
+    The code is `UNREAD` (the answer can't be read) if an event on the stream was no message.
+    """
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED_PREFIX):
         return types.ErrorData(code=UNREAD, message=NO_MCP)
     if error.code != types.CONNECTION_CLOSED:
@@ -164,8 +170,8 @@ def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, a
     """Tell if the server certainly refused the session, and so did not begin the call.
 
     ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``answers``: the error
-    names the request by its id, so the server has read the call. Then a refusal is certain only with the
-    protocol's status 404, or with words for MCP's own session.
+    names the request by its id, so the server has read the call. After it has read the call, a refusal is
+    certain only with the protocol's status 404, or with words for MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False

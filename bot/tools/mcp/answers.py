@@ -21,11 +21,11 @@ from pydantic import ValidationError
 from bot.domain.text import as_text, shorten
 from bot.tools.signature import fault_in_words
 
-UNREAD = -32045  # our own code: the answer can't be read
+UNREAD = -32045  # our own error code: the answer can't be read
 NO_MCP = "it answers in a way that MCP does not allow"
 MALFORMED = "nod/malformed"  # key in a tool's `_meta`: why the tool is malformed
 OUTPUT = "nod/outputSchema"  # key in a tool's `_meta`: its output schema
-_MAX_PART_CHARS = 1000  # a part that MCP does not know
+_MAX_PART_CHARS = 1000  # the text of a part of unknown kind, which replaces the part
 # the fields that the newest version of the protocol demands of a list
 _MODERN_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")

@@ -24,9 +24,9 @@ log = logger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
 
-LONGEST_PAUSE = 10.0  # seconds between two attempts; so a server that starts slowly is back within 30
+LONGEST_PAUSE = 10.0  # seconds between two attempts to start a server, or to subscribe to its list
 MOST_PAGES = 100
-_MAX_FRUITLESS_PAGES = 3  # the number of pages in a row without a new item
+_MAX_FRUITLESS_PAGES = 3  # after this many pages in a row without a new item, no more are read
 _MAX_TOOLS = 500
 _MAX_ERROR_CHARS = 500  # a server's own error message
 _CLOSED_ERROR = (types.CONNECTION_CLOSED, "Connection closed")

@@ -70,8 +70,8 @@ _FIXES = {
 
 
 class Trust(StrEnum):
-    UNTRUSTED = "untrusted"  # every call asks, even of tools that it calls read-only
-    TRUSTED = "trusted"  # its read-only tools run immediately
+    UNTRUSTED = "untrusted"  # every call asks for approval, even of tools that the server calls read-only
+    TRUSTED = "trusted"  # tools that the server calls read-only run without approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +221,12 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
 
 def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object as a dictionary. Raises ValueError if a key is used twice."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    json_object = dict(pairs)
+    if len(json_object) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} is used twice in one object")
-    return made
+    return json_object
 
 
 class _Shape(BaseModel):

@@ -158,12 +158,16 @@ class ConnectedServers:
             place = await self._database.read(find_place_of_owner, question)
             if place is None:
                 return Elicited(Action.DECLINE)
+            # in a private place no one else sees the question anyway
             return await self._ask(replace(question, in_private=not place.private))
 
         return ask
 
     def _end_least_used(self, *, but: tuple[str, str]) -> None:
-        """End the least recently used sessions beyond the limit, but those in a call and that of ``but``."""
+        """End the least recently used sessions beyond the limit.
+
+        Sessions with a call in progress stay, and so does the session with the key ``but``.
+        """
         idle = [
             key for key, entry in self._sessions.items() if key != but and not entry.connected.server.is_busy
         ]
@@ -192,7 +196,10 @@ class ConnectedServers:
 
 
 class _ScrubbedTokens:
-    """Implements `TokenSource` for a connection, and notes its tokens so that they are hidden in texts."""
+    """Implements `TokenSource` for a connection, and adds its tokens to ``learned`` (`Http.learned`).
+
+    `ServerConfig.scrub` hides the texts in that set.
+    """
 
     def __init__(self, access: ConnectionAccess, learned: set[str]) -> None:
         self._access = access

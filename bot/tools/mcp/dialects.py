@@ -1,7 +1,8 @@
 """Fitting the responses of sign-in servers to what the SDK reads: real servers differ from the standards.
 
-An issuer may differ from the expected one by its last slash (Google does that). Any other difference is left
-in, since the SDK detects impostors by it (RFC 8414, RFC 9207). A token may come form-encoded (GitHub).
+An issuer (the address by which a sign-in server is named) may differ from the expected one by its last slash:
+Google does that. Any other difference is left in, since the SDK detects impostors by it (RFC 8414, RFC 9207).
+A token may come form-encoded (GitHub).
 """
 
 import json

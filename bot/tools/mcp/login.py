@@ -53,7 +53,7 @@ _MAX_LOGINS = 100  # the active sign-ins, and ended sign-ins whose outcome can s
 _POLL_SECONDS = 0.5  # between two reads of a sign-in's row
 _RETURN_KEYS = ("code", "iss", "error", "error_description")  # parameters of the address of return
 _MAX_PARAMETER_CHARS = 4000
-_MAX_REMOTE_SECONDS = 30.0  # the time for another process to end its sign-in
+_MAX_REMOTE_SECONDS = 30.0  # the wait for another process to end a sign-in that runs there
 
 
 @dataclass(eq=False)
@@ -241,6 +241,7 @@ class Logins(SignIns):
         client = launch.client
         back = self.back()
         configured_scopes = " ".join(client.scopes)
+        # `wanted`: the scopes that the server has asked for since the last sign-in
         more_scopes = await keys.scopes() if keys.wanted else ""
         metadata = metadata_of(back)
         storage = Memory(find_configured_client(client, back))
@@ -277,7 +278,8 @@ class Logins(SignIns):
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, callback)
         auth = AskingAuth(flow, keys.challenge, login.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
-            # the flow runs inside this request, which the SDK repeats with the new token
+            # `HELLO` is a request that only signed-in people may make: the flow runs inside it, and the SDK
+            # repeats it with the new token
             async with http.stream(
                 "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
             ) as response:

@@ -147,7 +147,7 @@ class ReadingTools:
         return self._config.trust is Trust.TRUSTED
 
     def _classify(self, *, known: bool, what: str) -> Risk:
-        """Return the risk of a call. ``known``: it tells the server nothing that the server did not list.
+        """Return the risk of a call. ``known``: all that the call sends was listed by the server itself.
 
         ``what``: the part of the call that may carry data to the server, in words.
         """

@@ -69,6 +69,7 @@ _MAYBE_DONE_CODES = frozenset({
     types.PARSE_ERROR,
     types.INVALID_REQUEST,
 })  # fmt: skip
+# after an error with one of these codes it is certain that nothing was done
 _NOT_DONE_CODES = frozenset({REFUSED, FORGOTTEN, UNREACHED})
 
 
@@ -121,7 +122,7 @@ class Server:
         """The tokens of the sign-in or of a person's connection; None if people do not sign in there."""
         self.tried = asyncio.Event()
         """Set once the first attempt to start the server has succeeded or failed."""
-        self._ask = ask
+        self._ask_person = ask
         self._patience = patience
         self._clock = clock
         self._sleep = sleep
@@ -235,6 +236,7 @@ class Server:
         max_seconds = self.config.timeout + self._patience + LOOK_SECONDS
 
         def call_tool(client: Client) -> Awaitable[types.CallToolResult]:
+            # the server gets the number of agents' calls that led to this one
             meta = cast("types.RequestParamsMeta", {DEPTH_META: context.depth + 1})
             report = self._report_progress(context)
             return client.call_tool(name, dict(arguments), max_seconds, report, meta=meta)
@@ -421,7 +423,9 @@ class Server:
             call.set_deadline(None)
         try:
             context_of_call = call.context if call else None
-            return await answer_question(self.config.name, self._ask, self._patience, context_of_call, params)
+            return await answer_question(
+                self.config.name, self._ask_person, self._patience, context_of_call, params
+            )
         finally:
             if call is not None:
                 call.set_deadline(asyncio.get_running_loop().time() + self.config.timeout)
@@ -432,8 +436,8 @@ class Server:
         """Keep the server up: run one line after the other, until ``scope`` is cancelled.
 
         After a failure there is a pause, twice as long after each further one, up to `LONGEST_PAUSE`. A lost
-        session is renewed without a pause; a second time in a row only if the server had answered in the
-        session between.
+        session is renewed without a pause if the server had answered a request in it, or if it is the first
+        failure in a row.
         """
         line = ServerLine()
         with scope:
@@ -563,7 +567,8 @@ async def answer_question(
 ) -> types.ElicitResult:
     """Have the person answer a server's question within ``call``; they have ``patience`` seconds.
 
-    If ``call`` is None, it is not known whom to ask, and the question is declined.
+    It is declined without asking if ``call`` is None, because then no one knows whom to ask, and if it names
+    an address that is no web page.
     """
     url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
     if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):

@@ -133,6 +133,7 @@ class Keys:
             return self._trouble
         sign_in = self._sign_in
         if sign_in is not None and sign_in.is_lost:
+            # its tokens are stored encrypted
             return f"no key of NOD_SECRET_KEY opens its sign-in. {self.again}"
         if sign_in is None or not sign_in.tokens:
             state = "no one is signed in there" if sign_in is None else "its sign-in has ended"

@@ -35,7 +35,7 @@ log = logger(__name__)
 
 _FIRST_WAIT_SECONDS = 5.0  # a turn's wait for a server and its list; later tools come with a later turn
 _RUN_WAIT_SECONDS = 20.0  # the time that an approved call waits for a session
-_MAX_SLOW_SCHEMAS = 3  # after so many slow schemas the other schemas of a server are not checked
+_MAX_SLOW_SCHEMAS = 3  # after this many slow schemas the other tools of a server are left out
 
 
 @dataclass(slots=True)

@@ -34,9 +34,9 @@ from bot.tools.mcp.address import (
     FORGOTTEN,
     SESSION_LOST,
     AddressTransport,
-    doubts_session,
     explain_stream,
-    refuses_session,
+    is_about_mcp_session,
+    may_be_about_mcp_session,
 )
 from bot.tools.mcp.answers import fit_answer, fit_message
 from bot.tools.mcp.config import ServerConfig, Stdio
@@ -47,7 +47,7 @@ _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
 _MAX_STDERR_CHARS = 2000
 _EXIT_SECONDS = 2.0  # the time for a process to exit by itself
-_FLUSH_SECONDS = 0.5  # the time for messages on their way to the process
+_FLUSH_SECONDS = 0.5  # the time to write the last messages to the process
 _ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')  # the id of a request: "id": 7
 _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
@@ -110,7 +110,7 @@ class WatchedStream:
             raise
         message = getattr(received, "message", None)
         if isinstance(message, types.JSONRPCError) and self._address is not None:
-            if self._address.has_session and doubts_session(message.error):
+            if self._address.has_session and may_be_about_mcp_session(message.error):
                 self._lose_session(message)
             message.error = explain_stream(message.error) or message.error
         if isinstance(message, types.JSONRPCResponse):
@@ -119,11 +119,11 @@ class WatchedStream:
         return received
 
     def _lose_session(self, message: types.JSONRPCError) -> None:
-        """Have the line lost. If the session was certainly refused, the error says so by its code."""
-        if refuses_session(message.error):
+        """Mark the line as lost. If the session was refused for sure, the error gets the code `FORGOTTEN`."""
+        if is_about_mcp_session(message.error):
             message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         else:
-            self._line.has_answered = True
+            self._line.has_answered = True  # so that the session is renewed without a pause: see `Server`
         self._line.lose_if_up(SESSION_LOST)
 
     async def aclose(self) -> None:

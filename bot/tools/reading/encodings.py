@@ -3,30 +3,30 @@
 The library chardet returns candidates, each with its confidence. It is hardly ever sure of a short text. So
 the confidence is changed by two more facts. Some encodings are more common than others. And an encoding is
 hardly the right one if it gives *odd* characters: a symbol, a capital or a letter of another script inside a
-word.
+word, a control character, or a piece of a drawn frame.
 """
 
 import re
 
 _MAX_DETECTED_BYTES = 200_000
-_EVERYDAY = (
+_EVERYDAY = (  # the only encodings that chardet may propose
     "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
     "iso-2022-jp", "iso2022_jp_2", "iso2022_kr", "cp932", "euc-jp", "cp949", "gb18030", "big5", "big5hkscs",
     "cp874", "koi8-r", "koi8-u", "cp437", "cp850", "cp852", "cp866", "mac-roman", "iso8859-2", "iso8859-5",
     "iso8859-15", *(f"cp{number}" for number in range(1250, 1259)),
 )  # fmt: skip
-_LIKELIEST = "Windows-1252"
+_LIKELIEST = "Windows-1252"  # as chardet names it
 _LIKELIEST_WEIGHT = 1.5
 _WINDOWS_WEIGHT = 1.2
 _MAC_WEIGHT = 1.1
 _MAC_WITH_CRLF_WEIGHT = 0.5  # a Mac does not end lines that way
 _MIN_CONFIDENCE = 0.02  # below it chardet knows nothing
-_ODD_WEIGHT = 4  # if a quarter of the characters that are not ASCII are odd, all of them count as odd
+_ODD_WEIGHT = 4  # multiplies the share of odd characters: if a quarter is odd, all count as odd
 _MAX_ODD_SHARE = 0.95  # the most that odd characters take from the confidence
 _NOT_ASCII = bytes(range(128, 256))
 _ODD = re.compile(
     r"""(?<=[^\W\d_])[^\w\s\u2018\u2019\u2011\x00-\x7f](?=[^\W\d_])  # a symbol in a word
-    | [\x80-\x9f\ufffd] | [\u2500-\u259f]  # nothing that is printed, or a frame
+    | [\x80-\x9f\ufffd] | [\u2500-\u259f]  # control and replacement characters; pieces of frames
     | (?<=[A-Za-z])[\u0370-\u06ff] | [\u0370-\u06ff](?=[A-Za-z])  # two scripts in a word""",
     re.VERBOSE,
 )
@@ -67,9 +67,10 @@ def _score(name: str, confidence: float, data: bytes) -> float:
 
 
 def _count_odd(text: str) -> int:
-    """Return the number of odd characters, and of capitals that are not ASCII inside a small word."""
+    """Return the number of odd characters in a text."""
     count = len(_ODD.findall(text))
     for before, char, after in zip(text, text[1:], text[2:], strict=False):
+        # a capital between two small letters; in ASCII that is common ("GitHub")
         if char > "\x7f" and before.islower() and char.isupper() and after.islower():
             count += 1
     return count

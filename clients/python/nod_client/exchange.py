@@ -26,7 +26,7 @@ FIRST_PATIENCE = 30.0  # seconds for the first contact, when a wrong address is 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _MARGIN = 15.0  # seconds that an answer may take beyond its wait
 _CALL_SECONDS = 120.0  # the time that a tool which only reads may take
-_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})  # after which the same call may succeed
+_TEMPORARY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})  # the same call may succeed later
 
 T = TypeVar("T")
 
@@ -149,8 +149,8 @@ class Exchange:
         headers = {"Content-Type": "application/json", "Idempotency-Key": _header_key(key or str(uuid4()))}
         body = _encode({"arguments": dict(arguments), "reason": reason})
         call = Call("POST", path, _CALL_SECONDS, body, headers=headers)
-        made = yield from self._send_for_call(call, min(self.patience, FIRST_PATIENCE))
-        return (yield from self.await_call_end(made, wait))
+        tool_call = yield from self._send_for_call(call, min(self.patience, FIRST_PATIENCE))
+        return (yield from self.await_call_end(tool_call, wait))
 
     def look_up_call(self, call_id: str, wait: float = 0) -> Steps[ToolCall]:
         """Return a call as it is now, or as soon as it ends within ``wait`` seconds."""
@@ -158,16 +158,16 @@ class Exchange:
         call = Call("GET", f"/api/calls/{_require_id(call_id)}", wait + _MARGIN, params=params)
         return (yield from self._send_for_call(call, self.patience))
 
-    def await_call_end(self, made: ToolCall, wait: float | None) -> Steps[ToolCall]:
+    def await_call_end(self, tool_call: ToolCall, wait: float | None) -> Steps[ToolCall]:
         """Return a call once it ended, or as it is after ``wait`` seconds; None: without a limit."""
         deadline = None if wait is None else self.clock() + wait
-        while made.is_open and (deadline is None or deadline > self.clock()):
+        while tool_call.is_open and (deadline is None or deadline > self.clock()):
             began_at = self.clock()
             seconds = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - began_at)
-            made = yield from self.look_up_call(made.id, seconds)
-            if made.is_open and self.clock() - began_at < min(seconds, 1.0):
+            tool_call = yield from self.look_up_call(tool_call.id, seconds)
+            if tool_call.is_open and self.clock() - began_at < min(seconds, 1.0):
                 yield min(seconds, 1.0)  # Nod is stopping, so it did not wait
-        return made
+        return tool_call
 
     def withdraw_call(self, call_id: str) -> Steps[ToolCall]:
         """Withdraw a call, and return it. A decision that came first stays as it is."""
@@ -210,7 +210,7 @@ class Exchange:
         deadline = self.clock() + patience
         for pause in _list_pauses():
             answer = yield call
-            if isinstance(answer, Reply) and answer.status not in _PASSING_STATUSES:
+            if isinstance(answer, Reply) and answer.status not in _TEMPORARY_STATUSES:
                 return _read_body(answer, self.url)
             seconds_left = deadline - self.clock()
             if seconds_left <= 0:

@@ -45,6 +45,7 @@ class Approvals(Asker):
         return await self._decide(requests, _digest_messages(history))
 
     async def _decide(self, requests: DeferredToolRequests, moment: str) -> DeferredToolResults:
+        """Ask people about the calls. ``moment``: the place in the run's history, as in `Use`."""
         parts = requests.approvals
         uses = [_use(part, f"{moment}/{position}") for position, part in enumerate(parts)]
         approvals: dict[str, ToolApproved | ToolDenied] = {}

@@ -47,11 +47,11 @@ class Search:
         }
 
     def _list_lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
-        """Yield the file, the number and the text of every line with the text."""
-        wanted = self.text.casefold()
+        """Yield the file, the number and the words of every line that has the text to find."""
+        folded_text = self.text.casefold()
         for file_names, content in self._list_texts(names):
             for number, line in enumerate(content.split("\n"), 1):
-                if wanted in line.casefold():
+                if folded_text in line.casefold():
                     yield file_names, number, line
 
     def _list_texts(self, names: Names) -> Iterator[tuple[Names, str]]:

@@ -1,10 +1,13 @@
 """The files of one workspace as tools (group ``fs``): list, read, search; write, edit, move, delete.
 
 ``workspace.py`` decides where a path may lead. Each change shows the old and the new content on its card, and
-fails if the old content is no longer there when it runs. Its undo is a call of `file_restore`, a tool that no
-model is offered. The arguments of that call are made before the change (`_describe_former`).
+fails if the old content is no longer there when it runs. A move is undone by the move back. The undo of any
+other change is a call of `file_restore`, a tool that no model is offered. The arguments of that call are made
+before the change (`_describe_former`).
 
-The functions that look at files (`_preview_write` and so on) block; `_in_thread` makes async looks of them.
+A path is handled as the tuple of its ``names`` (`Names`): ``a/b`` is ``("a", "b")``.
+
+The functions that look at files (`_preview_write` and so on) block; `_in_thread` runs them in a thread.
 """
 
 import asyncio
@@ -64,7 +67,7 @@ T = TypeVar("T")
 RestoreArguments = dict[str, Any]
 """The arguments of `file_restore` besides the path; empty if nothing was there."""
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
-_PATH: Mapping[str, Referent] = {"path": Referent.PATH}
+_PATH: Mapping[str, Referent] = {"path": Referent.PATH}  # which argument of a tool is a path
 _WORKSPACE = "workspace"  # the resource of every change: two paths may be one file, so they take turns
 
 
@@ -104,7 +107,8 @@ def below_of(confined: ConfinedFolder) -> Begins:
         folders = [await asyncio.to_thread(_find_folder, confined, path) for path in paths]
         shared = os.path.commonpath(folders)
         words = tuple(shared.split("/")) if shared else ()
-        return Beginning(words, len(words), f"anywhere below the folder {shared}")
+        fixed_count = len(words)  # a similar call begins with all of these folders
+        return Beginning(words, fixed_count, f"anywhere below the folder {shared}")
 
     return begins
 
@@ -146,7 +150,7 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         names = parse_file_path(path)
         content = await asyncio.to_thread(confined.read, names)
-        text, is_text = decode_text(content)
+        text, is_text = decode_text(content)  # of a binary file a line that gives its size and hash
         note = ""
         if not is_text:
             document = await documents.read(content)
@@ -495,7 +499,8 @@ def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
         return f"Create {path} ({_count_lines(count)})"
     if not old.is_text:
         return f"Replace {path}"
-    # each line of a diff begins with its mark; there is no diff if both texts are one line
+    # each line of a diff begins with its mark; `diff` returns nothing for two texts of one line, which is
+    # one changed line
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
     count = max(marks.count("-"), marks.count("+"))
     return f"Change {path} ({_count_lines(count)})"

@@ -199,8 +199,8 @@ class ConfinedFolder:
 
         ``before``: the content that must be there; else ToolError is raised and nothing is written. None: any
         content is replaced. If no file may be there, the system itself refuses to replace one. If a file must
-        be there, it is read again right before the rename. A change by another process in the microseconds
-        between that and the rename is lost, because POSIX has no rename that compares.
+        be there, it is read again right before the rename. If another process changes the file in the
+        microseconds between, its change is lost, because POSIX has no rename that compares.
 
         ``mode``: the mode of a file that is put back, for which a larger size is allowed. None: a file keeps
         its mode.

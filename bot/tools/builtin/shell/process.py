@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 14
 _WARDEN_SECONDS = 5.0  # the time for the warden to end the command
 _REPORT_SECONDS = 1.0  # between reports of the output
 _REPORT_BYTES = 2000  # the newest output in a report
-_FLOOD_FACTOR = 64  # a command that prints so many times the kept output is ended
+_FLOOD_FACTOR = 64  # a command is ended if it prints this many times the bytes that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """The limits of each process of a command."""
+    """The limits of a command and of its processes."""
 
-    memory: int  # bytes
-    file: int  # bytes of a file that it writes
-    processes: int  # the number of processes that the command may start
-    files: int = 0  # open at a time; 0 for as many as Nod may have
-    account: int = 0  # the id of the user and group that it runs as; 0 for Nod's own
+    memory: int  # bytes of each process
+    file: int  # bytes of each file that a process writes
+    processes: int  # how many processes the command may add to those of its user
+    files: int = 0  # files that a process may have open at a time; 0 for as many as Nod may have
+    account: int = 0  # the id of the user and group that the command runs as; 0 for Nod's own
 
 
 READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)

@@ -5,8 +5,8 @@
 - Any other command is a write.
 
 ``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts. A write is
-*vouched for* (`Risk.vouched`: it does no more than a write) only if `_is_vouched_for` knows the command. Most
-programs run others, and do what files tell them.
+*vouched for* (`Risk.vouched`: it is sure to do no more than write) only if `_is_vouched_for` knows the
+command. Most other programs may run programs or do what files tell them.
 """
 
 from collections.abc import Callable, Sequence

@@ -122,7 +122,8 @@ def shell_tools(
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
             variables = {**base_variables, "HOME": home}
-            if not Mode.DESTRUCTIVE.asks(risk):  # under that rule it runs without a person
+            # a rule may let all commands but destructive ones run unasked: these get careful variables
+            if not Mode.DESTRUCTIVE.asks(risk):
                 variables |= careful_variables
             ended = await run_process(
                 argv,

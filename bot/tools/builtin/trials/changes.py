@@ -313,7 +313,7 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
     """
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
-    listed: list[str] = []
+    other_lines: list[str] = []  # the lines of the last field
     chars_left = _MAX_SHOWN_CHARS
     for change in sorted(changes, key=lambda change: (not runs_in_git(change.path), change.path)):
         path = change.path
@@ -337,12 +337,12 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
             fields.append(PreviewField(f"mode of {path}", *modes))
         elif not content_field:
             states = " → ".join(state.description for state in change.states)
-            listed.append(f"{change.kind} {path}: {states}")
+            other_lines.append(f"{change.kind} {path}: {states}")
 
         old_size, new_size = _find_size(change.old), _find_size(change.new)
         files.append(TriedFile(path, change.kind, old_size, new_size, is_run_by_git, content_field))
-    if listed:
-        fields.append(PreviewField("other changes", None, "\n".join(listed)))
+    if other_lines:
+        fields.append(PreviewField("other changes", None, "\n".join(other_lines)))
     return fields, tuple(files)
 
 

@@ -195,7 +195,8 @@ def create_copy_folder(workspace: Path, owner: int | None) -> tuple[Path, int]:
     """Create an empty folder for a copy; return it with the descriptor that locks it.
 
     It is a temporary folder. If the workspace is on another disk, it is next to the workspace instead, so
-    that they can share blocks; but not for an ``owner``, who may have no way there.
+    that both can share blocks. With an ``owner`` it is always a temporary folder, because that account may
+    have no access next to the workspace.
     """
     base = Path(tempfile.gettempdir())
     is_other_disk = base.stat().st_dev != workspace.stat().st_dev

@@ -7,8 +7,8 @@ from bot.domain.attachments import UNKNOWN, describe_kind, strip_controls
 from bot.tools.reading.encodings import detect_encoding
 from bot.tools.reading.report import Report, UnreadableError
 
-_CHARS_PER_BAD_CHAR = 50  # text has at least as many for each that is damaged or a control character
-_RIGHT_PER_WRONG = 4  # damaged UTF-8 has at least as many characters that are not ASCII for each wrong one
+_CHARS_PER_BAD_CHAR = 50  # a text has at most one damaged or control character among this many
+_RIGHT_PER_WRONG = 4  # damaged UTF-8 has this many right characters that are not ASCII for each wrong one
 _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -2,7 +2,8 @@ r"""Rich text files (RTF), read by striprtf.
 
 RTF is text with *control words* (``\b`` for bold) and *groups* in braces (``{\b word}``). striprtf would
 return deleted and hidden text, and drop notes and headers. So the bytes are changed before by regular
-expressions: groups of the former are removed, those of the latter are made ordinary paragraphs.
+expressions: groups with deleted or hidden text are removed, and those with notes or headers are made ordinary
+paragraphs.
 """
 
 import re
@@ -58,6 +59,7 @@ def _count_faint_text(data: bytes) -> int:
     for number, colour in enumerate(colours):
         if len(_BRIGHT_COMPONENT.findall(colour)) == _COMPONENTS:
             white.append(b"%d" % number)
+    # the size is in half points: "\fs5"
     tiny = len(re.findall(rb"\\fs[0-5](?![0-9])", data))
     if not white or _BACKGROUND.search(data):
         return tiny

@@ -147,7 +147,8 @@ class StyleSheets:
 
     wanted: frozenset[str]
     unknown: int = 0
-    """The number of rules with a wanted property whose selector is not understood."""
+    """The number of rules with a wanted property that are not read: their selectors are not understood, or
+    `_MAX_RULES` rules came before."""
     imports: int = 0
     """The number of sheets at other addresses that are asked for."""
     _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
@@ -490,17 +491,17 @@ def _matches_any(element: Any, selectors: tuple[_Selector, ...]) -> bool:
 
 
 def _has_attribute(element: Any, condition: _Condition) -> bool:
-    value, wanted = element.get(condition.name), condition.value
+    value, expected = element.get(condition.name), condition.value
     if value is None:
         return False
     tests: Mapping[str, bool] = {
         "": True,
-        "=": value.lower() == wanted.lower(),
-        "~=": wanted in value.split(),
-        "|=": value == wanted or value.startswith(f"{wanted}-"),
-        "^=": bool(wanted) and value.startswith(wanted),
-        "$=": bool(wanted) and value.endswith(wanted),
-        "*=": bool(wanted) and wanted in value,
+        "=": value.lower() == expected.lower(),
+        "~=": expected in value.split(),
+        "|=": value == expected or value.startswith(f"{expected}-"),
+        "^=": bool(expected) and value.startswith(expected),
+        "$=": bool(expected) and value.endswith(expected),
+        "*=": bool(expected) and expected in value,
     }
     return tests[condition.operator]
 

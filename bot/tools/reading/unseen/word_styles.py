@@ -204,7 +204,7 @@ def _is_off_page(run: Any) -> bool:
 
 
 def _is_far(place: str | None, min_distance: int) -> bool:
-    """Tell if a place is negative, and at least so far from zero."""
+    """Tell if a place is negative, and at least ``min_distance`` from zero."""
     match = re.fullmatch(r"-(\d{1,12})", (place or "").strip())
     return match is not None and int(match[1]) >= min_distance
 
@@ -218,11 +218,11 @@ def _list_paragraph_properties(run: Any, name: str) -> Iterator[Any]:
 
 def _list_properties(element: Any) -> dict[str, Any]:
     """Return the properties of a run, or of a style for runs, by name."""
-    found = {}
+    by_name = {}
     for properties in find_children(element, "rPr"):
         for element_of_property in find_children(properties, *_PROPERTIES):
-            found[local_name(element_of_property)] = element_of_property
-    return found
+            by_name[local_name(element_of_property)] = element_of_property
+    return by_name
 
 
 def _read_style_id(element: Any, properties_name: str, style_name: str) -> str:
