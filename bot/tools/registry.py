@@ -136,6 +136,6 @@ class Registry:
     async def misfits(self, book: Rulebook) -> dict[int, str]:
         """Return the rules whose condition does not fit an available tool, by number, with the reasons."""
         if not book.conditional:
-            return {}  # asking for tools may start servers
+            return {}  # no rule has a condition, so no tool is asked for: that may start servers
         forms = {tool.name: tool.form for tool in await self.available()}
         return book.misfits(forms, every=True)

@@ -473,7 +473,10 @@ class Tool:
 
 
 def _make_spec(tool: Tool) -> ToolSpec:
-    """Return a tool as the model sees it; writes take the agent's reason in addition."""
+    """Return a tool as the model sees it.
+
+    A tool that writes takes the agent's reason in addition, unless its calls only ask people a question.
+    """
     if tool.reads or tool.kind.is_answer:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
     parameters = dict(tool.parameters)

@@ -285,7 +285,10 @@ class AskingAuth(httpx2.Auth):
     requires_response_body = True
 
     def __init__(self, flow: OAuthClientProvider, challenge: str, note: Callable[[str], None]) -> None:
-        """``note`` gets the words of each response of the sign-in server. ``challenge``: as in `Keys`."""
+        """``challenge``: the MCP server's last ``WWW-Authenticate`` header, which says how to sign in.
+
+        ``note`` gets the words of each response of the sign-in server.
+        """
         self._flow = flow
         self._note = note
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}

@@ -91,7 +91,7 @@ class SignIns:
         raise SignInError(UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
-        """Take the query of the address to which the sign-in server sent the person back.
+        """Take the query of the address to which the sign-in server sent the person back, as ``said``.
 
         Return the outcome of the sign-in in words. Raises SignInError.
         """

@@ -244,6 +244,7 @@ class Logins(SignIns):
         # `wanted`: the scopes that the server has asked for since the last sign-in
         more_scopes = await keys.scopes() if keys.wanted else ""
         metadata = metadata_of(back)
+        # where the SDK's flow puts the tokens and the client
         storage = Memory(find_configured_client(client, back))
 
         # the SDK calls this with the page, before it asks for the code

@@ -26,8 +26,8 @@ class Search:
     text: str  # the text to find, whatever the case of its letters
     pattern: str  # a pattern of file names, such as "*.py"
     matches: list[dict[str, Any]] = field(default_factory=list)
-    files: int = 0
-    bytes: int = 0
+    files: int = 0  # the number of files read so far
+    bytes: int = 0  # the size of all files read so far
     left_out: int = 0  # binary, too large, linked or unreadable files
     cut: bool = False  # a limit was reached, so there may be more
 

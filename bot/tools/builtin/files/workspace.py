@@ -67,7 +67,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FormerContent:
     """The content of a path before a change, kept for undo."""
 
     content: bytes | None  # None for a folder, which was empty
@@ -170,7 +170,7 @@ class ConfinedFolder:
             return ShownContent(note, is_text=False)
         return decode_text(self.read_at(names, fd))
 
-    def read_former(self, names: Names) -> Kept | None:
+    def read_former(self, names: Names) -> FormerContent | None:
         """Return the present content of a path, to be put back after a change; None if nothing is there.
 
         Raises ToolError if the content is too large to be kept.
@@ -181,10 +181,10 @@ class ConfinedFolder:
         with self.open_folder(names[:-1]) as fd, _as_tool_error(names):
             mode = stat.S_IMODE(os.stat(names[-1], dir_fd=fd, follow_symlinks=False).st_mode) & 0o777
             if entry.kind == "folder":
-                return Kept(None, mode)
+                return FormerContent(None, mode)
             if entry.size > _MAX_KEPT_BYTES:
                 raise ToolError(f"{format_path(names)} has more than 1 MB, so its old content is not kept.")
-            return Kept(self.read_at(names, fd), mode)
+            return FormerContent(self.read_at(names, fd), mode)
 
     def make_folder(self, names: Names, mode: int) -> None:
         """Make a folder, and the folders on the way to it. Raises ToolError if something is there."""

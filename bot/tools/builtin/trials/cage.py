@@ -168,6 +168,8 @@ class Cage:
     def _find_memory_excess(self, warden: int) -> str:
         """Return how the cage exceeds its memory or its files in memory, in words; empty if it doesn't.
 
+        ``warden``: the id of the process under which the cage runs.
+
         Errors are ignored: a process may end while it is looked at, and its files in /proc with it.
         """
         pids = _list_descendants(warden)

@@ -209,7 +209,7 @@ def create_copy_folder(workspace: Path, owner: int | None) -> tuple[Path, int]:
 
 
 def _create_locked_folder(base: Path) -> tuple[Path, int]:
-    """Create a folder and lock it; another one if `remove_abandoned_copies` came between."""
+    """Create a folder and lock it; another one if `remove_abandoned_copies` removed it before the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_COPY_PREFIX, dir=base))
         with contextlib.suppress(FileNotFoundError):
