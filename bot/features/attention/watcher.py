@@ -4,6 +4,9 @@ A rule of attention says how many cards an hour reach a person. When a card is d
 again, the kernel asks the watcher about the people whom the card would notify. People who had their number
 are told later, by the sweep in `release.py`, and the card gets a hold line, which says when. An urgent card
 is never held back.
+
+A hold is stored as a row for each account and card (`HeldRow`). The card's id is that of its only proposal,
+or of the first proposal of its batch; the rows call it ``proposal_id``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +31,7 @@ from bot.store.rules import Policies
 
 LINE_NAME = "Attention"
 """The name of a card's hold line, which names the people who are told later."""
-_NEVER_HELD = 2  # so many of the oldest open cards of one asker are never held back
+_NEVER_HELD = 2  # the number of an asker's oldest open cards that are never held back
 _SHORTEST_HOLD = timedelta(minutes=1)
 _MAX_NAMED = 3  # the most people that a hold line names
 _HALF_HOUR_MINUTES = 30
@@ -36,7 +39,11 @@ _HALF_HOUR_MINUTES = 30
 
 @dataclass(frozen=True, slots=True)
 class AttentionWatcher:
-    """The implementation of `WatchDelivery` that holds back cards over the limit of a rule of attention."""
+    """The implementation of `WatchDelivery` that holds back cards over the limit of a rule of attention.
+
+    Before the kernel posts a card, `hold_back` gets the accounts that the card would notify, and returns
+    those that are told later. `tell_people` then gets those that are notified now.
+    """
 
     policies: Policies
 
@@ -54,41 +61,46 @@ class AttentionWatcher:
         """Hold the card back from the people who had their number of cards in the last hour.
 
         Return the accounts from which the card is held back, with those of earlier calls. A card that is held
-        back from an account is held back from all accounts of its person. A card that is urgent, or would be
-        held for a moment only, is held back from no further person; nor is one held back from a person whom
-        it has reached, or a second time from an account.
+        back from an account is held back from all accounts of its person. No hold is added for a card that
+        may not wait (`_may_wait`), or that would be held for less than a minute. A card is never held back
+        from a person whom it has reached, nor from an account for which its hold has ended.
         """
-        known = rows.find_held(session, proposal.card_id)
-        held = {account for account, row in known.items() if row.released_at is None}
-        if held:
-            held |= {account for account in notified if _find_person(session, account).accounts & held}
-        new = {
+        rows_by_account = rows.find_held(session, proposal.card_id)
+        held_from = {account for account, row in rows_by_account.items() if row.released_at is None}
+        if held_from:
+            held_from |= {
+                account for account in notified if _find_person(session, account).accounts & held_from
+            }
+        hold_from = {
             account
-            for account in self._list_full(session, notified, now)
-            if account not in known and not _has_reached(session, account, proposal)
-        } - held
-        if not new or not self._may_wait(session, proposal):
-            return held
+            for account in self._list_at_limit(session, notified, now)
+            if account not in rows_by_account and not _has_reached(session, account, proposal)
+        } - held_from
+        if not hold_from or not self._may_wait(session, proposal):
+            return held_from
         until = find_release(now, proposal.expires_at)
         if until - now < _SHORTEST_HOLD:
-            return held
+            return held_from
         conversation_lock.with_proposal(session, proposal.id)
         current = proposals.get(session, proposal.id)
         if current is None or current.state is not State.PROPOSED:
-            return held
+            return held_from
         place = find_shared_place(session, proposal)
-        for account in sorted(new):
+        for account in sorted(hold_from):
             row = HeldRow(
                 account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
             )
             rows.store_held(session, row)
-        self._add_hold_line(session, current, held | new, until, now)
-        return held | new
+        self._add_hold_line(session, current, held_from | hold_from, until, now)
+        return held_from | hold_from
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Count the card for the people whom a rule names. An escalated card becomes due for everyone."""
+        """Count the card for the people whom a rule names.
+
+        An escalated card is urgent: its holds end now, so that the sweep tells everyone of it.
+        """
         limits = self._find_limits(session, notified)
         limited = [account for account, limit in limits.items() if limit is not None]
         rows.note_reached(session, limited, proposal.card_id, now)
@@ -106,14 +118,14 @@ class AttentionWatcher:
         policy = self.policies.load(session)
         return policy.book.attention({*person.accounts, *policy.groups_of(person)})
 
-    def _list_full(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
-        """Return the accounts of people who reached their limit in the last hour."""
-        full = []
+    def _list_at_limit(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
+        """Return those of these accounts whose person has reached the limit of cards in the last hour."""
+        at_limit = []
         for account, limit in self._find_limits(session, accounts).items():
             person = _find_person(session, account)
             if limit is not None and rows.count_reached(session, person.accounts, now) >= limit:
-                full.append(account)
-        return full
+                at_limit.append(account)
+        return at_limit
 
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
         """Return whether a card may be held back.
@@ -129,7 +141,7 @@ class AttentionWatcher:
     def _add_hold_line(
         self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
     ) -> None:
-        """Store the hold line in place of an earlier one, guarded by the proposal's version."""
+        """Store the hold line in place of an earlier hold line, guarded by the proposal's version."""
         named = _name_people(people.find_known_names(session, sorted(held)), held)
         zone = self.policies.load(session).book.zone
         text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."

@@ -106,11 +106,11 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 
     No one can tell which of the two people had made a connection, so all of them end, as grants do.
     """
-    is_now = people.person_of(session, account).accounts | {str(account)}
+    current = people.person_of(session, account).accounts | {str(account)}
     by = By.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
-        if set(row.accounts) <= is_now:
-            rows.change_accounts(session, row, is_now)
+        if set(row.accounts) <= current:  # no account of the owner is missing now
+            rows.change_accounts(session, row, current)
         else:
             under_way.end_of_person(session, row.accounts, now)
             rows.end_connection(session, row, by, now)
@@ -138,8 +138,8 @@ def end_of_gone(
     ended = rows.end_connections(session, is_personal & col(ConnectionRow.owner).in_(departed), by, now)
     names = people.find_known_names(session, departed)
     for account in departed:
-        made = is_of_chat & (col(ConnectionRow.connected_by) == account)
-        for connection in rows.end_connections(session, made, by, now):
+        is_made_by_account = is_of_chat & (col(ConnectionRow.connected_by) == account)
+        for connection in rows.end_connections(session, is_made_by_account, by, now):
             who, place = as_written(names.get(account, account)), as_written(connection.owner_label)
             text = _ADMIN_GONE.format(who=who, place=place, server=connection.server)
             tell_admins(session, policies, connection.owner, account, text, now)
@@ -155,8 +155,8 @@ def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> l
     by = By.nod(Act.DISCONNECT, "the server's address changed")
     ended: list[Connection] = []
     for server, url in addresses.items():
-        moved = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
-        ended += rows.end_connections(session, moved, by, now)
+        has_old_address = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
+        ended += rows.end_connections(session, has_old_address, by, now)
     for connection in ended:
         server = connection.server
         text = (

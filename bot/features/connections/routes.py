@@ -45,7 +45,8 @@ class ConnectedAccountView(View):
 
     ``identity``: whose account it is, person or place. ``account``: the account in words for people;
     ``name`` and ``subject``: the server's name and ID of it. ``expired``: it has to be connected again.
-    ``resting``: it is not used now, and ``rest`` says why. ``mine``: it is the caller's.
+    ``resting``: the account of a chat is not used for now, and ``rest`` says why. ``mine``: the caller owns
+    the connection.
     """
 
     id: str
@@ -112,22 +113,22 @@ async def listed(actor: Caller, parts: PartsDep) -> ConnectionList:
 
 
 def _view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccountView:
-    found = listed.connection
+    connection = listed.connection
     return ConnectedAccountView(
-        id=found.id,
-        server=found.server,
-        identity=found.identity,
-        owner=found.owner,
-        owner_name=found.owner_label,
-        account=found.account,
-        name=found.bounded.name,
-        subject=found.subject,
-        connected_at=found.connected_at,
+        id=connection.id,
+        server=connection.server,
+        identity=connection.identity,
+        owner=connection.owner,
+        owner_name=connection.owner_label,
+        account=connection.account,
+        name=connection.bounded.name,
+        subject=connection.subject,
+        connected_at=connection.connected_at,
         last_used_at=listed.last_used_at,
-        expired=found.is_expired,
-        resting=found.is_resting,
+        expired=connection.is_expired,
+        resting=connection.is_resting,
         rest=listed.rest,
-        mine=found.owner in accounts,
+        mine=connection.owner in accounts,
     )
 
 
@@ -179,10 +180,10 @@ async def end_one(
 async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
     """Show the question of a link. Chats and scanners open links, too, so nothing changes by that."""
     flow = _flow(parts)
-    made = await flow.find_link(code) if flow else None
-    if flow is None or made is None:
+    sign_in = await flow.find_link(code) if flow else None
+    if flow is None or sign_in is None:
         return pages.say(OVER_TEXT, 410, site.base)
-    return pages.ask_to_leave(made, await flow.list_scopes(made), site.base)
+    return pages.ask_to_leave(sign_in, await flow.list_scopes(sign_in), site.base)
 
 
 @visits.post(f"{LINK}/confirm")
@@ -190,7 +191,7 @@ async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Resp
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _flow(parts)
     site.doorkeeper.check_origin(request)
-    actor = await _find_organised(request, site)
+    actor = await _find_organisation_account(request, site)
     if flow is None or actor is None:
         return pages.say(OVER_TEXT, 403, site.base)
     try:
@@ -208,19 +209,20 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
     """Use a link up, and send the browser to the server's sign-in."""
     flow = _flow(parts)
     _check_own_form(request, site)
-    made = await flow.find_link(code) if flow else None
-    if flow is None or made is None:
+    sign_in = await flow.find_link(code) if flow else None
+    if flow is None or sign_in is None:
         return pages.say(OVER_TEXT, 410, site.base)
-    organised = parts.settings.organised
-    if organised:
-        actor = await _find_organised(request, site)
+    # if people sign in with their organisation's accounts, only a browser of the link's person continues
+    is_organised = parts.settings.organised
+    if is_organised:
+        actor = await _find_organisation_account(request, site)
         if actor is None and site.organisation is not None:
             away = f"{site.base}/api/session/begin?then={LINK}/{code}"
             return RedirectResponse(away, 303, headers=pages.HEADERS)
-        if actor is None or not await parts.database.read(ending.is_same_person, actor, made.person):
-            return pages.say(_explain_other(made.person_name, actor), 403, site.base)
+        if actor is None or not await parts.database.read(ending.is_same_person, actor, sign_in.person):
+            return pages.say(_explain_other(sign_in.person_name, actor), 403, site.base)
     try:
-        departure = await flow.open_sign_in(code, is_organised=organised)
+        departure = await flow.open_sign_in(code, is_organised=is_organised)
     except SignInError as error:
         return pages.say(error.message, 409, site.base)
     answer = RedirectResponse(departure.page, 303, headers=pages.HEADERS)
@@ -246,9 +248,9 @@ async def return_from_server(server: Name, request: Request, site: SiteDep, part
         arrival = await flow.finish_sign_in(server, request.query_params, _read_cookie(request, site))
     except SignInError as error:
         return pages.say(error.message, 400, site.base)
-    if arrival.made.is_organised:
-        return pages.ask_in_browser(arrival.made, site.base)
-    return pages.show_digits(arrival.made, arrival.digits, site.base)
+    if arrival.sign_in.is_organised:
+        return pages.ask_in_browser(arrival.sign_in, site.base)
+    return pages.show_digits(arrival.sign_in, arrival.digits, site.base)
 
 
 def _flow(parts: RouteParts) -> ConnectFlow | None:
@@ -262,8 +264,8 @@ def _check_own_form(request: Request, site: Site) -> None:
         raise Forbidden("Requests from other websites are refused.")
 
 
-async def _find_organised(request: Request, site: Site) -> Actor | None:
-    """Return the person who is signed in in this browser with the organisation's account, or None."""
+async def _find_organisation_account(request: Request, site: Site) -> Actor | None:
+    """Return the person's account if this browser is signed in with the organisation, else None."""
     try:
         actor = await site.doorkeeper(request)
     except (Unauthenticated, Forbidden):

@@ -92,17 +92,17 @@ def list_connections(session: Session, accounts: Collection[str] | None) -> list
     return [_list_one(session, row) for row in session.exec(which.order_by(*order).limit(_MAX_LISTED))]
 
 
-def find_other_owner(session: Session, made: Connecting, accounts: Collection[str]) -> Actor | None:
+def find_other_owner(session: Session, sign_in: Connecting, accounts: Collection[str]) -> Actor | None:
     """Return the person who has connected the account of a sign-in already, or None.
 
     ``accounts``: the accounts of the person who signs in, who does not count. The account at the server is
     known by its issuer and subject; without a subject None is returned.
     """
-    if not made.subject:
+    if not sign_in.subject:
         return None
     same = (
-        (col(ConnectionRow.issuer) == made.issuer)
-        & (col(ConnectionRow.subject) == made.subject)
+        (col(ConnectionRow.issuer) == sign_in.issuer)
+        & (col(ConnectionRow.subject) == sign_in.subject)
         & (col(ConnectionRow.identity) == Identity.PERSON)
         & col(ConnectionRow.owner).not_in(sorted(accounts))
     )
@@ -111,19 +111,19 @@ def find_other_owner(session: Session, made: Connecting, accounts: Collection[st
 
 
 def add_connection(
-    session: Session, made: Connecting, accounts: Collection[str], now: datetime
+    session: Session, sign_in: Connecting, accounts: Collection[str], now: datetime
 ) -> Connection:
     """Store the connection of a completed sign-in, in place of the owner's earlier one at this server.
 
     ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person
     has connected the same account.
     """
-    refused = SignInError(f"Another person here has connected that account at {made.server}.")
-    if find_other_owner(session, made, accounts) is not None:
+    refused = SignInError(f"Another person here has connected that account at {sign_in.server}.")
+    if find_other_owner(session, sign_in, accounts) is not None:
         raise refused
     try:
         with session.begin_nested():
-            return _replace_connection(session, made, accounts, now)
+            return _replace_connection(session, sign_in, accounts, now)
     except IntegrityError:  # another person connected the account just now; the earlier connection stays
         raise refused from None
 
@@ -260,33 +260,33 @@ def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
 
 
 def _replace_connection(
-    session: Session, made: Connecting, accounts: Collection[str], now: datetime
+    session: Session, sign_in: Connecting, accounts: Collection[str], now: datetime
 ) -> Connection:
-    who = people.by(session, Act.CONNECT, Actor.parse(made.person, made.person_name))
-    owners = accounts if made.identity == Identity.PERSON else {made.owner}
+    who = people.by(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
+    owners = accounts if sign_in.identity == Identity.PERSON else {sign_in.owner}
     earlier = [
         _delete_connection(session, row, who, now)
-        for row in _list_of(session, made.server, made.identity, owners)
+        for row in _list_of(session, sign_in.server, sign_in.identity, owners)
     ]
-    lacking.forget_lacking(session, made.server, made.owner, now)
+    lacking.forget_lacking(session, sign_in.server, sign_in.owner, now)
     ident = secrets.token_hex(16)
     row = ConnectionRow(
         id=ident,
-        server=made.server,
-        url=made.url,
-        identity=made.identity,
-        owner=made.owner,
-        owner_name=made.owner_name,
-        accounts=sorted(accounts) if made.identity == Identity.PERSON else [],
-        name=made.name,
-        issuer=made.issuer,
-        subject=made.subject,
-        client=encrypt_in(session, ConnectionRow, "client", ident, made.client),
-        tokens=encrypt_in(session, ConnectionRow, "tokens", ident, made.tokens),
-        found=made.found,
-        connected_by=made.person,
+        server=sign_in.server,
+        url=sign_in.url,
+        identity=sign_in.identity,
+        owner=sign_in.owner,
+        owner_name=sign_in.owner_name,
+        accounts=sorted(accounts) if sign_in.identity == Identity.PERSON else [],
+        name=sign_in.name,
+        issuer=sign_in.issuer,
+        subject=sign_in.subject,
+        client=encrypt_in(session, ConnectionRow, "client", ident, sign_in.client),
+        tokens=encrypt_in(session, ConnectionRow, "tokens", ident, sign_in.tokens),
+        found=sign_in.found,
+        connected_by=sign_in.person,
         connected_at=now,
-        expires_at=find_token_end(json.loads(made.tokens).get("expires_in"), now),
+        expires_at=find_token_end(json.loads(sign_in.tokens).get("expires_in"), now),
         version=secrets.randbelow(1 << 30),
     )
     session.add(row)

@@ -1,7 +1,9 @@
-"""Words about connections that are missing: for the model in its prompt, and for a person in their home.
+"""Texts about missing connections: a section of the model's prompt, and offers to connect an account.
 
-The prompt's section lists the servers at which the person who asks, or the chat, has no connection, or one
-that is not used now. It names servers, and never the tools that other people have there.
+The section lists the servers at which the person who asks, or the chat, has no connection, or a chat's
+connection that *rests*: it is not used for a while (`resting.py`). The section names servers, and never the
+tools that other people have there. The offers are for a person's home, the page about Nod that some platforms
+show to each person.
 """
 
 from collections.abc import Sequence
@@ -40,14 +42,19 @@ class MissingSection:
 
     async def write(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
         """Return the section; empty if no connection is missing."""
-        missing = await self._port.database.read(self._find_missing, transcript)
-        return "".join(text.format(servers=", ".join(missing[text])) for text in _TEXTS if missing.get(text))
+        servers_by_text = await self._port.database.read(self._find_missing, transcript)
+        return "".join(
+            text.format(servers=", ".join(servers_by_text[text]))
+            for text in _TEXTS
+            if text in servers_by_text
+        )
 
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
         """Return offers to connect an account, for the first few servers at which the person has none."""
         person = people.person_of(session, actor)
         if person.outside:
             return ()
+        # only people's own accounts are offered below, so the place, here the account itself, does not count
         whose = Whose(frozenset(person.accounts | {str(actor)}), str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):
@@ -58,19 +65,19 @@ class MissingSection:
         return offers[:_MOST_OFFERED]
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
-        """Return the servers to list, by the text of the section that introduces them."""
+        """Return the names of servers, by the text of `_TEXTS` that lists them."""
         person = people.person_of(session, transcript.asker)
         if person.outside:
             return {}
         accounts = frozenset(person.accounts | {str(transcript.asker)})
         whose = Whose(accounts, str(transcript.conversation.origin))
-        missing: dict[str, list[str]] = {}
+        servers_by_text: dict[str, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)
             if found is not None and found.is_resting:
-                missing.setdefault(_RESTING_TEXT, []).append(name)
+                servers_by_text.setdefault(_RESTING_TEXT, []).append(name)
             elif found is None or found.is_expired:
                 is_personal = config.identity is Identity.PERSON
                 text = _MISSING_TEXT if is_personal else _MISSING_OF_CHAT_TEXT
-                missing.setdefault(text, []).append(name)
-        return missing
+                servers_by_text.setdefault(text, []).append(name)
+        return servers_by_text

@@ -72,7 +72,10 @@ class NamedSigns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs since a point in time."""
+    """The signs since a point in time.
+
+    `people` has everyone, for an admin who sees names; otherwise only the reader.
+    """
 
     since: datetime
     everyone: bool
@@ -80,7 +83,7 @@ class Signs:
     is_timed: bool
     """True if notes on how people read were stored."""
     total: PersonSigns | None
-    """All people together, if they are not named and are at least `MIN_DECIDERS`."""
+    """All people together, for an admin who sees no names; None for fewer than `MIN_DECIDERS` people."""
     people: tuple[NamedSigns, ...]
     """The people whom the reader may see by name."""
 
@@ -285,7 +288,10 @@ def _read_opened(
 
 
 def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
-    """Return the signs of several people as one: the sums, and the largest values for runs and hours."""
+    """Return the signs of several people as one: the sums, and the largest values for runs and hours.
+
+    Signs from notes, such as ``timed``, stay 0: a total is only shown if there are no notes.
+    """
     total = PersonSigns()
     for signs in several:
         total.decided += signs.decided

@@ -138,11 +138,9 @@ class SignsView(View):
     - ``a_day``: the average number of decisions on days with any. ``busiest_hour``: the most decisions in one
       hour of the clock.
     - ``outside_hours``: decisions not from 8 to 18 on weekdays: yours on the clock of ``zone``, everyone
-    else's
-      on the clock of their quiet hours, or the team's without any.
+      else's on the clock of their quiet hours, or the team's without any.
     - ``viewed``: approvals before which *View all* was opened. ``with_trial``: approvals of calls with a
-    trial.
-      ``diffs_open``: those of them before which the trial's diff was opened.
+      trial. ``diffs_open``: those of them before which the trial's diff was opened.
     """
 
     decided: int

@@ -59,7 +59,7 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Suggested(NamedTuple):
-    """A kind of call that people always approved: the calls of a tool in a place."""
+    """A suggestion that is not opened yet: the calls of a tool in a place, all of which people approved."""
 
     tool_name: str
     place: str
@@ -150,7 +150,8 @@ def find_suggestions(
             continue
         suggested = Suggested(name, place, len(group.waits), median(group.waits[:_MAX_WAITS]))
         changed = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
-        # the rule must spare people each of these calls, as a rule of a lower place may still ask
+        # under the rule, no one may be asked about any of these calls: another rule, of a smaller place, may
+        # still ask, and then the suggestion would promise too much
         if not all(effect_on(session, row, policy, changed) is Effect.SPARED for row in group.rows):
             continue
         if not _is_harmless(session, available, name, group.rows):
@@ -208,10 +209,10 @@ def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
 
 def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Return the suggestions that were opened and are in one of these states."""
-    own = Reach(frozenset({str(_SUGGESTER)}), everything=False)
-    return proposals.list_seen(
-        session, own, states, _MAX_EARLIER, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
-    )
+    of_suggester = Reach(frozenset({str(_SUGGESTER)}), everything=False)
+    # own: only those that the suggester asked for
+    only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
+    return proposals.list_seen(session, of_suggester, states, _MAX_EARLIER, only=only)
 
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:

@@ -1,7 +1,8 @@
 """The tables of notes on how people read the cards that they decide (`reading.py`).
 
-They are filled only if NOD_INSIGHTS is ``people``. ``rounds`` is the sum of the rounds of a card's proposals:
-the number changes when the contents of the card change.
+They are filled only if NOD_INSIGHTS is ``people``. A proposal's round is a number that grows when its
+contents change, or when it is tried again. ``rounds`` is the sum of the rounds of a card's proposals, so a
+note belongs to one state of the card.
 """
 
 from datetime import datetime
@@ -32,7 +33,10 @@ class ShownCopyRow(Row, table=True):
 
 
 class OpenedCardRow(Row, table=True):
-    """A part of a card that an account opened, for the first time in these rounds. ``part``: a `CardPart`."""
+    """A part of a card that an account opened, with the first time in these rounds.
+
+    ``part``: a `CardPart` of ``reading.py``, the full contents or the diff of a trial.
+    """
 
     __tablename__ = "opened_card"
     __table_args__ = (UniqueConstraint("card_id", "account", "rounds", "part", name="opened_card_once"),)
@@ -48,8 +52,8 @@ class OpenedCardRow(Row, table=True):
 class ReadDecisionRow(Row, table=True):
     """A yes or a no of an account on a proposal, at the time ``at``.
 
-    ``words``: the number of words on its card. ``shown_at``: the time from which they were shown; NULL:
-    unknown.
+    ``words``: the number of words on its card. ``shown_at``: the time from which the card showed these words
+    to the account; NULL: unknown.
     """
 
     __tablename__ = "read_decision"

@@ -5,6 +5,9 @@ notifications (``subscriptions/listen``). A client of an older revision is notif
 over HTTP there is no way to notify it, so nothing is promised there. While a client listens, a task lists the
 tools from time to time with the client's own token, and compares: so no change of another token's tools is
 announced.
+
+Only the tools of an *agent's* token can change. Such a token belongs to a program that calls the team's tools
+for one person; any other token always has the same few tools of Nod itself.
 """
 
 import asyncio
@@ -55,6 +58,8 @@ class ToolListeners:
         if ctx.method == "subscriptions/listen" and ctx.request_id is not None:
             return await self._listen(ctx)
         result = await call_next(ctx)
+        # a client of an older revision opens its session by both messages, in this order: the answer to the
+        # first promises notifications, and after the second a task begins to send them
         is_session_start = ctx.method in ("initialize", "notifications/initialized")
         is_on_stdio = get_headers(ctx) is None
         if not (is_session_start and is_on_stdio and await self._is_agent(None)):
@@ -82,7 +87,7 @@ class ToolListeners:
             await bus.publish(ToolsListChanged())
 
         with self._hold_stream((headers or {}).get("authorization", "")):
-            if not await self._is_agent(headers):  # any other token always has the same tools
+            if not await self._is_agent(headers):  # the tools can't change, so the stream stays silent
                 return await handler(ctx, params)
             watch = self._begin_watch(headers, await self._look(headers), notify)
             watch.add_done_callback(lambda _: handler.close())

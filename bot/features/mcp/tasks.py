@@ -78,7 +78,8 @@ class TasksExtension(Extension):
                 while call["end"] in OPEN_ENDS and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
                     step = min(STEP_SECONDS, self._wait - waited)
-                    joined = call["joined"]  # only the first answer says this, no later look-up
+                    # ``joined``, that the client made an earlier call again, is not in the look-up's answer
+                    joined = call["joined"]
                     call = {**await calls.look_up_call(client, call["id"], step), "joined": joined}
                     waited += step
             except Unreachable as error:

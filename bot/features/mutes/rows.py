@@ -50,7 +50,10 @@ class Mutes:
         self._lock = Lock()
 
     def may_exist(self) -> bool:
-        """Return whether there may be mutes: some are in memory, or the copy is old. Reads no row."""
+        """Return whether there may be mutes: some are in the copy, or the copy is old. Reads no row.
+
+        The copy is old if this process has read a newer version of the rulebook (``policies.held``).
+        """
         return bool(self._mutes) or self._version != self._policies.held.book.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:

@@ -1,6 +1,7 @@
-"""``/nod link``, ``/nod unlink``, the same for admins, and ``/nod console``: accounts become one person.
+"""The commands ``link`` and ``unlink``, by which accounts become one person, and ``/nod console``.
 
-Both accounts agree, so that no one can link an account of someone else:
+``/nod console`` links nothing: it makes a link that signs its sender in to the console. For a link of two
+accounts both agree, so that no one can link an account of someone else:
 
 1. The first account sends ``/nod link`` and gets a code.
 2. The second sends ``/nod link CODE``, reads which account it would be linked with, and then adds ``yes``.
@@ -66,7 +67,8 @@ class LinkCommands:
         self._forget_old_wrong_codes()
         if len(self._wrong_codes.get(account, ())) >= _MAX_WRONG_CODES:
             return "Too many wrong codes. Wait a minute, then try again."
-        reply = await (self._use_code if rest else self._describe_code)(command, first)
+        take_step = self._use_code if rest else self._describe_code  # ``rest`` is "yes" here, or empty
+        reply = await take_step(command, first)
         if reply is None:
             self._wrong_codes.setdefault(account, []).append(self._clock())
             return _INVALID_CODE_TEXT

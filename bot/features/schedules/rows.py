@@ -45,12 +45,12 @@ class LiveCounts(NamedTuple):
     of_chat: int  # in the chat and its threads
 
 
-def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> None:
+def add_schedule(session: Session, schedule: Schedule, by: By, now: datetime) -> None:
     """Store a new schedule."""
-    columns = {field.name: getattr(made, field.name) for field in fields(made)}
-    row = ScheduleRow(**columns | {"person": str(made.person), "name": made.person.name})
+    columns = {field.name: getattr(schedule, field.name) for field in fields(schedule)}
+    row = ScheduleRow(**columns | {"person": str(schedule.person), "name": schedule.person.name})
     session.add(row)
-    admin_changes.record(session, SCHEDULE, made.id, by, None, _state(row), now)
+    admin_changes.record(session, SCHEDULE, schedule.id, by, None, _state(row), now)
 
 
 def get(session: Session, ident: str) -> Schedule | None:
@@ -118,8 +118,9 @@ def list_due(session: Session, now: datetime, limit: int, held: Collection[str] 
 def claim_run(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
     """Count a run of a schedule, and set the time of its next run to ``due_at``.
 
-    Return False if another process has claimed the run, or if the schedule was paused or ended since it was
-    read.
+    ``ran_for`` gets the time for which this run was due, and ``spent``, the tokens of the last run, begins at
+    0. Return False if another process has claimed the run, or if the schedule was paused or ended since it
+    was read.
     """
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
@@ -161,7 +162,7 @@ def add_spent(session: Session, ident: str, tokens: int) -> None:
 
 
 def count_spent(session: Session, ident: str) -> int:
-    """Return the tokens that the last run of a schedule has taken so far."""
+    """Return the tokens that the last run of a schedule has used so far."""
     found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
     return found or 0
 

@@ -1,9 +1,10 @@
 """The life of a schedule: it begins with an approved call, has runs, is paused or resumed, and ends.
 
-A run is a turn of the agent in the schedule's conversation. It begins with a note in the name of the
-schedule's person, which says what to do. The note is stored in the transaction that counts the run, so a run
-can neither be lost nor come twice. The agent's proposals in a run ask people as always, or run under a grant
-that people gave for the schedule. Each public function is a part of one transaction.
+A schedule runs at its times, or once after the end of the proposal that it follows. A run is a turn of the
+agent in the schedule's conversation. It begins with a note in the name of the schedule's person, which says
+what to do. The note is stored in the transaction that counts the run, so a run can neither be lost nor come
+twice. The agent's proposals in a run ask people as always, or run under a grant that people gave for the
+schedule. Each public function is a part of one transaction.
 """
 
 from collections.abc import Sequence
@@ -72,28 +73,32 @@ class ScheduleChange:
     text: str  # the reply for people
 
 
-def begin_schedule(session: Session, policies: Policies, made: Schedule, limit: int, now: datetime) -> None:
+def begin_schedule(
+    session: Session, policies: Policies, schedule: Schedule, limit: int, now: datetime
+) -> None:
     """Store an approved schedule. Raises Hopeless, in words, if it can't run.
 
     ``limit``: the most schedules of one person.
     """
-    if rows.get(session, made.id):
+    if rows.get(session, schedule.id):
         return  # an earlier run of the same approved call has stored the schedule
-    where = conversations.get_conversation(session, made.conversation_id)
+    where = conversations.get_conversation(session, schedule.conversation_id)
     if where is None or where.deleted:
         raise Hopeless("Its conversation was deleted.")
-    if made.follows:
-        made = replace(made, follows=find_followed(session, policies, made.follows, where.id, made.person))
-    elif made.due_at is None:
+    if schedule.follows:
+        schedule = replace(
+            schedule, follows=find_followed(session, policies, schedule.follows, where.id, schedule.person)
+        )
+    elif schedule.due_at is None:
         raise Hopeless("It has ended. Ask for another one.")
-    person = people.person_of(session, made.person)
+    person = people.person_of(session, schedule.person)
     live = rows.count_live(session, person.accounts, str(chat_of(where.origin)))
     advice = "which is the most. Delete one first: /nod schedules lists them."
     if live.of_person >= limit:
-        raise Hopeless(f"{made.person.label} has {live.of_person} schedules, {advice}")
+        raise Hopeless(f"{schedule.person.label} has {live.of_person} schedules, {advice}")
     if live.of_chat >= PLACE_FACTOR * limit:
         raise Hopeless(f"This chat has {live.of_chat} schedules, {advice}")
-    rows.add_schedule(session, made, people.by(session, Act.SET, made.person), now)
+    rows.add_schedule(session, schedule, people.by(session, Act.SET, schedule.person), now)
 
 
 def find_followed(
@@ -121,7 +126,7 @@ def run_schedule(
 
     ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
     jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
-    turn is under way in the conversation: then the run comes later.
+    turn is under way in the conversation: nothing is stored then, and the sweep tries this run again.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
@@ -149,24 +154,27 @@ def run_schedule(
 def apply_action(
     session: Session, policies: Policies, ident: str, action: ScheduleAction, actor: Actor, now: datetime
 ) -> ScheduleChange | None:
-    """Apply a person's action to a schedule. Return None if they may not change a schedule with this id."""
-    found = rows.get(session, ident)
-    if found is None or not may_change(session, policies, found, actor):
+    """Apply a person's action to the schedule whose id begins with ``ident``.
+
+    Return None without such a schedule, or if the person may not change it.
+    """
+    schedule = rows.get(session, ident)
+    if schedule is None or not may_change(session, policies, schedule, actor):
         return None
     match action:
         case ScheduleAction.RUN:
-            changed = run_now(session, found, actor, now)
+            changed = run_now(session, schedule, actor, now)
         case ScheduleAction.DELETE:
-            changed = end_schedule(session, found, actor, now)
+            changed = end_schedule(session, schedule, actor, now)
         case ScheduleAction.PAUSE | ScheduleAction.RESUME:
-            changed = set_paused(session, found, actor, now, paused=action is ScheduleAction.PAUSE)
+            changed = set_paused(session, schedule, actor, now, paused=action is ScheduleAction.PAUSE)
     if changed:
-        text = action.done_text.format(found.label)
-        return ScheduleChange(rows.get(session, found.id) or found, changed, text)
-    state = str(found.state)
-    if found.paused_at and not found.ended_at:  # a schedule without further times can be paused, too
+        text = action.done_text.format(schedule.label)
+        return ScheduleChange(rows.get(session, schedule.id) or schedule, changed, text)
+    state = str(schedule.state)
+    if schedule.paused_at and not schedule.ended_at:  # a schedule without further times can be paused, too
         state = "paused"
-    return ScheduleChange(found, changed, f"Schedule {found.label} is {state} already.")
+    return ScheduleChange(schedule, changed, f"Schedule {schedule.label} is {state} already.")
 
 
 def no_schedule_text(ident: str) -> str:
@@ -174,26 +182,26 @@ def no_schedule_text(ident: str) -> str:
     return f"You have no schedule {ident[:16]}."
 
 
-def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
+def set_paused(session: Session, schedule: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
     """Pause a schedule, or resume it from its next time on. Return False if nothing changes.
 
     A schedule without a further time keeps its due time: if that has passed during the pause, it runs late.
     """
-    if (found.paused_at is not None) == paused:
+    if (schedule.paused_at is not None) == paused:
         return False
-    if paused or not found.times:
-        due_at = found.due_at
+    if paused or not schedule.times:
+        due_at = schedule.due_at
     else:
-        due_at = found.times.after(now) or found.due_at
+        due_at = schedule.times.after(now) or schedule.due_at
     columns = {"paused_at": now if paused else None, "due_at": due_at}
     who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
-    return rows.change_schedule(session, found.id, who, now, **columns)
+    return rows.change_schedule(session, schedule.id, who, now, **columns)
 
 
-def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+def run_now(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
     """Make a schedule due now. Return False if it is paused or has ended."""
     who = people.by(session, Act.RUN, by)
-    return found.paused_at is None and rows.change_schedule(session, found.id, who, now, due_at=now)
+    return schedule.paused_at is None and rows.change_schedule(session, schedule.id, who, now, due_at=now)
 
 
 def pause_unreachable(
@@ -206,9 +214,9 @@ def pause_unreachable(
     return _tell(session, policies, due, what, now)
 
 
-def end_schedule(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already."""
-    return _end_with_grants(session, found, people.by(session, Act.DROP, by), now)
+    return _end_with_grants(session, schedule, people.by(session, Act.DROP, by), now)
 
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
@@ -224,12 +232,12 @@ def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Sch
     return rows.list_of_people(session, rights.find_visible_accounts(session, policies, actor))
 
 
-def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
+def may_change(session: Session, policies: Policies, schedule: Schedule, actor: Actor) -> bool:
     """Return whether a person may change a schedule: it is theirs, or they are an admin there."""
     person = people.person_of(session, actor)
-    if str(found.person) in person.accounts:
+    if str(schedule.person) in person.accounts:
         return True
-    place = conversations.load_place(session, found.conversation_id).address
+    place = conversations.load_place(session, schedule.conversation_id).address
     return Role.ADMIN in policies.load(session).roles_of(person, place)
 
 
@@ -241,7 +249,10 @@ def _find_hindrance(
     standing: Membership | None,
     now: datetime,
 ) -> str:
-    """Return why a schedule may no longer run in its person's name there; empty if it may."""
+    """Return why a schedule may no longer run in its person's name there; empty if it may.
+
+    ``standing``: the person's membership in the chat; None if they have left.
+    """
     who, policy = due.person.label, policies.load(session)
     if where.deleted:
         return "Its conversation was deleted"
@@ -255,25 +266,25 @@ def _find_hindrance(
     return ""
 
 
-def _end_with_grants(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
+def _end_with_grants(session: Session, schedule: Schedule, by: By, now: datetime, why: str = "") -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already.
 
     ``why``: the reason, if no person ends it.
     """
-    grants.end_with_schedule(session, found.id, by, now)
+    grants.end_with_schedule(session, schedule.id, by, now)
     ended = {"ended_at": now, "ended_by": by.actor, "why": why}
-    return rows.change_schedule(session, found.id, by, now, **ended)
+    return rows.change_schedule(session, schedule.id, by, now, **ended)
 
 
 def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
-    """Tell the schedule's conversation, and the admins there, who are not told the task."""
-    text, where = f"A schedule for {due.person.label} {what}", due.conversation_id
-    place = conversations.load_place(session, where).address
+    """Tell the schedule's conversation, with the task, and the admins of the chat, without the task."""
+    text, conversation_id = f"A schedule for {due.person.label} {what}", due.conversation_id
+    place = conversations.load_place(session, conversation_id).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
         notices.store_notice(session, Address.parse(admin), f"{text}: {due.label}.", now)
-    after = messages.find_last_heard(session, where)
-    messages.add_notice(session, where, f"{text}: {due.task}", after, now, delivered=False)
-    return (Job(Work.DELIVER, where),)
+    after = messages.find_last_heard(session, conversation_id)
+    messages.add_notice(session, conversation_id, f"{text}: {due.task}", after, now, delivered=False)
+    return (Job(Work.DELIVER, conversation_id),)
 
 
 def _describe_occasion(session: Session, due: Schedule) -> str:

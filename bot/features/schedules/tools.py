@@ -270,23 +270,25 @@ def _make_schedule(
     ``follows``: the id of the proposal that the schedule waits for; if it is empty, ``moments`` has the
     times.
     """
-    made = Schedule(proposal.id, where, proposal.requester, task, now, follows=follows or None)
+    schedule = Schedule(proposal.id, where, proposal.requester, task, now, follows=follows or None)
     if follows:
-        return made
+        return schedule
     times = _read_times(moments)
-    made = replace(made, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until)
-    return replace(made, due_at=times.after(now))
+    schedule = replace(
+        schedule, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until
+    )
+    return replace(schedule, due_at=times.after(now))
 
 
-def _may_delete(session: Session, policies: Policies, found: Schedule, proposal: Proposal) -> bool:
+def _may_delete(session: Session, policies: Policies, schedule: Schedule, proposal: Proposal) -> bool:
     """Tell if a proposal may delete a schedule, by the rights of its requester or of anyone who voted on it.
 
     The undo of the proposal that made the schedule always may, since undoing was decided already.
     """
-    if proposal.undoes is not None and proposal.undoes == found.id:
+    if proposal.undoes is not None and proposal.undoes == schedule.id:
         return True
     actors = [proposal.requester, *(vote.actor for vote in proposal.votes)]
-    return any(runs.may_change(session, policies, found, actor) for actor in actors)
+    return any(runs.may_change(session, policies, schedule, actor) for actor in actors)
 
 
 def _list_visible(session: Session, context: CallContext) -> list[Schedule]:

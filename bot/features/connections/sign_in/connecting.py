@@ -7,8 +7,9 @@
 4. The person confirms the account: with the digits in their private chat (`confirm`), or with a button if the
    browser is signed in with the organisation (`confirm_in_browser`). Then the connection is stored.
 
-The digits prove that the person in the chat has the browser. Each step is stored in a row (`under_way.py`),
-so any process may take the next step; a step that fails ends the sign-in, and its tokens are revoked.
+A sign-in under way is a `Connecting`, ``sign_in`` in the functions here. The digits prove that the person in
+the chat has the browser. Each step is stored in a row (`under_way.py`), so any process may take the next
+step; a step that fails ends the sign-in, and its tokens are revoked.
 """
 
 import re
@@ -68,7 +69,7 @@ _TRIED_TEXT = (
 class ReturnedBrowser:
     """A browser that came back from the server's sign-in."""
 
-    made: Connecting
+    sign_in: Connecting
     digits: str  # the six digits for the chat; empty if the person confirms in the browser
 
 
@@ -155,26 +156,26 @@ class ConnectFlow:
 
     async def find_link(self, code: str) -> Connecting | None:
         """Return the sign-in of a link without changing it; None if the link is of no use now."""
-        made = await self._database.read(under_way.find_link, code, self._clock())
-        if made is None or self._find_server(made) is None:
+        sign_in = await self._database.read(under_way.find_link, code, self._clock())
+        if sign_in is None or self._find_server(sign_in) is None:
             return None
-        return made
+        return sign_in
 
-    def _find_server(self, made: Connecting) -> ServerConfig | None:
+    def _find_server(self, sign_in: Connecting) -> ServerConfig | None:
         """Return the server of a sign-in; None if the settings have changed, so that it is another server."""
-        config = self._port.servers.get(made.server)
-        if config is None or address_of(config) != made.url or config.identity != made.identity:
+        config = self._port.servers.get(sign_in.server)
+        if config is None or address_of(config) != sign_in.url or config.identity != sign_in.identity:
             return None
         return config
 
-    async def list_scopes(self, made: Connecting) -> tuple[str, ...]:
+    async def list_scopes(self, sign_in: Connecting) -> tuple[str, ...]:
         """Return the scopes for which the sign-in asks: those of the settings, and those that calls lacked.
 
         An MCP server may name further scopes itself.
         """
-        launch = self._port.servers[made.server].launch
+        launch = self._port.servers[sign_in.server].launch
         configured = launch.client.scopes if isinstance(launch, Http) else ()
-        more = await self._database.read(_list_more_scopes, made)
+        more = await self._database.read(_list_more_scopes, sign_in)
         return tuple(dict.fromkeys((*configured, *more)))
 
     async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
@@ -183,31 +184,31 @@ class ConnectFlow:
 
         browser = secrets.token_urlsafe(32)
         use = partial(under_way.use_link, is_organised=is_organised)
-        made = await self._database.write(use, code, browser, self._clock())
-        if made is None:
+        sign_in = await self._database.write(use, code, browser, self._clock())
+        if sign_in is None:
             raise SignInError(OVER_TEXT)
-        config = self._find_server(made)
+        config = self._find_server(sign_in)
         if config is None or not isinstance(config.launch, Http):
-            await self._end(made)
+            await self._end(sign_in)
             raise SignInError(OVER_TEXT)
-        return_url = f"{self._port.site_url()}{BACK}/{made.server}"
-        more = await self._database.read(_list_more_scopes, made)
+        return_url = f"{self._port.site_url()}{BACK}/{sign_in.server}"
+        more = await self._database.read(_list_more_scopes, sign_in)
         try:
             if isinstance(config, Provider):
                 from bot.features.connections.sign_in.providers import request_at_provider
 
                 request = request_at_provider(config, return_url, more)
             else:
-                client = await self._database.read(rows.find_client, made.server, made.url, return_url)
+                client = await self._database.read(rows.find_client, sign_in.server, sign_in.url, return_url)
                 request = await request_authorization(
-                    made.server, config.launch, return_url, client=client, more_scopes=" ".join(more)
+                    sign_in.server, config.launch, return_url, client=client, more_scopes=" ".join(more)
                 )
         except SignInError:
-            await self._end(made)
+            await self._end(sign_in)
             raise
         to_store = asdict(request)
         page, state = to_store.pop("page"), to_store.pop("state")
-        await self._database.write(under_way.keep_request, made.id, state, to_store)
+        await self._database.write(under_way.keep_request, sign_in.id, state, to_store)
         return SignInPage(page, browser)
 
     async def finish_sign_in(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
@@ -216,62 +217,62 @@ class ConnectFlow:
         ``brought``: the parameters of the return's address. ``browser``: the secret of the browser's cookie.
         """
         now, state = self._clock(), brought.get("state", "")
-        made = None
+        sign_in = None
         if state and browser:
-            made = await self._database.write(under_way.take_return, server, state, browser, now)
-        if made is None:
+            sign_in = await self._database.write(under_way.take_return, server, state, browser, now)
+        if sign_in is None:
             raise SignInError(LOST_TEXT)
         try:
-            return await self._exchange_code(made, brought)
+            return await self._exchange_code(sign_in, brought)
         except SignInError as error:
             if not isinstance(error, OtherOwner):
-                await self._end(made)
+                await self._end(sign_in)
                 raise
-            await self._end(error.made)
+            await self._end(error.sign_in)
             await self._database.write(self._tell_owner, error)
             raise
 
-    async def _exchange_code(self, made: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
+    async def _exchange_code(self, sign_in: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
         """Exchange the code for tokens, and store the tokens and their account. Raises SignInError."""
         from bot.features.connections.sign_in.whoami import find_account
         from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
 
-        config = self._find_server(made)
+        config = self._find_server(sign_in)
         if config is None:
             raise SignInError(OVER_TEXT)
         request = AuthorizationRequest(
             page="",
             state=brought.get("state", ""),
-            back=made.back,
-            scope=made.scope,
-            issuer=made.issuer,
-            found=made.found,
-            client=made.client,
-            verifier=made.verifier,
+            back=sign_in.back,
+            scope=sign_in.scope,
+            issuer=sign_in.issuer,
+            found=sign_in.found,
+            client=sign_in.client,
+            verifier=sign_in.verifier,
         )
         parameters = {
             name: brought[name][:_MAX_PARAMETER_CHARS] for name in _RETURN_PARAMETERS if name in brought
         }
-        tokens = await exchange_code(made.server, made.url, request, parameters)
+        tokens = await exchange_code(sign_in.server, sign_in.url, request, parameters)
         if not tokens.scope:  # without a scope, the one that was asked for is granted (RFC 6749, 5.1)
-            tokens = tokens.model_copy(update={"scope": made.scope or None})
+            tokens = tokens.model_copy(update={"scope": sign_in.scope or None})
         tokens_json, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
-        if not await self._database.write(under_way.keep_tokens, made, tokens_json, scope, self._clock()):
+        if not await self._database.write(under_way.keep_tokens, sign_in, tokens_json, scope, self._clock()):
             raise SignInError(LOST_TEXT)
-        account = await find_account(config, made.issuer, scope, tokens.access_token)
+        account = await find_account(config, sign_in.issuer, scope, tokens.access_token)
         columns = {"name": account.name, "subject": account.subject}
-        return await self._database.write(self._keep_account, made, columns, account.email)
+        return await self._database.write(self._keep_account, sign_in, columns, account.email)
 
     def _keep_account(
-        self, session: Session, made: Connecting, columns: Mapping[str, str], email: str
+        self, session: Session, sign_in: Connecting, columns: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
         """Store the account, and ask the person in their private chat to confirm it. Raises SignInError."""
         now = self._clock()
-        person = people.person_of(session, Actor.parse(made.person))
-        digits = under_way.keep_account(session, made.id, dict(columns), now)
+        person = people.person_of(session, Actor.parse(sign_in.person))
+        digits = under_way.keep_account(session, sign_in.id, dict(columns), now)
         if digits is None:
             raise SignInError(LOST_TEXT)
-        current = under_way.find_by_id(session, made.id)
+        current = under_way.find_by_id(session, sign_in.id)
         if current is None:
             raise SignInError(LOST_TEXT)
         _refuse_others(session, current, person, email)
@@ -286,11 +287,11 @@ class ConnectFlow:
 
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
-        made, owner = error.made, error.owner
+        sign_in, owner = error.sign_in, error.owner
         told = _TRIED_TEXT.format(
-            who=as_written(bound_name(made.person_name)),
-            server=made.server,
-            name=as_written(_describe_account(made)),
+            who=as_written(bound_name(sign_in.person_name)),
+            server=sign_in.server,
+            name=as_written(_describe_account(sign_in)),
         )
         tell_privately(session, owner, told, self._clock())
 
@@ -316,8 +317,8 @@ class ConnectFlow:
         accounts = person.accounts | {str(actor)}
         if not under_way.is_asked(session, accounts, now):
             return NONE_WAITS_TEXT
-        made = under_way.take_confirmed(session, accounts, digits, now)
-        return self._connect(session, made, now) if made else WRONG_TEXT
+        sign_in = under_way.take_confirmed(session, accounts, digits, now)
+        return self._connect(session, sign_in, now) if sign_in else WRONG_TEXT
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
         """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""
@@ -330,34 +331,34 @@ class ConnectFlow:
         """Connect the account, or return the refusal in words, as `confirm_in` does."""
         now = self._clock()
         person = people.person_of(session, actor)
-        made = under_way.take_of_browser(session, person.accounts | {str(actor)}, browser, now)
-        return self._connect(session, made, now) if made else LOST_TEXT
+        sign_in = under_way.take_of_browser(session, person.accounts | {str(actor)}, browser, now)
+        return self._connect(session, sign_in, now) if sign_in else LOST_TEXT
 
-    def _connect(self, session: Session, made: Connecting, now: datetime) -> Connected | str:
+    def _connect(self, session: Session, sign_in: Connecting, now: datetime) -> Connected | str:
         """Store the connection of a confirmed sign-in, or return the refusal in words."""
-        if self._find_server(made) is None:
-            under_way.revoke_unused_tokens(session, made, now)
+        if self._find_server(sign_in) is None:
+            under_way.revoke_unused_tokens(session, sign_in, now)
             return OVER_TEXT
-        accounts = people.person_of(session, Actor.parse(made.person)).accounts | {made.person}
+        accounts = people.person_of(session, Actor.parse(sign_in.person)).accounts | {sign_in.person}
         try:
-            connection = rows.add_connection(session, made, accounts, now)
+            connection = rows.add_connection(session, sign_in, accounts, now)
         except SignInError as error:
-            under_way.revoke_unused_tokens(session, made, now)
+            under_way.revoke_unused_tokens(session, sign_in, now)
             return error.message
-        log.info("an account is connected", server=made.server, owner=made.owner)
-        continued = waiting.continue_waiting(session, made.server, accounts, now)
+        log.info("an account is connected", server=sign_in.server, owner=sign_in.owner)
+        continued = waiting.continue_waiting(session, sign_in.server, accounts, now)
         return Connected(connection, (CHANGED, *continued))
 
-    async def _end(self, made: Connecting) -> None:
-        await self._database.write(under_way.end_sign_in, made, self._clock())
+    async def _end(self, sign_in: Connecting) -> None:
+        await self._database.write(under_way.end_sign_in, sign_in, self._clock())
 
 
 class OtherOwner(SignInError):
     """Another person here has connected that account, and has been told. Nothing is connected."""
 
-    def __init__(self, made: Connecting, owner: Actor) -> None:
+    def __init__(self, sign_in: Connecting, owner: Actor) -> None:
         super().__init__()
-        self.made, self.owner = made, owner
+        self.sign_in, self.owner = sign_in, owner
 
 
 def find_chat(place: Address | None) -> Address | None:
@@ -388,26 +389,26 @@ def _describe_person(session: Session, actor: Actor) -> str:
     return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
 
 
-def _list_more_scopes(session: Session, made: Connecting) -> list[str]:
+def _list_more_scopes(session: Session, sign_in: Connecting) -> list[str]:
     """Return the scopes that calls lacked, after those granted before; empty if no call lacked any."""
-    lacked = lacking.list_lacking(session, made.server, made.owner)
+    lacked = lacking.list_lacking(session, sign_in.server, sign_in.owner)
     if not lacked:
         return []
-    granted = rows.list_granted(session, made.server, made.identity, made.owner)
+    granted = rows.list_granted(session, sign_in.server, sign_in.identity, sign_in.owner)
     return list(dict.fromkeys((*granted, *lacked)))
 
 
-def _describe_account(made: Connecting) -> str:
-    return bound_name(made.name) or f"an account whose name {made.server} does not tell"
+def _describe_account(sign_in: Connecting) -> str:
+    return bound_name(sign_in.name) or f"an account whose name {sign_in.server} does not tell"
 
 
-def _refuse_others(session: Session, made: Connecting, person: Person, email: str) -> None:
+def _refuse_others(session: Session, sign_in: Connecting, person: Person, email: str) -> None:
     """Raise SignInError if the account or its email address is known to belong to another person."""
-    if made.identity != Identity.PERSON:
+    if sign_in.identity != Identity.PERSON:
         return
-    accounts = person.accounts | {made.person}
-    if (other := rows.find_other_owner(session, made, accounts)) is not None:
-        raise OtherOwner(made, other)
+    accounts = person.accounts | {sign_in.person}
+    if (other := rows.find_other_owner(session, sign_in, accounts)) is not None:
+        raise OtherOwner(sign_in, other)
     known = account_of(email) if "@" in email else None
     if known is None or str(known) in accounts:
         return

@@ -33,39 +33,39 @@ _TEXTS_BY_CHANNEL = {
 """The sentences about where to send the digits, for the channels without a private chat that Nod reads."""
 
 
-def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
+def ask_to_leave(sign_in: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
     """Return the page of a link: the question, and the button that leads to the server's sign-in."""
-    server, person = _bold(made.server), _bold(made.person_name)
-    asker = person if made.owner == made.person else f"anyone in {_bold(made.owner_name)}"
+    server, person = _bold(sign_in.server), _bold(sign_in.person_name)
+    asker = person if sign_in.owner == sign_in.person else f"anyone in {_bold(sign_in.owner_name)}"
     items = "".join(f"<li>{html.escape(bound_name(scope))}</li>" for scope in scopes)
     scope_list = f"<p>It asks for:</p><ul>{items}</ul>" if items else ""
     question = (
         f"<p>Let Nod act as <strong>you</strong> at {server} whenever {asker} asks?</p>{scope_list}"
         f"<p>If you are not {person}, close this page.</p>"
     )
-    return _page(f"{question}{_button(f'Continue to {made.server}')}", 200, base)
+    return _page(f"{question}{_button(f'Continue to {sign_in.server}')}", 200, base)
 
 
-def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
+def show_digits(sign_in: Connecting, digits: str, base: str) -> HTMLResponse:
     """Return the page after the sign-in: the account, the six digits, and where to send them."""
-    where = _TEXTS_BY_CHANNEL.get(Actor.parse(made.person).channel, _PRIVATE_CHAT_TEXT)
+    where = _TEXTS_BY_CHANNEL.get(Actor.parse(sign_in.person).channel, _PRIVATE_CHAT_TEXT)
     return _page(
-        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}, "
-        f'for {_bold(made.person_name)}.</p><p>{where}</p><p class="digits"><strong>{digits}</strong></p>'
+        f"<p>You signed in at {_bold(sign_in.server)} as {_name_account(sign_in)}, "
+        f'for {_bold(sign_in.person_name)}.</p><p>{where}</p><p class="digits"><strong>{digits}</strong></p>'
         "<p>It counts for a few minutes. Give it to no one else.</p>",
         200,
         base,
     )
 
 
-def ask_in_browser(made: Connecting, base: str) -> HTMLResponse:
+def ask_in_browser(sign_in: Connecting, base: str) -> HTMLResponse:
     """Return the page after the sign-in that asks for consent, with a button instead of digits.
 
     It is for a browser that is signed in with the organisation, so that Nod knows the person.
     """
-    person = _bold(made.person_name)
+    person = _bold(sign_in.person_name)
     question = (
-        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
+        f"<p>You signed in at {_bold(sign_in.server)} as {_name_account(sign_in)}.</p>"
         f"<p>Let Nod act as this account whenever {person} asks?</p>"
     )
     return _page(f"{question}{_button('Connect', f'{base}/connect/confirm')}", 200, base)
@@ -98,5 +98,7 @@ def _bold(text: str) -> str:
     return f"<strong><bdi>{html.escape(bound_name(text))}</bdi></strong>"
 
 
-def _name_account(made: Connecting) -> str:
-    return _bold(made.name) if made.name else f"an account whose name {_bold(made.server)} does not tell"
+def _name_account(sign_in: Connecting) -> str:
+    if sign_in.name:
+        return _bold(sign_in.name)
+    return f"an account whose name {_bold(sign_in.server)} does not tell"

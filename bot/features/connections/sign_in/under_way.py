@@ -43,7 +43,7 @@ class SignInStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedConnection:
-    """A requested connection."""
+    """The connection that a sign-in is to make."""
 
     server: str  # the name of the server in the settings
     url: str  # the address of the server
@@ -110,13 +110,13 @@ def use_link(
     ``browser``: the secret of the browser's cookie.
     """
     values = {"step": SignInStep.AWAY, "browser": hash_text(browser), "is_organised": is_organised}
-    return _take(session, _at(SignInStep.LINK, now) & _is_of(code), values)
+    return _advance(session, _at(SignInStep.LINK, now) & _is_of(code), values)
 
 
 def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
     """Store the values that the return is checked by: the state, the verifier, the server's metadata."""
     kept = _encrypt(session, ident, values)
-    _take(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
+    _advance(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
 
 
 def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
@@ -126,18 +126,18 @@ def take_return(session: Session, server: str, state: str, browser: str, now: da
         & (col(ConnectingRow.browser) == hash_text(browser))
         & (col(ConnectingRow.server) == server)
     )
-    return _take(session, _at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
+    return _advance(session, _at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
 
 
-def keep_tokens(session: Session, made: Connecting, tokens: str, scope: str, now: datetime) -> bool:
+def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, now: datetime) -> bool:
     """Store the tokens of a sign-in, so that they are revoked if no connection is made.
 
     Returns False if the sign-in has ended in the meantime: then the tokens are revoked.
     """
-    kept = _encrypt(session, made.id, {"tokens": tokens, "scope": scope})
-    if _take(session, col(ConnectingRow.id) == made.id, kept) is not None:
+    kept = _encrypt(session, sign_in.id, {"tokens": tokens, "scope": scope})
+    if _advance(session, col(ConnectingRow.id) == sign_in.id, kept) is not None:
         return True
-    revoke_unused_tokens(session, replace(made, tokens=tokens), now)
+    revoke_unused_tokens(session, replace(sign_in, tokens=tokens), now)
     return False
 
 
@@ -154,7 +154,7 @@ def keep_account(session: Session, ident: str, values: dict[str, Any], now: date
     digits = f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
     kept = {"step": SignInStep.ACCOUNT, "digits": hash_text(f"{ident} {digits}"), "verifier": ""}
     which = _at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
-    return digits if _take(session, which, _encrypt(session, ident, values) | kept) else None
+    return digits if _advance(session, which, _encrypt(session, ident, values) | kept) else None
 
 
 def take_confirmed(
@@ -168,7 +168,7 @@ def take_confirmed(
         for row in rows:
             _remove(session, row, now)
         return None
-    return _take_away(session, matching[0])
+    return _delete_row(session, matching[0])
 
 
 def take_of_browser(
@@ -181,7 +181,7 @@ def take_of_browser(
         & col(ConnectingRow.person).in_(sorted(accounts))
     )
     row = session.exec(select(ConnectingRow).where(_at(SignInStep.ACCOUNT, now), here)).first()
-    return _take_away(session, row) if row else None
+    return _delete_row(session, row) if row else None
 
 
 def is_asked(session: Session, accounts: Collection[str], now: datetime) -> bool:
@@ -197,14 +197,14 @@ def list_asked(session: Session, accounts: Collection[str], now: datetime) -> li
     return [found for row in rows if (found := _connecting(session, row))]
 
 
-def end_sign_in(session: Session, made: Connecting, now: datetime) -> None:
+def end_sign_in(session: Session, sign_in: Connecting, now: datetime) -> None:
     """End a sign-in without a connection, and have its tokens revoked.
 
-    Its account is that of ``made``, since the row may not have the account yet.
+    ``sign_in`` has the account at the server, which the row may not have yet.
     """
-    row = session.get(ConnectingRow, made.id)
-    if row is not None and (found := _take_away(session, row)):
-        revoke_unused_tokens(session, replace(found, issuer=made.issuer, subject=made.subject), now)
+    row = session.get(ConnectingRow, sign_in.id)
+    if row is not None and (found := _delete_row(session, row)):
+        revoke_unused_tokens(session, replace(found, issuer=sign_in.issuer, subject=sign_in.subject), now)
 
 
 def end_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
@@ -223,11 +223,13 @@ def end_late(session: Session, now: datetime) -> int:
     return len(rows)
 
 
-def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
+def revoke_unused_tokens(session: Session, sign_in: Connecting, now: datetime) -> None:
     """Have the tokens of a sign-in without a connection revoked, unless its account is connected already."""
-    if revocations.is_account_connected(session, made.server, made.issuer, made.subject):
+    if revocations.is_account_connected(session, sign_in.server, sign_in.issuer, sign_in.subject):
         return
-    revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
+    revocations.add_revocation(
+        session, sign_in.server, sign_in.url, sign_in.client, sign_in.tokens, sign_in.found, now
+    )
 
 
 def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
@@ -240,7 +242,7 @@ def _is_of(code: str) -> ColumnElement[bool]:
     return col(ConnectingRow.id) == hash_text(code)
 
 
-def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
+def _advance(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
     """Change the matching row, and return its sign-in; None if no row matches, as for a second caller."""
     changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
@@ -249,7 +251,7 @@ def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) 
     return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
-def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
+def _delete_row(session: Session, row: ConnectingRow) -> Connecting | None:
     """Delete a row, and return its sign-in; None if another caller has taken it."""
     session.expunge(row)
     gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
@@ -259,7 +261,7 @@ def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
 
 def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
     """Delete a row, and have its tokens revoked, unless another caller has taken it and uses the tokens."""
-    if found := _take_away(session, row):
+    if found := _delete_row(session, row):
         revoke_unused_tokens(session, found, now)
 
 
