@@ -121,7 +121,7 @@ def export_log(
 
 
 def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
-    """Yield the wanted rows in parts, each read by a short transaction of its own."""
+    """Yield the rows that pass the filter ``wanted``, in parts. A short transaction reads each part."""
     part = database.read_now(verification.export_part, wanted)
     yield part
     while part.done < part.total:

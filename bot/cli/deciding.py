@@ -83,6 +83,7 @@ def approve(
     if len(verbs) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
     verb = verbs[0] if verbs else Verb.APPROVE
+    # in a `Press`, ``rung`` is the scope of similar calls, and ``reach`` whose calls and where
     press(proposal, verb, round_seen, rung=similar, lasting=lasting, reach=reach)
 
 

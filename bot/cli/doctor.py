@@ -1,8 +1,9 @@
 """``nod doctor``: checks of the settings and of everything that they name.
 
-A check returns *findings*: each has a name, a health (ok, warn or fail) and, for a fault, the fix. A check
-changes nothing: it makes no file and upgrades no schema. It asks only configured servers over the network. As
-in ``nod run``, the modules in ``NOD_TOOLS`` are imported and MCP servers are started.
+A check returns *findings*: each has the name of the checked part, a health (ok, warn or fail), and a text:
+the fix for a fault, otherwise a note. A check changes nothing: it makes no file and upgrades no schema. It
+asks only configured servers over the network. As in ``nod run``, the modules in ``NOD_TOOLS`` are imported
+and MCP servers are started.
 
 `check` runs all checks. ``nod init`` runs single ones on its answers.
 """
@@ -245,8 +246,9 @@ def _check_names() -> Iterator[Finding]:
     """Report misspelt variables, which would silently have no effect."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
     variables = {**dotenv_values(".env"), **os.environ}
-    own = {name for name, value in variables.items() if not is_set_by_cluster(name, value or "")}
-    for name in sorted(own - known):
+    # Kubernetes sets variables such as NOD_PORT_80_TCP for a service called "nod": they are no settings
+    set_by_people = {name for name, value in variables.items() if not is_set_by_cluster(name, value or "")}
+    for name in sorted(set_by_people - known):
         similar = difflib.get_close_matches(name, known, 1, cutoff=0.85)
         if similar or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
             hint = f"did you mean {similar[0]}?" if similar else ".env.example has every setting"
@@ -346,6 +348,7 @@ def check_admins(settings: Settings) -> Finding:
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
     token_names = {*settings.tokens.values(), *_list_token_names(settings), "local"}
+    # the channels that are not set up, where no one can act as an admin
     labels_off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
     without_token = []
     without_channel = []
@@ -401,7 +404,7 @@ async def _check_tools(settings: Settings) -> list[Finding]:
     secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
     try:
         parts = make_parts(settings, database, policies_of(settings))
-        registry, own, mcp = registry_of(parts)
+        registry, own, mcp = registry_of(parts)  # own: the tools of NOD_TOOLS; mcp: the MCP servers
         await own.start()
         misfits = await registry.misfits(_load_rulebook(settings))
         servers = await _check_servers(mcp, settings)
@@ -510,6 +513,7 @@ def _check_prices(settings: Settings) -> Iterator[Finding]:
 async def check_models(settings: Settings) -> list[Finding]:
     """Check the models, and the rules that name a missing one."""
     try:
+        # hearing models transcribe recordings, and can't answer
         named, hearing = settings.models(), settings.hearing_models()
     except SettingsError as error:
         return [make_fault(error.message)]

@@ -36,7 +36,7 @@ async def tools_of(
     """
     parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))
-    registry, own, mcp = registry_of(parts)
+    registry, own, mcp = registry_of(parts)  # own: the tools of NOD_TOOLS; mcp: the MCP servers
     await own.start()
     try:
         if all_now:

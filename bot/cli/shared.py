@@ -81,7 +81,7 @@ def database_url(database: str) -> str:
 
 
 def log_at(usual: str, *, aside: bool = False) -> None:
-    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say; ``aside`` as in `logs.configure`."""
+    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say. ``aside``: a thread writes the lines."""
     logs.configure(get_chosen().log_level(usual), queued=aside)
 
 
@@ -204,8 +204,8 @@ def decode_object(text: str) -> dict[str, Any]:
 def operator() -> Actor:
     """Return the account of the person at this command line.
 
-    In the demo it is the account of its console. As another one, the only person there could not approve a
-    deletion that they asked for themselves.
+    In the demo it is the account of the demo's console. With two accounts, the only person there could not
+    approve a deletion that they asked for with the other account.
     """
     if get_chosen().demo:
         return LOCAL

@@ -179,7 +179,11 @@ async def _list_tools(settings: Settings) -> list[Tool]:
 
 
 def _list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that work outside a conversation. A team's tools, for example, don't."""
+    """Return the tools that work outside a conversation.
+
+    Left out are tools with an ``effect``, such as those of a team of agents: they only change Nod's own rows,
+    when an agent's answer is stored. So are the tools that ask people whatever the rules say.
+    """
     return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 

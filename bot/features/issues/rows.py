@@ -3,7 +3,7 @@
 Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
 Functions that read or change one issue raise `Hopeless`, a `ToolError`, if there is no such issue. A row
 keeps the idempotency key with which it was made: a second call with the same key finds the row, and makes no
-other.
+second row.
 """
 
 import json
@@ -216,7 +216,7 @@ def comment_with(session: Session, number: int, comment_id: int) -> Comment | No
 
 
 def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
-    """Delete a comment of an issue, if it is still there."""
+    """Delete a comment of an issue, if it still exists. The issue counts as updated in any case."""
     session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.id) == comment_id))
     session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
 

@@ -5,7 +5,8 @@ A tool that changes an issue has functions that the kernel calls at other times:
 - A preview, before people are asked: the fields with the old and new values that people approve. It raises
   `ToolError` if the call could not run, or would change nothing.
 - A look at the current values, after the call ran, to check that the change was made (``current``).
-- An undo: the call of another tool that reverses the change, made from what the first call kept.
+- An undo: the call of another tool that reverses the change. It is made from the values that the run of the
+  first call returned as ``kept``.
 
 The preview is computed again in the transaction that makes the change (`_change_as_shown`). If the old values
 have changed since people saw them, nothing is done.

@@ -121,7 +121,8 @@ def agents_server(
             async with connect(context.headers) as client:
                 wait = patience + _GRACE_SECONDS
                 request = await _open_request(client, "/api/permissions", body, context, wait)
-                if request["end"] == "waiting":  # approvals are paused, say: a late yes must not count
+                # still open, such as while approvals are paused: a late yes must not count
+                if request["end"] == "waiting":
                     await _withdraw(client, request)
         except ToolError as error:
             return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})

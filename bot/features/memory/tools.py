@@ -1,7 +1,8 @@
 """The tools `remember` and `forget`, by which the model proposes changes of the remembered facts.
 
 Each call is a proposal of the kind "memory", which no rule and no grant can approve: a fact from a tool's
-answer or a file is stored only if a person approves its card. Each tool is undone by the other.
+answer or a file is stored only if a person approves its card. Each tool is undone by the other, with the
+value that its run returned as ``kept``.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
-_EXISTED = "before"  # kept by a `remember` that added nothing: its undo must not delete someone's fact
+# ``kept`` of a call of `remember` whose fact was stored before: its undo must not delete that fact
+_EXISTED = "before"
 _MAX_AHEAD = timedelta(days=36_525)  # a hundred years
 
 Remembered = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
@@ -127,7 +129,10 @@ async def _undo_remember(ran: Ran) -> InverseCall | str:
 
 
 def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Return the account and the Person who asks, and the conversation. Raises ToolError if that is gone."""
+    """Return the account and the Person who asks, and the conversation.
+
+    Raises ToolError if the conversation is gone.
+    """
     asker = Actor.parse(context.requested_by)
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
@@ -138,7 +143,7 @@ def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, 
 def _check_subject(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
     """Return the account that asks, and the conversation.
 
-    Raises ToolError if no fact from there may be ``about`` that.
+    Raises ToolError if no fact from this conversation may be about the person, place or team (``about``).
     """
     asker, person, here = _load_asker(session, context)
     if about is About.PLACE and here.private:

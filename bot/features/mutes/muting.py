@@ -67,5 +67,8 @@ class MutedKinds:
 
 
 def may_be_muted(session: Session, proposal: Proposal) -> bool:
-    """Return whether a proposal may be muted: it is a tool's call that others decide, too, and not urgent."""
+    """Return whether a proposal may be muted: its tool runs, others decide it, too, and it is not urgent.
+
+    ``own``: the requester decides the proposal alone.
+    """
     return proposal.kind.runs and not proposal.own and not is_urgent(session, proposal)

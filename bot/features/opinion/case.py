@@ -74,6 +74,7 @@ def read_case(
         return None
     if proposal.state not in (State.PROPOSED, State.APPROVED):
         return None
+    # only a proposal from a call of the model (``called``) has an answer, and so a message that led to it
     found = rows.find_request(session, proposal) if proposal.called else None
     order, request = found or (0, "")
     place = conversations.load_place(session, proposal.conversation_id).address

@@ -2,8 +2,9 @@
 
 The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
 (`case.py`), checks the answer (`review.py`), and stores the end of the opinion: its cost, a line on the card,
-and one more approval if the rule requires this after a no, or after an opinion that did not come in time. A
-call that was approved before may have waited for the opinion: then it runs.
+and one more approval if the rule (``raising`` in the row) requires this after the model's no, or after an
+opinion that did not come in time. A call that was approved before may have waited for the opinion: then it
+runs.
 """
 
 import asyncio

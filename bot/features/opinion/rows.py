@@ -37,6 +37,7 @@ def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: 
     kind = proposal.kind
     if not policies.held.book.list_about(Subject.OPINION):
         return
+    # opinions are about calls that run: not about questions to people, forms or the undo of an earlier call
     if not kind.runs or kind.is_answer or kind.is_form or proposal.undoes:
         return
     wanted = policies.load(session).book.opinion(rights.call_of(session, proposal))
@@ -61,7 +62,8 @@ def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime 
     row = session.get(OpinionRow, (proposal.id, proposal.round))
     if row is None or not row.waits or not row.raising:
         return None
-    if row.raising == Raising.NO_OR_MISSING:  # it waits longer: `Reviewer` ends the opinion as missing
+    # a missing opinion counts here, so the proposal waits until `Reviewer` has ended the opinion as missing
+    if row.raising == Raising.NO_OR_MISSING:
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
 

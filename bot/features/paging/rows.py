@@ -51,8 +51,8 @@ def open_page(session: Session, proposal: Proposal, more: int, now: datetime) ->
 def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
     """End the page of a card, if no other proposal on the card waits. Implements `EndProposal`.
 
-    No ``resolve`` is sent if no ``trigger`` was sent, or if it was given up. A ``trigger`` that is being sent
-    now could arrive after the ``resolve``, so the ``resolve`` waits for it.
+    No ``resolve`` is sent if no ``trigger`` was sent, or if the ``trigger`` was given up. A ``trigger`` that
+    is being sent now could arrive after the ``resolve``, so the ``resolve`` waits for it.
     """
     page = session.get(PageRow, proposal.card_id)
     if page is None or page.event == PageEvent.RESOLVE:

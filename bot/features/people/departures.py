@@ -32,10 +32,13 @@ class DepartureSweep:
         self._database, self._has_account, self._wake = database, has_account, wake
 
     async def run(self, now: datetime) -> None:
-        """End the rights of departed accounts, and tell features again of changes that they did not take."""
+        """End the rights of departed accounts.
+
+        Features whose hook failed are told again that an account has changed.
+        """
         untold, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
-        if untold:
+        if untold:  # the number of changes at which a hook still fails
             log.error("features do not take that accounts have changed", accounts=untold)
         for account in await self._database.read(_list_holders, now):
             if await is_gone(account, self._has_account):

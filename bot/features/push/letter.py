@@ -1,9 +1,10 @@
 """A letter: the message to one device about one card, written when it is sent.
 
-So it follows the rights that the person has at that moment. It has the tool and the place, and details only
-if the person wants them. It has no address to open: the service worker of the console makes the path from the
-id of the proposal, and refuses any text that is not an id. A letter may also close the notification of a card
-that no longer waits, or announce that more cards wait than the device shows ("crowd").
+So a letter follows the rights that the person has at that moment. A letter names the tool and the place, and
+gives details only if the person wants them. It has no address to open: the service worker of the console
+makes the path from the id of the proposal, and refuses any text that is not an id. A letter may also close
+the notification of a card that no longer waits, or announce that more cards wait than the device shows
+("crowd").
 """
 
 import json

@@ -60,7 +60,8 @@ class DueWork:
 class PushWatcher:
     """The implementation of `WatchDelivery` that shows a delivered card on the devices of those it notifies.
 
-    A rule may instead have a step that notifies devices at a later time. Then the delivery itself does not.
+    A rule may instead have a step that notifies devices at a later time. Then the delivery notifies no
+    device, and the step does when it is due (`want_again`).
     """
 
     def is_watching(self) -> bool:
@@ -163,6 +164,7 @@ def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
         unchanged = _update_row(row.card_id, row.device_id).where(_NOTIFICATION.c.version == row.version)
         values: dict[str, Any] = {"version": version}
         if not list_decidable(session, policies, open_proposals, actor):
+            # the message that is written then finds no open proposal for the person, and closes the card
             values |= {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
         session.connection().execute(unchanged.values(**values))
 
@@ -184,7 +186,7 @@ def list_due(session: Session, device_id: str, now: datetime) -> Sequence[Notifi
 
 
 def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:
-    """Store that the message of a notification was sent, or needs not be sent.
+    """Store that the message of a notification was sent, or need not be sent.
 
     ``is_shown``: the device shows the card now. Otherwise the row is deleted, unless the card was wanted
     again in the meantime. ``version``: the version of the card in the message.

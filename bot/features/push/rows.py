@@ -70,7 +70,7 @@ class NewDevice:
 
 
 class SeenDevices(NamedTuple):
-    """The devices that a person may see. ``everyone``: ``others`` has everyone else's, for an admin."""
+    """The devices that a person may see. ``everyone``: the person is an admin, and ``others`` is filled."""
 
     everyone: bool
     mine: Sequence[DeviceRow]
@@ -251,7 +251,7 @@ def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
     try:
         secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
     except SecretLost:
-        secret = given.secret  # no key opens the secret, so no one loses a working device
+        secret = given.secret  # no key opens the stored secret, so the device is of no use to its owner
     return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
 
 

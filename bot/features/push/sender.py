@@ -189,7 +189,7 @@ class PushSender:
                 return
             for row in await self.database.read(notifications.list_due, device_id, self.clock()):
                 if not await self._send_row(device, row):
-                    return
+                    return  # the device has ended, or has a pause, which releases it
             await self.database.write(notifications.release_device, device_id, self.clock())
         except Exception as error:
             log.error("notifications of a device failed", device=device_id, exc_info=error)
@@ -207,7 +207,7 @@ class PushSender:
         """Send one notification. Return whether more can be sent to the device now."""
         now = self.clock()
         letter = await self.database.read(write_letter, self.policies, device, row, now)
-        match letter:  # the first three cases send nothing
+        match letter:  # these three cases send nothing; a `Letter` is sent below
             case EndedDevice():
                 await self.database.write(rows.end_devices, [device.id])
                 return False

@@ -130,6 +130,7 @@ async def _open(
     if actor.channel == AGENTS:  # the person of an agent counts as the one who asks
         agent = await _find_agent(parts, actor)
         address, asker, agent_key = agent.address_of(conversation_id), agent.person, agent.key
+    # the id by which a second request with the same idempotency key is taken for the first
     event_id = None
     if key or agent_key:
         event_id = f"{actor.key}/approval/{key or conversation_id}"

@@ -83,6 +83,7 @@ class RecordingReader:
         Returns None for any file that is no recording.
         """
         data, kind = content.data, content.kind
+        # SPOKEN: the writer recorded the file for this message, so it is speech also if it is a video
         is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
         if data is None or not (kind.startswith("audio/") or is_spoken):
             return None
@@ -100,7 +101,7 @@ class RecordingReader:
 
     def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
         """Return why a recording is not sent to the model; empty if it may be."""
-        if file.origin is Origin.EARLIER:
+        if file.origin is Origin.EARLIER:  # of an earlier message, which may be someone else's
             return _EARLIER_TEXT
         seconds = measure_seconds(kind, data)
         if seconds is not None and seconds > MAX_SECONDS:
