@@ -45,8 +45,8 @@ from bot.domain.verbs import Button, Verb
 
 _CAN_BE_UNDONE_TEXT = "Can be undone"  # the beginning of `Card.undo` if the call can be undone
 _MAX_EDIT_NOTES = 5  # a card names the newest edits
-_MAX_CHECKED_FIELDS = 3  # a card names so many of the fields that were read again after the run
-_MIN_TOGETHER = 2  # the number of proposals from which a button decides them together
+_MAX_CHECKED_FIELDS = 3  # the most fields, read again after the run, that a card names
+_MIN_TOGETHER = 2  # the least number of proposals for a button that decides them together
 _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
@@ -302,7 +302,7 @@ class Card:
 
     @property
     def carried_out(self) -> bool:
-        """True for an approved plan whose card still shows its steps."""
+        """True for an approved plan: its card still shows the steps."""
         return self.kind.has_steps and self.state is State.SUCCEEDED
 
 
@@ -628,7 +628,7 @@ def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
 def _list_notes(
     p: Proposal, secrets: Sequence[str], names: Names, *, paused: str, declined: Proposal | None
 ) -> list[str]:
-    """Return the notes of a card, without secrets: the tally, why it asks or did not ask, edits, a trial."""
+    """Return the notes of a card, without secrets, such as on the votes, edits, a trial and an undo."""
     notes = []
     is_open = p.state is State.PROPOSED
     if p.quorum > 1 and is_open:
@@ -789,7 +789,7 @@ def _show_result(result: str | None, secrets: Sequence[str]) -> str:
 
 
 def whole_text(card: Card) -> str:
-    """Return the complete card as plain text, for "View all". Each value appears once.
+    """Return all that a card says about its call as plain text, for "View all". Each value appears once.
 
     Further lines of a value are indented, so that they can't look like fields of their own.
     """
@@ -818,7 +818,7 @@ def whole_text(card: Card) -> str:
 
 
 def number_texts(cards: Sequence[Card]) -> str:
-    """Return the complete texts of several cards, numbered."""
+    """Return `whole_text` of several cards, numbered."""
     texts = [f"{number} of {len(cards)}\n{whole_text(card)}" for number, card in enumerate(cards, 1)]
     return "\n\n".join(texts)
 
@@ -859,7 +859,7 @@ def _list_defaults(card: Card) -> list[str]:
 
 
 def everything(card: Card) -> str:
-    """Return the complete card like `whole_text`, with votes, notes and outcome."""
+    """Return the text of `whole_text`, followed by the votes, the notes and the outcome."""
     parts = [whole_text(card), *card.votes, *card.notes]
     if not card.pending:
         parts += [card.end, card.result]

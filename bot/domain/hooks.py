@@ -34,7 +34,7 @@ class StopModelCall(Protocol):
 
 
 class CountAnswer(Protocol):
-    """Told of an answer and its tokens, in the transaction that stores the answer. Returns work to start."""
+    """Told of a model's answer and its tokens, in the transaction that stores it. Returns work to start."""
 
     def __call__(
         self, session: Session, transcript: Transcript, tokens: int, now: datetime
@@ -226,7 +226,7 @@ class WatchDelivery(Protocol):
 class Notify(Protocol):
     """Told in the transaction in which a step of an open proposal is due: it stores the notification to send.
 
-    ``more`` is the number of further proposals on the same card whose step came with it.
+    ``more`` is the number of further proposals on the same card (rows of a batch) whose step is due, too.
     """
 
     def __call__(self, session: Session, proposal: Proposal, more: int, now: datetime) -> None: ...
@@ -259,7 +259,8 @@ class TakePress(Protocol):
 class NoteCopy(Protocol):
     """Told in the transaction in which a card was stored as posted, or as drawn again.
 
-    ``ref`` is the platform's reference to the card, ``channel`` and ``key`` are the card's address.
+    ``card_id`` is the id of the card's proposal; for a batch, of its first proposal. ``ref`` is the
+    platform's reference to the card, ``channel`` and ``key`` are the card's address.
     """
 
     def __call__(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None: ...
@@ -274,7 +275,7 @@ class NoteOpened(Protocol):
 
 
 class NoteDecision(Protocol):
-    """Told in the transaction in which a yes or no counted. ``seen``: the proposal as it was shown."""
+    """Told in the transaction in which a vote counted. ``seen``: the proposal as its person saw it."""
 
     def __call__(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None: ...
 

@@ -54,7 +54,7 @@ class Actor:
     channel: str
     key: str
     name: str = field(default="", compare=False)
-    # None: the channel does not say now. Then what it said last counts; without that, the account is a member
+    # None: the channel does not say now, so its last report counts. Without any report, it is a member
     standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:

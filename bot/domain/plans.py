@@ -25,7 +25,7 @@ class Approver(StrEnum):
     """The approver of plans. In every case people and the lead agent may reject them or ask for changes."""
 
     HUMAN = "human"  # a person's press, and nothing else
-    LEAD = "lead"  # the lead agent may approve, and people may
+    LEAD = "lead"  # the lead agent or a person: one of them is enough
     BOTH = "both"  # a person and the lead agent must both approve
 
 
@@ -36,7 +36,7 @@ class PlannedCall:
     tool: str
     version: str  # the version of the tool
     arguments: Mapping[str, Any]
-    asks: bool = False  # people are asked about the call all the same, since it can't be undone
+    asks: bool = False  # people are asked about the call in spite of the plan, since it can't be undone
 
     @property
     def digest(self) -> str:
@@ -177,27 +177,27 @@ def _describe_difference(field: PreviewField) -> str:
 
 
 def is_approved(plan: Proposal) -> bool:
-    """Return whether a plan was approved and has not changed since."""
+    """Tell if a plan was approved and has not changed since. It succeeds by the approval, as no tool runs."""
     current_digest = digest(plan.tool_name, plan.tool_version, plan.arguments)
     return plan.state is State.SUCCEEDED and plan.digest == current_digest
 
 
-def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
+def find_current_plan(proposals: Iterable[Proposal]) -> Proposal | None:
     """Return the newest plan among a conversation's proposals if it is approved, else None."""
-    plans = [proposal for proposal in found if proposal.kind.has_steps]
+    plans = [proposal for proposal in proposals if proposal.kind.has_steps]
     newest = max(plans, key=lambda plan: plan.message_id, default=None)
     if newest is not None and is_approved(newest):
         return newest
     return None
 
 
-def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
-    """Return the numbers of a plan's finished steps: ticked ones, and those whose calls have all run since.
+def list_carried_out(plan: Proposal, proposals: Iterable[Proposal]) -> tuple[int, ...]:
+    """Return the numbers of a plan's finished steps: ticked steps, and steps whose calls have all run since.
 
-    ``found``: the proposals of the plan's conversation.
+    ``proposals``: all proposals of the plan's conversation.
     """
     ran_digests: Counter[str] = Counter()
-    for proposal in found:
+    for proposal in proposals:
         if proposal.message_id > plan.message_id and proposal.state is State.SUCCEEDED:
             ran_digests[proposal.digest] += 1
     finished = set(plan.ticked)

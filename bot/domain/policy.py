@@ -2,7 +2,8 @@
 
 `Policy` joins the defaults of the settings with the rulebook that admins keep at run time
 (``bot/domain/rules.py``). `Policy.judge` is asked before a call becomes a proposal; its `Verdict` is frozen
-into the proposal.
+into the proposal. An *own* call is one that its requester decides alone (`ProposalKind.is_own`), so rules on
+deciders, the quorum and escalation do not count for it.
 
 Four methods look for an objection. Each returns it in words, or None: `Policy.find_call_objection` (a rule
 forbids the call), `Policy.find_message_objection` (this person may not talk to Nod here),
@@ -195,7 +196,7 @@ class Policy:
 
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
-        # one approval is enough where the requester decides alone, and to undo a call that was approved
+        # one approval is enough for an own call, and to undo a call that was approved
         needed, of = Quorum() if call.own or call.undoes else self.book.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
@@ -203,7 +204,7 @@ class Policy:
         return replace(
             verdict,
             quorum=needed,
-            declines=max(1, of - needed + 1),  # after so many declines, too few deciders are left to approve
+            declines=max(1, of - needed + 1),  # with these declines, too few deciders are left to approve
             ttl=self.book.ttl(call, self.ttl).value,
             remind_every=self.book.remind_every(judged),
             escalate_after=escalation.after if escalation else None,
@@ -300,7 +301,7 @@ class Policy:
         if call.own:
             return Deciders(requester=True)
         place, requester, kind = call.place, call.requester, call.kind
-        home = place.home or place.address
+        home = place.home or place.address  # the place where roles count
         is_destructive = risk.level is Level.DESTRUCTIVE
 
         # in a private chat, approvers decide only calls that can't be undone or that a rule routes to others
@@ -314,7 +315,8 @@ class Policy:
         # an agent's own place has no members
         may_members = "member" in words and not kind.for_approvers and not place.is_of_agent
 
-        # if anyone but the requester may decide, some calls are for those others to approve
+        # four eyes: the requester may not approve. That holds for a call that can't be undone, if anyone else
+        # may decide it; and for a kind that is for approvers, unless the requester is alone at this machine
         accounts = self.expand_groups(named)
         for role in roles:
             accounts |= holders[role]
@@ -330,12 +332,12 @@ class Policy:
             people=named,
             members=str(place.address) if may_members else None,
             four_eyes=four_eyes,
-            lead=self._find_lead(place.address) if kind.has_lead else None,
+            lead=self._find_lead(place.address) if kind.has_lead else None,  # the lead agent of a team
             place=home,
         )
 
     def _find_lead(self, place: str) -> str | None:
-        """Return the approver of plans at a place, if it is not a person."""
+        """Return the say of the lead agent on plans at a place, as `Deciders.lead`; None if it has none."""
         approver = self.plan_rule(place).value
         return None if approver is Approver.HUMAN else str(approver)
 
@@ -436,13 +438,14 @@ class Policy:
     def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
         """Tell if rules may ask more of calls like one, with any arguments, by anyone, at any time.
 
-        A limited rule that is new counts as if it always matched, and one that is gone as if it never did.
+        A limited rule matches some of these calls. So a new one counts as if it always matched, and a removed
+        one as if it never did. The limited rules in both books are tried both ways: none matches, or all do.
         """
         limited = {rule for rule in self.book.rules if rule.limits}
         common = limited.intersection(before.book.rules)
         new = limited - common
-        # the limited rules that are in both books all match, or none of them does
-        for matching in (set[Rule](), common):
+        no_rules: set[Rule] = set()
+        for matching in (no_rules, common):
             old_book = before.book.lift_limits(matching)
             new_book = self.book.lift_limits(new | matching)
             if _is_stricter(before.with_book(old_book), self.with_book(new_book), call):
@@ -506,7 +509,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     }
     due_steps = start_steps(steps, now)
     if due_steps:
-        columns |= time_steps(due_steps)  # which replace the times of the next escalation, too
+        columns |= time_steps(due_steps)  # also ``escalate_at``: the time of the first step that escalates
     return columns | clock(verdict.ttl, verdict.remind_every, now)
 
 

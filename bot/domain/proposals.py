@@ -50,8 +50,8 @@ class Risk:
 
     level: Level
     reason: str  # in words that fit on a card
-    # someone whom Nod trusts says that the level is no higher. A write without that asks even where only
-    # destructive calls ask
+    # True: someone whom Nod trusts says that the level is no higher. A write that no one vouched for asks
+    # people even where otherwise only destructive calls ask
     vouched: bool = True
 
     @property
@@ -310,7 +310,10 @@ class Deciders:
         return (*first, *self.also_escalated)
 
     def escalate(self, roles: Iterable[str], targets: Sequence[str]) -> "Deciders":
-        """Return the deciders with further roles, and with the people of these chats, accounts and groups."""
+        """Return the deciders with further roles, and with the people at ``targets``.
+
+        A target is the address of a chat, an account or a user group.
+        """
         groups = [target for target in targets if is_group(target)]
         others = [target for target in targets if target not in groups]
         chats = tuple(dict.fromkeys((*self.escalation_chats, *others)))
@@ -383,7 +386,8 @@ class AskerFacts:
 def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[Verb, ...]:
     """Return the verbs of the buttons of an open proposal, for kinds that have no others.
 
-    ``grantable``: the rules let a grant allow calls like it in advance.
+    ``grantable``: the rules let a grant allow calls like it in advance. The functions of other kinds take
+    other facts by keyword, and each ignores the facts that it does not need.
     """
     may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
     has_trial = p.trial is not None and p.trial.tried
@@ -409,7 +413,7 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[V
 
 
 def may_mute(p: "Proposal") -> bool:
-    """Return whether people may mute cards like this one: not only its requester decides, without hurry."""
+    """Tell if people may mute cards like this one: others than the requester decide, without urgency."""
     asks_others = p.deciders.four_eyes or not p.deciders.requester
     is_urgent = p.risk.level is Level.DESTRUCTIVE or bool(p.deciders.escalated)
     return asks_others and p.kind.runs and not p.undoes and not is_urgent
@@ -432,8 +436,8 @@ def introduce_asker(asker: AskerFacts) -> str:
     return f"Asked by {asker.name}"
 
 
-def is_for_others(_: Mapping[str, Any]) -> bool:
-    """Return False: not only the requester may decide it."""
+def is_never_own(_: Mapping[str, Any]) -> bool:
+    """Return False: of this kind, no proposal is for its requester alone to decide."""
     return False
 
 
@@ -469,19 +473,20 @@ class ProposalKind:
 
     # who decides
     always_asks: bool = True  # no rule and no grant lets it run without a decision
-    is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # True: the requester decides alone
-    hides_own: bool = False  # if the requester decides alone, no one else sees it
+    is_own: Callable[[Mapping[str, Any]], bool] = is_never_own  # True: the requester decides alone
+    hides_own: bool = False  # no one but the requester sees it, if the requester decides alone
     of_script: bool = False  # a script asks, and reads the outcome
-    for_approvers: bool = False  # chat members do not decide it, nor the requester where anyone else can
-    has_lead: bool = False  # the lead agent may have a say
+    # chat members do not decide it, nor does the requester, unless they are alone at this machine
+    for_approvers: bool = False
+    has_lead: bool = False  # rules may give the lead agent of a team a say (`Deciders.lead`)
 
     # its run and its place on cards
     runs: bool = True  # its tool runs after the approval; False: no tool runs, and the kind words the end
-    runs_locked: bool = False  # it runs also while its teammate is locked
+    runs_locked: bool = False  # it runs also while its teammate is *locked* (may only read)
     shows_itself: bool = False  # its card shows no current values, which could change before the decision
     is_final: bool = False  # programs act on its end, so it never opens again
     is_answer: bool = False  # approving it answers a question and changes nothing
-    is_form: bool = False  # a call that runs waits for it, and people fill in its arguments
+    is_form: bool = False  # people fill in its arguments, for another call that already runs and waits
     has_steps: bool = False  # its arguments are a plan
     hides_arguments: bool = False  # its card lists no arguments, even without a preview
     may_be_requested: bool = True  # people and programs may ask for it, not only Nod itself
@@ -539,11 +544,11 @@ class Proposal:
     progress: str | None = None  # the progress that its tool reported, while it runs
     result: str | None = None
     ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
-    told: str | None = None  # the result in one sentence for people; None where the tool gave none
+    told: str | None = None  # the result in one sentence for people; None where the tool gave no sentence
     result_url: str | None = None
     error: str | None = None
     rule: str = ""  # the rule behind the verdict on the call, in words
-    declines: int = 1  # the number of votes against that ends it
+    declines: int = 1  # it is declined once this many people voted against it
     grant_id: int | None = None  # the grant that let it run
     ttl: timedelta = timedelta(hours=24)  # the time that it waits, again after each extension
     warn_at: datetime | None = None  # the time to warn deciders that it expires; None once they were
@@ -561,7 +566,7 @@ class Proposal:
     inverse: Inverse | None = None  # the call that undoes it, or why none does; None: not known yet
     undoes: str | None = None  # the id of the proposal that this one undoes
     undone_by: str | None = None  # the id of the proposal that undoes this one, whether that ran or not
-    undone: str | None = None  # the person who had it undone, once the undo has run
+    undone: str | None = None  # the name of the person who had it undone; None until the undo has run
     undo_until: datetime | None = None  # the time until which its cards offer Undo
     batch: str | None = None  # the id of the first proposal of its batch
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
@@ -639,7 +644,7 @@ class Proposal:
 
     @property
     def own(self) -> bool:
-        """True if the requester decides alone, and no one else has a copy of the card."""
+        """True if the requester decides alone, as its kind says; the card is posted for no one else."""
         return self.kind.is_own(self.arguments)
 
     @property
@@ -676,7 +681,7 @@ class Proposal:
 
 
 def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
-    """Return the due times of a proposal that begins to wait now, by the names of its fields."""
+    """Return the times at which a proposal that begins to wait now is due, by the names of its fields."""
     return {
         "expires_at": now + ttl,
         "warn_at": now + ttl * (1 - WARN_SHARE),

@@ -13,7 +13,7 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """What was done, if it was not a press and not the end of a call. The comments name the thing."""
+    """What was done, if it was not a press and not the end of a call. The comments say more of the deed."""
 
     # to a proposal
     PROPOSE = "propose"  # a call becomes a proposal
@@ -84,21 +84,23 @@ Done = Verb | Act | State
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter of audit rows; empty fields match all."""
+    """The filter of the audit rows that someone wants to see; empty fields match all."""
 
     who: str = ""  # an account; all accounts of its Person match
     tool: str = ""  # the name of a tool; its calls match, and rules about it
     proposal: str = ""
     since: datetime | None = None
     grant: int | None = None  # the number of a grant; calls under it match, and changes of the grant
-    known: bool = True  # the ``tool`` exists now; else rules about several tools (``issue_*``) do not match
+    # True: there is a ``tool`` of this name, so rules about several tools (``issue_*``) match it, too. False:
+    # of the rules, only those about exactly this name match
+    known: bool = True
     before: int | None = None  # only rows with a smaller number
     after: int | None = None  # only rows with a larger number
 
     def below(self, number: int | None) -> "Wanted":
-        """Return the query for rows with lower numbers."""
+        """Return the same filter, for rows with lower numbers only; None: with any number."""
         return replace(self, before=number)
 
     def between(self, after: int, before: int) -> "Wanted":
-        """Return the query for rows between two numbers, both excluded."""
+        """Return the same filter, for rows between two numbers only, both excluded."""
         return replace(self, after=after, before=before)

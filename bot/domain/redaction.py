@@ -1,8 +1,9 @@
 """Redaction: texts and JSON for cards, logs and exports, with dots in place of secrets. Pure.
 
 A value is a secret by its name (``api_key``), by its schema (``writeOnly``), by its shape (``ghp_…``), or
-because it repeats a value that is secret by name or schema (`secrets_in`). `redact` does that for JSON,
-`redact_text` for a text. The digest of a call still covers the true values. Texts are hostile, so shapes are
+because it repeats a value that is secret by name or schema (`secrets_in`). `redact` puts the dots into JSON,
+`redact_text` into a text. The digest by which people approve a call (`Proposal.digest`) is made of the true
+values. Texts are hostile, so shapes are
 found by an engine that takes linear time (RE2).
 """
 
@@ -70,7 +71,8 @@ _MAX_CACHED_NAME_CHARS = 64  # longer names are not cached, since they may be an
 _MAX_SHORT_CHARS = 3  # a value of this length is a part of too many words to be hidden in them
 _MAX_STEPS = 100_000  # the most parts of a schema that are read
 _MIN_RANDOM_BITS = 4.4  # the entropy of each letter of a random text; of a path of words it is about 4
-# the keywords of JSON Schema whose schemas are about the same value: several schemas, or one
+# the keywords of JSON Schema whose subschemas are about the same value as the schema that has the keyword,
+# and not about its properties or items: keywords with a list of subschemas, and keywords with one
 _LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
 _SINGLE_PARTS = ("if", "then", "else", "not")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -96,7 +98,7 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     parts: list[bytes] = []
     end = 0
     for count, match in enumerate(_SECRET.finditer(raw)):
-        if count == _MAX_SECRETS:  # no honest text has so many: hide all that follows
+        if count == _MAX_SECRETS:  # no honest text has more: hide all that follows
             return b"".join((*parts, _DOTS)).decode(errors="surrogatepass")
         parts += (raw[end : match.start()], _replace_secret(match))
         end = match.end()
@@ -167,7 +169,7 @@ def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) ->
 def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the values that `redact` hides for their name or schema, as texts may repeat them.
 
-    They come also as JSON writes them, and the longest first.
+    A value that JSON writes with escapes comes in that form, too. The longest values come first.
     """
     redactor = _Redactor(schema, redacts_texts=False)
     redactor.copy(arguments)
@@ -196,8 +198,8 @@ class _Redactor:
     """Copies one JSON value without its secrets, by one schema.
 
     The copy walks down the value, together with the *parts* of the schema, its subschemas, that could apply
-    to what it has reached. A value is secret if any such part says so; that the part does apply is not
-    checked. A schema that takes too many steps hides all that is left.
+    to the value it has reached. A value is secret if any of these parts says so; that the part does apply is
+    not checked. Once the schema has taken too many steps, all values that are left are hidden.
     """
 
     def __init__(

@@ -148,14 +148,14 @@ class Raising(StrEnum):
 
 
 class Opinion(NamedTuple):
-    """The model that gives a second opinion, by its name here."""
+    """The model that gives a second opinion on a call, and the answers that ask for one more approval."""
 
-    model: str
+    model: str  # its name in Nod's settings
     raising: Raising = Raising.NEVER
 
 
 class Attention(NamedTuple):
-    """A limit on how many cards notify a person in an hour. People are told later of cards beyond it."""
+    """A limit on how many cards notify a person in an hour. People are told of further cards later."""
 
     cards: int
 
@@ -238,7 +238,7 @@ class CallFacts:
 
     @property
     def own(self) -> bool:
-        """True if the requester decides alone."""
+        """True if the requester decides alone, as the kind of the proposal says."""
         return self.kind.is_own(self.arguments)
 
 
@@ -324,12 +324,12 @@ class Rule:
         """
         limits = self.limits or Limits()
         expires = limits.until is not None
-        part: object = self.value is Mode.FORBID
+        difference: object = self.value is Mode.FORBID  # rules that differ in it do not replace each other
         if isinstance(self.value, Budget):
-            part = self.value.per
+            difference = self.value.per
         elif self.subject in (Subject.ROLE, Subject.ROUTE):
-            part = self.value
-        return self.subject, self.scope, self.pattern, replace(limits, until=None), expires, part
+            difference = self.value
+        return self.subject, self.scope, self.pattern, replace(limits, until=None), expires, difference
 
     @property
     def is_pattern(self) -> bool:

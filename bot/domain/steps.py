@@ -1,10 +1,10 @@
 """Steps: the targets that are notified of a waiting card, one after another. Pure.
 
 A target is the address of a chat or account, a user group, the name of a notifier that a feature brings (such
-as ``push``), or `REMINDER`. A rule has `TimedStep` values, so long after the card; a proposal has `DueStep`
-values, each with its time and whether it is over. The people at an address or in a group may decide from then
-on: the step *escalates*. The rules ``remind`` and ``escalate`` are short forms: a reminder that repeats, and
-a single step that escalates.
+as ``push``), or `REMINDER`. A rule has `TimedStep` values, each with its delay after the card; a proposal has
+`DueStep` values, each with its time and whether it is over. If the target is an address or a group, the
+people there may decide from then on: the step *escalates*. The rules ``remind`` and ``escalate`` are short
+forms: a reminder that repeats, and a single step that escalates.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class TimedStep(NamedTuple):
     """A step of a rule."""
 
     to: str  # the target
-    after: timedelta  # the time from the card to the step
+    after: timedelta  # the time between the card and the step
 
     @property
     def words(self) -> str:

@@ -1,8 +1,8 @@
 """Engines with Nod's settings for SQLite and PostgreSQL, backups of SQLite's file, inserts in each dialect.
 
 `open_engine` is for `Database`; `open_unpooled` is for connections that hold locks. On SQLite the settings
-are pragmas, on PostgreSQL options of the connection. `insert_new` and its neighbours insert without a race,
-which each database writes in another way.
+are pragmas, on PostgreSQL options of the connection. `insert_new` and `insert_or_replace` insert without a
+race, and `insert_or_ignore` returns a statement that does; each database writes that in another way.
 """
 
 import contextlib
@@ -41,7 +41,8 @@ _NETWORK_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 _POOLER_TEXT = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
-_ADVICE = {  # by the name of SQLite's error, by PostgreSQL's code, or by words in PostgreSQL's message
+# by the beginning of SQLite's name of the error, by PostgreSQL's code, or by words in PostgreSQL's message
+_ADVICE = {
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
     "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
@@ -54,7 +55,7 @@ _ADVICE = {  # by the name of SQLite's error, by PostgreSQL's code, or by words 
     "42501": "Let the role of this address make and change tables, then start again.",
 }
 _NO_FILES_TEXT = "Let this process open more files (ulimit -n), then start again."
-PATIENCE = 10.0  # seconds to wait for another process that writes
+PATIENCE = 10.0  # seconds to wait for a lock that another process or session holds
 READERS = 4  # reading threads, each with a connection
 POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
 _CONNECTIONS = READERS + POSTGRES_WRITERS

@@ -18,14 +18,14 @@ from bot.domain.people import SHELL, Actor
 from bot.store import people
 from bot.store.tables.row import Row, as_json, count_changed, serial
 
-_LONGEST_PAUSE = timedelta(minutes=5)  # between tries; a later one means that the clock was set back
-_OF_COMMAND, _OF_PAGE = 3, 2  # the number of texts in a row for an offered command, and for a page
+_LONGEST_PAUSE = timedelta(minutes=5)  # between tries; if the next try is later, the clock was set back
+_OF_COMMAND, _OF_PAGE = 3, 2  # the length of an inner list of `NoticeRow.offers`: for a command, for a page
 POSTLESS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
 
 class NoticeRow(Row, table=True):
-    """A notice to be posted: deleted once it was posted, or never can be."""
+    """A notice to be posted. It is deleted once it was posted, or once it can never be posted."""
 
     __tablename__ = "notice"
     __table_args__ = (Index("notice_due", "next_at"),)
@@ -36,7 +36,8 @@ class NoticeRow(Row, table=True):
     instead: str = ""  # the address to try if the first refuses for good; empty: none
     proposal_id: str | None = None  # the proposal that the notice is about
     text: str = ""  # empty: the card of the proposal is posted
-    # offered commands, each as its subject, its label and its words; or one page, as its label and address
+    # either offered commands, each a list of three texts (its subject, its label, its words), or one page, a
+    # list of two texts (its label, its address)
     offers: list[list[str]] | None = as_json(nullable=True)
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
@@ -128,5 +129,5 @@ def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
 
 
 def over(session: Session, notice: NoticeRow) -> None:
-    """Delete a notice that was posted, or never can be."""
+    """Delete a notice that was posted, or that can never be posted."""
     session.execute(delete(NoticeRow).where(col(NoticeRow.id) == notice.id))

@@ -1,8 +1,10 @@
 """State that is kept by name: small JSON values, so that a restart or another process finds them.
 
 There are two places. A **room** has values by key; each use has a room of its own: dialogues of a channel
-with people, questions about cards, sign-ins of browsers with the organisation. A recurring **task** has one
-value between its runs: its last message, or the day of its last run.
+with people, questions about cards, sign-ins of browsers with the organisation. The table of all rooms has the
+name of their first use. A recurring **task** has one value between its runs: its last message, or the day of
+its last run. The values of all tasks are in the rulebook's row: there is one, which a run locks before it
+changes its value.
 """
 
 from collections.abc import Mapping
@@ -53,7 +55,10 @@ def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict
 
 
 def list_keys_since(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
-    """Return the keys whose state has been unchanged since before a moment."""
+    """Return the keys whose state was stored at ``before`` or earlier, or after ``now``.
+
+    A time after ``now`` means that the clock was set back.
+    """
     return list(
         session.exec(
             select(StateRow.key).where(_ROWS.c.channel == room, is_old(_ROWS.c.updated_at, before, now))

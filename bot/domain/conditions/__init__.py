@@ -76,14 +76,14 @@ class Condition:
     ) -> Answer:
         """Return the answer for a call: its ``arguments``, and the JSON schema of its tool.
 
-        ``of_several``: the rule is about several tools, so a tool that lacks the field is outside the rule.
+        ``of_several``: the rule is about several tools. The answer for a tool that lacks a field of the
+        condition is then False, unless another of its arguments may be the path that the rule names.
         ``identity``: the account under which the call is made. ``level``: the risk of the call.
         """
         if self.root is None:
             return None
         if of_several and self.lacking(schema):
-            # this tool has no field of the condition, but any of its arguments may be a path that is meant
-            call = GivenArguments(arguments, schema, frozenset())
+            call = GivenArguments(arguments, schema, condition_fields=frozenset())  # it has none of these
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
             return False
@@ -104,6 +104,6 @@ class Condition:
         if self.root is None:
             return "this release can't read it"
         for comparison in self._comparisons:
-            if misfit := comparison.describe_misfit(schema):
-                return misfit
+            if reason := comparison.describe_misfit(schema):
+                return reason
         return None

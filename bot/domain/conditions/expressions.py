@@ -156,19 +156,19 @@ class Comparison:
     """The comparison of a field with values: any value (``in``), a bound, or a pattern (``matches``)."""
 
     field: ArgumentPath
-    verb: Literal["in", "matches", "<", "<=", ">", ">="]
+    sign: Literal["in", "matches", "<", "<=", ">", ">="]
     values: tuple[Value, ...]
 
     def holds(self, call: GivenArguments) -> Answer:
         """Judge a call; None if the field is missing or its value is of a kind that can't be compared."""
         value = self.field.read(call.arguments, call.schema)
-        if self.verb in ORDER:
+        if self.sign in ORDER:
             if schemas.kind_of(value) == NUMBER:
-                return ORDER[self.verb](value, self.values[0])
+                return ORDER[self.sign](value, self.values[0])
             return None
         if isinstance(value, str):
             return self._compare_field(value, call)
-        if self.verb == "in":
+        if self.sign == "in":
             return self._is_one_of_values(value)
         return None
 
@@ -214,10 +214,13 @@ class Comparison:
                     yield item
 
     def may_be_in_other_argument(self, call: GivenArguments) -> bool:
-        """Tell if an argument of a tool that lacks the field may be a path that the values name."""
+        """Tell if any argument of a tool that lacks the field may be a path that the values name.
+
+        Only for a field whose name suggests a path.
+        """
         if (
             self.field.host
-            or self.verb in ORDER
+            or self.sign in ORDER
             or spellings.guess_referent(self.field.last_field_name) not in PATHS
         ):
             return False
@@ -244,7 +247,7 @@ class Comparison:
 
         ``referent`` is the kind that the tool declares for the text, ``field_name`` the name of its field.
         """
-        is_pattern = self.verb == "matches"
+        is_pattern = self.sign == "matches"
         answers: list[Answer] = []
         for value in self.values:
             if not isinstance(value, str):
@@ -293,14 +296,14 @@ class Comparison:
 
     def _describe_other_kind(self, parts: Sequence[Schema]) -> str | None:
         kinds = {kind for part in parts for kind in schemas.list_kinds(part)}
-        wanted = schemas.TEXT if self.field.host else schemas.kind_of(self.values[0])
-        if not kinds or wanted in kinds:
+        kind_of_value = schemas.TEXT if self.field.host else schemas.kind_of(self.values[0])
+        if not kinds or kind_of_value in kinds:
             return None
         hint = f". Write {self.field.name}.0 for its first item" if kinds == {schemas.LIST} else ""
-        return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {wanted}{hint}"
+        return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {kind_of_value}{hint}"
 
     def _describe_impossible_value(self, parts: Sequence[Schema]) -> str | None:
-        if self.verb != "in":
+        if self.sign != "in":
             return None
         if all(part.get("type") == "integer" for part in parts):
             fractions = [each for each in self.values if isinstance(each, float) and not each.is_integer()]

@@ -104,7 +104,7 @@ class _Parser:
             parts.append(self._parse_all())
         if len(parts) == 1:
             return parts[0]
-        return Several(tuple(parts), decisive=True)
+        return Several(tuple(parts), decisive=True)  # one part that is True decides
 
     def _parse_all(self) -> Expression:
         parts = [self._parse_one()]
@@ -112,7 +112,7 @@ class _Parser:
             parts.append(self._parse_one())
         if len(parts) == 1:
             return parts[0]
-        return Several(tuple(parts), decisive=False)
+        return Several(tuple(parts), decisive=False)  # one part that is False decides
 
     def _parse_one(self) -> Expression:
         self._depth += 1
@@ -158,7 +158,7 @@ class _Parser:
         return ArgumentPath(path, is_host)
 
     def _parse_comparison(self, field: ArgumentPath) -> Expression:
-        # an operator of another language, such as "=~" or "<>", may be read as two tokens
+        # a sign of two characters from another language, such as "<>", is read as two tokens
         signs = "".join(token.text for token in self._list_next(2) if not token.is_quoted)
         if signs in OPERATORS and len(signs) == len("<>"):
             raise self._make_error(hint_at_operator(signs, field.name))
@@ -187,13 +187,13 @@ class _Parser:
         raise self._make_error(hint)
 
     def _parse_order(self, field: ArgumentPath) -> Comparison:
-        verb = self._peek().text
+        sign = self._peek().text
         self._position += 1
         value = self._parse_value()
         if kind_of(value) != NUMBER:
             self._position -= 1
-            raise self._make_error(hint_at_date(str(value), field.name) or f" After {verb} comes a number.")
-        return Comparison(field, verb, (value,))  # type: ignore[arg-type]
+            raise self._make_error(hint_at_date(str(value), field.name) or f" After {sign} comes a number.")
+        return Comparison(field, sign, (value,))  # type: ignore[arg-type]
 
     def _parse_value(self) -> Value:
         token = self._take_value()

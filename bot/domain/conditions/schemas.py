@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.redaction import find_referred
 
-MAX_DEPTH = 8  # references in a schema, names in a path, nested brackets and nots
+MAX_DEPTH = 8  # the most references in a row in a schema, names in a path, nested brackets and nots
 LIST, NUMBER, OBJECT, TEXT, YES_OR_NO = "a list", "a number", "an object", "text", "yes or no"
 """The kinds of values, as messages to people name them."""
 

@@ -21,17 +21,17 @@ def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
         case State.SUCCEEDED:
             steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
             if p.ticked or not p.teammate:
-                begun = steps
+                progress = steps
             else:
-                begun = f"{p.teammate} may carry it out."
-            return Tone.GOOD, f"Plan approved by {who}. {begun}"
+                progress = f"{p.teammate} may carry it out."
+            return Tone.GOOD, f"Plan approved by {who}. {progress}"
         case State.DECLINED if p.cause is Cause.REVISE:
             return Tone.QUIET, f"Sent back for changes by {who}{why}."
         case State.DECLINED:
             return Tone.QUIET, f"Plan rejected by {who}{why}."
         case State.CANCELLED if p.cause is Cause.SUPERSEDED:
             return Tone.QUIET, "Replaced by a newer version of the plan."
-    return None
+    return None  # the words that most kinds have
 
 
 def _tell_model(p: Proposal) -> str:
@@ -53,10 +53,11 @@ def _tell_model(p: Proposal) -> str:
     )
 
 
-def _offer(p: Proposal, **_given: bool) -> tuple[Verb, ...]:
-    asks = (Verb.ASK,) if p.called else ()
-    steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
-    return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
+def _offer(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
+    """Return the buttons of a plan that waits. People can ask about it only if a model made it by a call."""
+    ask = (Verb.ASK,) if p.called else ()
+    approve_steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
+    return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *ask, *approve_steps, Verb.EXTEND)
 
 
 PLAN = ProposalKind(
@@ -73,9 +74,9 @@ PLAN = ProposalKind(
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Approve plan"),
         Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Reject", doing="Rejecting…"),
     },
-    has_lead=True,
+    has_lead=True,  # a rule may let the lead agent approve it, alone or with a person
     has_steps=True,
-    runs_locked=True,
-    shows_itself=True,
+    runs_locked=True,  # a teammate that may only read until its plan is approved can submit the plan
+    shows_itself=True,  # its card has nothing but the plan, so nothing on it changes while it waits
     may_be_requested=False,
 )

@@ -6,9 +6,10 @@ argument is what the rule names, False where it is not, and None where the spell
 program may take it for the same and another may not. A rule that makes a call stricter counts for None, one
 that makes it looser does not (``bot/domain/rules.py``).
 
-There is a module for each kind of thing (`Referent`): names, paths, hosts, addresses, mail. Each compares
-twice: strictly, as the standard says, and loosely, as the most tolerant program reads the text. If both
-agree, that is the answer.
+The kinds of things are in `Referent`. There are modules for names, paths, hosts, addresses (URLs) and mail.
+Paths are of three kinds: a PATH is one file or folder itself, a TREE a file or a folder with all below it, a
+FOLDER a folder with all below it. Each module compares twice: strictly, as the standard says, and loosely, as
+the most tolerant program reads the text. If both agree, that is the answer.
 """
 
 import re
@@ -52,7 +53,7 @@ _FORMATS = {
 _FIELD_NAMES = {
     Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
     Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
-    Referent.ADDRESS: r"ur[lis]s?|uris?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
+    Referent.ADDRESS: r"ur[lis]s?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
     Referent.HOST: r"hosts?|hostnames?|domains?|server|ips?",
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }
@@ -92,7 +93,7 @@ def is_path_like(text: str) -> bool:
 
 
 def compare(found: str, wanted: NamedText, referent: Referent | None, field_name: str = "") -> Answer:
-    """Compare an argument, ``found``, with what a rule names, ``wanted``.
+    """Compare the text of an argument, ``found``, with the text in a rule, ``wanted``.
 
     ``referent`` is the kind of thing that the tool declares for the argument. If it declares nothing, the
     argument is compared as each kind that its text, the rule or the name of its field suggests, and all of
