@@ -67,7 +67,7 @@ def redraw(session: Session, p: Proposal) -> Job:
 
     If no card is outdated, it is the job that only tells listeners of the change.
     """
-    if transitions.has_cards_behind(session, p):
+    if transitions.has_outdated_cards(session, p):
         return Job(Work.REDRAW, str(p.message_id))
     return CHANGED
 

@@ -2,7 +2,8 @@
 
 The rows belong to a feature, which implements the port of ``bot/domain/connection_port.py``. Every session of
 a database that was given the port carries it in its ``info``. Without a port there are no connections, and
-nothing here costs a statement. A `Whose` says for whom a connection is looked up.
+nothing here costs a statement. A `Whose` says for whom a connection is looked up: the accounts of a person,
+and the address of a chat.
 """
 
 from sqlmodel import Session
@@ -53,7 +54,10 @@ def load_owner(session: Session, owner: str) -> Whose:
 
 
 def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
-    """Return for whom a new call in a conversation is made; None for an outsider, or without it."""
+    """Return for whom a new call in a conversation is made.
+
+    None for someone from outside the team, and if the conversation does not exist.
+    """
     person = people.person_of(session, actor)
     conversation = conversations.get_conversation(session, conversation_id)
     if person.outside or conversation is None:

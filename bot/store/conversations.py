@@ -212,7 +212,7 @@ def find_progress(session: Session, conversation_id: str, message_id: int) -> An
 
 
 class Arrival(NamedTuple):
-    """The stored facts on a message before it is accepted: its conversation and its sender."""
+    """The stored facts about a message before it is accepted: on its conversation and its sender."""
 
     conversation_id: str | None  # the current conversation at its address
     said: int  # the number of messages that the account sent lately
@@ -289,7 +289,8 @@ def list_conversations_of(
 ) -> list[Conversation]:
     """Return the conversations that an actor began in a channel and did not delete, newest first.
 
-    ``before``: only older ones. ``words`` filters by title and messages.
+    ``before``: only conversations that began before this time and id. ``words``: only conversations with
+    these words in the title or a message.
     """
     place = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
     query = (
@@ -319,7 +320,10 @@ def rename(session: Session, conversation_id: str, title: str) -> None:
 
 
 def forget_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
-    """Delete the messages and files there. Proposals and their audit stay: they are the record."""
+    """Delete the messages of these conversations, and end the conversations.
+
+    Files are left to the caller. Proposals and their audit stay: they are the record.
+    """
     session.execute(
         update(_CONVERSATION)
         .where(_CONVERSATION.c.id.in_(conversation_ids))

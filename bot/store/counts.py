@@ -30,8 +30,8 @@ _CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
 _MAX_READ_ROWS = 5000  # the most rows of one read
 MOST_PARTS = 1000  # the most groups of usage in one answer
 _MOST_FOLDED = 100_000  # the most accounts or threads that are read before they are added up
-_FOLDED = (Parts.PERSON, Parts.PLACE)  # their groups are read by account or thread, and then added up
-LATE = 100  # the ids that are read again: PostgreSQL may commit a row after a row with a greater id
+_FOLDED = (Parts.PERSON, Parts.PLACE)  # usage by these is read by account or thread; the caller adds it up
+LATE = 100  # how many ids back rows are read again: PostgreSQL may commit a row after one with a greater id
 WEBHOOK = "webhook"
 """The kind of waiting work, next to those of `Work`, that is webhooks to send."""
 _BEFORE = table_of(AuditRow).alias("before")
@@ -57,7 +57,7 @@ class Waiting(NamedTuple):
     """The waiting work of one kind."""
 
     many: int  # the number of rows that wait
-    since: datetime | None = None  # since when the oldest waits; None if nothing waits, or it is not known
+    since: datetime | None = None  # the time since which the oldest waits; None if none waits, or not known
 
 
 class StateTally(NamedTuple):
@@ -125,7 +125,7 @@ def count_waiting(session: Session) -> CurrentCounts:
     approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
     approved = approved.where(IS_MOVING, _PROPOSAL.c.state == State.APPROVED)
     counts = {
-        Work.REDRAW: select(func.count()).where(posted_cards.BEHIND),
+        Work.REDRAW: select(func.count()).where(posted_cards.IS_OUTDATED),
         Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
         WEBHOOK: select(func.count()).where(~_CALLBACK.c.over),
     }

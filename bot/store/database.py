@@ -281,7 +281,7 @@ class Database:
 
 
 def is_snapshot(session: Session) -> bool:
-    """Return whether a session only reads, so that it reads only committed rows."""
+    """Return whether a session only reads, over one snapshot, so that it sees only committed rows."""
     return READ_ONCE in session.info
 
 
@@ -293,7 +293,7 @@ def cache_read(session: Session, key: Hashable, value: object) -> None:
 
 
 def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
-    """Return ``read()``, cached for the rest of this snapshot."""
+    """Return ``read()``, cached for the rest of this snapshot; in a transaction that writes, not cached."""
     cache = session.info.get(READ_ONCE)
     if cache is None:
         return read()

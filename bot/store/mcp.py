@@ -56,7 +56,7 @@ class McpSignInRow(Row, table=True):
     # the parameters that the person came back with, until the process that began has read them
     said: dict[str, str] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
     back: bool = False  # the person came back
-    ended: str | None = None  # how it ended, in words; NULL: it has not
+    ended: str | None = None  # how it ended, in words; NULL: it has not ended
     well: bool = False  # it succeeded
 
 
@@ -65,7 +65,7 @@ class StoredSignIn:
     """A sign-in under way, or one that has just ended."""
 
     server: str
-    ended: str | None  # how it ended, in words for people; None: it has not
+    ended: str | None  # how it ended, in words for people; None: it has not ended
     well: bool  # it succeeded
 
 
@@ -107,12 +107,13 @@ def find(session: Session, server: str, url: str) -> SignIn | None:
     return value_of(SignIn, row, **opened, is_lost=False)
 
 
-def store_sign_in(session: Session, made: SignIn) -> None:
+def store_sign_in(session: Session, sign_in: SignIn) -> None:
     """Store a finished sign-in in place of the one before."""
-    kept = {
-        name: encrypt_in(session, McpLoginRow, name, made.server, getattr(made, name)) for name in _SECRETS
+    server = sign_in.server
+    encrypted = {
+        name: encrypt_in(session, McpLoginRow, name, server, getattr(sign_in, name)) for name in _SECRETS
     }
-    values = asdict(made) | kept
+    values = asdict(sign_in) | encrypted
     values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}  # no older claim fits
     del values["is_lost"]
     insert_or_replace(session, McpLoginRow, values)
@@ -124,30 +125,30 @@ def forget_sign_in(session: Session, server: str) -> bool:
     return session.execute(statement.returning(col(McpLoginRow.server))).scalar_one_or_none() is not None
 
 
-def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
+def claim(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> bool:
     """Claim the refresh of tokens until then; False if another process has claimed it.
 
     A refresh token may be good for one use only, so no two processes may use it.
     """
     free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
-    return _change(session, held, free, busy_until=until)
+    return _change(session, sign_in, free, busy_until=until)
 
 
-def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+def renew(session: Session, sign_in: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Store new tokens and end the claim; False if a new sign-in came first."""
-    kept = encrypt_in(session, McpLoginRow, "tokens", held.server, tokens)
-    values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
-    return _change(session, held, **values)
+    encrypted = encrypt_in(session, McpLoginRow, "tokens", sign_in.server, tokens)
+    values = {"tokens": encrypted, "expires_at": expires_at, "busy_until": None}
+    return _change(session, sign_in, **values, version=sign_in.version + 1)
 
 
-def spoil(session: Session, held: SignIn) -> bool:
+def spoil(session: Session, sign_in: SignIn) -> bool:
     """Delete tokens that the server has refused for good, and end the claim; False as in `renew`."""
-    return renew(session, held, "", None)
+    return renew(session, sign_in, "", None)
 
 
-def release(session: Session, held: SignIn) -> bool:
+def release(session: Session, sign_in: SignIn) -> bool:
     """End the claim without new tokens, so that another process may refresh them."""
-    return _change(session, held, busy_until=None)
+    return _change(session, sign_in, busy_until=None)
 
 
 def begin_sign_in(
@@ -203,11 +204,12 @@ def find_sign_in(session: Session, key: str) -> StoredSignIn | None:
     return None
 
 
-def _change(session: Session, held: SignIn, *also: object, **values: object) -> bool:
+def _change(session: Session, sign_in: SignIn, *conditions: object, **values: object) -> bool:
+    """Change the row of a sign-in as it was read; False if it has changed since, or a condition is false."""
     statement = update(McpLoginRow).where(
-        col(McpLoginRow.server) == held.server,
-        col(McpLoginRow.version) == held.version,
-        *also,  # type: ignore[arg-type]
+        col(McpLoginRow.server) == sign_in.server,
+        col(McpLoginRow.version) == sign_in.version,
+        *conditions,  # type: ignore[arg-type]
     )
     found = session.execute(statement.values(**values).returning(col(McpLoginRow.server)))
     return found.scalar_one_or_none() is not None

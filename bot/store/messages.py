@@ -69,7 +69,7 @@ _NO_CONTENTS = {"text": "", "actor": None, "name": "", "calls": None, "results":
 
 
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
-    """Return the id of the conversation that took in an event, or None."""
+    """Return the id of the conversation in which an event became a line, or None."""
     which = {"channel": channel, "event_id": event_id}
     found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
     return found
@@ -207,8 +207,8 @@ def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
     With `MAX_LINES`, as a turn reads a conversation, a long one gives its last 200 to 400 lines and its first
-    heard line. The number grows with the conversation before it falls to 200 again. So many turns begin with
-    the same line, and the cache of the model's server fits.
+    heard line. The number grows with the conversation before it falls to 200 again. Therefore most turns
+    begin with the same line as the turn before, and the cache of the model's server can be used.
     """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
@@ -217,7 +217,7 @@ def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_
     whose = {"conversation_id": conversation_id}
     rows = session.connection().execute(_LAST_LINES, whose).all()
     if len(rows) == MAX_LINES:
-        half = MAX_LINES // 2  # the first line that is read moves only after so many new lines
+        half = MAX_LINES // 2  # the first line that is read changes only once in this number of new lines
         count: int = session.connection().execute(_COUNT_LINES, whose).scalar_one()
         rows = rows[: half + count % half]
         first = session.connection().execute(_FIRST_HEARD, whose).first()

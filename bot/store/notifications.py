@@ -28,7 +28,9 @@ _PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
 _PAUSE_SECONDS = 1.0  # between two tries to connect
 
 HERE = "here"
-"""The kind of message that a process sends when it begins to listen, also to itself after a break."""
+"""The kind of message that a process sends when it begins to listen. After a lost connection it handles one
+itself, too, as if another process had sent it.
+"""
 
 MessageHandler = Callable[[Any], None]
 """A function that is called with the body of a message."""
@@ -40,8 +42,8 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
     ``hasty``: no commit waits for the disk, where losing the last rows with the server does no harm.
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
-    told = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
-    return make_conninfo(**{**parts, **told})
+    options = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
+    return make_conninfo(**{**parts, **options})
 
 
 class Wire:

@@ -5,7 +5,7 @@ Each has a *handle*, by which the model reads further parts of it with its tool 
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
 message, and get their text, or a fault, once they were read.
 
-Every function is one short transaction.
+Every function runs in the transaction of its session.
 """
 
 import secrets
@@ -56,11 +56,11 @@ class OutputRow(Row, table=True):
     kind: str = ""  # its media type; empty for a text, and for an attached file that was not read yet
     size: int = 0  # bytes; 0 for a text
     actor: str | None = None  # the account that attached it; NULL for a file that a tool made
-    ref: str = ""  # of an attached file, until it was read: by it the channel fetches the file
+    ref: str = ""  # the channel's reference to an attached file that was not read yet, to fetch the file by
     fault: str = ""  # why an attached file can't be read
     ready: bool = True  # False for an attached file that was not read yet
-    posted: bool = False  # people have it, or never can
-    origin: str | None = None  # of an attached file, an `Origin`; NULL in older rows
+    posted: bool = False  # people have the file, or can never get it
+    origin: str | None = None  # the `Origin` of an attached file; NULL in older rows
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -241,7 +241,7 @@ def store_attached(
 
 
 def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
-    """Return the number of files that an account attached since then, and the bytes of accepted ones."""
+    """Return the number of files that an account attached since then, and the bytes of those not refused."""
     taken = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
     found = select(func.count(), func.coalesce(func.sum(taken), 0)).where(
         _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
@@ -301,7 +301,8 @@ def load_part(
 ) -> Part | None:
     """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
 
-    ``call-MESSAGE-POSITION`` is the result of a call of an answer (``bot/agent/transcript.py``).
+    The handle ``call-MESSAGE-POSITION`` is for the result of a call in an answer
+    (``bot/agent/transcript.py``).
     """
     if handle.startswith("call-"):
         text = _load_result_of_call(session, conversation_id, *map(int, handle.split("-")[1:]))

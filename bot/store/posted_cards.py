@@ -1,9 +1,9 @@
-"""Posted copies of cards: their places, and which of them are behind their proposal.
+"""Posted copies of cards: their places, and which of them are outdated.
 
 A *copy* is a card that was posted to one place. Each change of a proposal raises ``wanted`` of its copies,
-and drawing one sets ``rendered`` to what was wanted when the proposal was read. So a copy is *behind*, or
-outdated, while ``rendered < wanted``, and a change during the drawing is not lost. A copy is *gone* if it was
-deleted there or can't be reached.
+and drawing a copy sets ``rendered`` to the value that ``wanted`` had when the proposal was read. So a copy is
+*outdated* while ``rendered < wanted``, and a change during the drawing is not lost. A copy is *gone* if it
+was deleted there or can't be reached.
 """
 
 from collections.abc import Collection
@@ -24,19 +24,19 @@ from bot.store.tables.row import table_of, value_of
 
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
-BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # the condition of the index ``copy_behind``
+IS_OUTDATED = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as in the index ``copy_behind``
 _ROW = _PROPOSAL.alias("row")
 _PASSING_STATES = (State.APPROVED, State.EXECUTING)  # a proposal in them changes again soon
 _BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING_STATES))
-_BEHIND_OF_MESSAGE = (
+_OUTDATED_OF_MESSAGE = (
     select(_COPY, (_PROPOSAL.c.state.in_(_PASSING_STATES) | _BATCH_PASSES).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
-    .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
+    .where(_PROPOSAL.c.message_id == bindparam("message_id"), IS_OUTDATED)
     .order_by(_COPY.c.id.desc())  # the first card sums up the others, so it is drawn after them
 )
 _ON_CARD = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
 _VERSION = select(func.sum(_PROPOSAL.c.version)).where(_ON_CARD).scalar_subquery()
-_IS_BEHIND = case((bindparam("shown_version") == _VERSION, 0), else_=1)
+_CHANGES_TO_SHOW = case((bindparam("shown_version") == _VERSION, 0), else_=1)
 _MARK_RENDERED = (
     update(_COPY)
     .where(_COPY.c.id == bindparam("copy_id"))
@@ -53,9 +53,9 @@ class Copy:
     proposal_id: str  # for a batch, its first row
     address: Address
     ref: str  # the platform's own reference to the message
-    wanted: int  # the number of changes to show so far
+    wanted: int  # the number of changes so far that the card is to show
     shown: str | None = None  # the fingerprint of the card that it shows, where that is known
-    gone: bool = False  # deleted there, or out of reach
+    gone: bool = False  # deleted there, or can't be reached
 
 
 def add_card(
@@ -66,10 +66,10 @@ def add_card(
     shown_version: int,
     fingerprint: str | None = None,
 ) -> bool:
-    """Store a posted card; return True if it is behind, since the proposal changed while it was posted.
+    """Store a posted card; return True if it is outdated, since the proposal changed while it was posted.
 
     ``shown_version``: the version of the proposal on the card, for a batch the sum over its rows. 0: the
-    version is not known, so the card is behind. ``fingerprint``: that of the card that was posted.
+    version is not known, so the card counts as outdated. ``fingerprint``: that of the card that was posted.
     """
     copy = {
         "proposal_id": proposal_id,
@@ -81,7 +81,7 @@ def add_card(
         "shown": fingerprint,
     }
     versions = {"card_id": proposal_id, "shown_version": shown_version}
-    added = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_IS_BEHIND)
+    added = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_CHANGES_TO_SHOW)
     wanted = session.connection().execute(added, copy | versions).scalar()
     if shown_version:
         _note_copy(session, proposal_id, address, ref)
@@ -114,7 +114,7 @@ def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> 
 
 
 def revive(session: Session, channel: str, ref: str) -> None:
-    """Mark the copies with this reference that were gone as present after all, and as behind."""
+    """Mark the copies with this reference that were gone as present after all, and as outdated."""
     given_up = update(CopyRow).where(
         col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone)
     )
@@ -122,30 +122,30 @@ def revive(session: Session, channel: str, ref: str) -> None:
 
 
 class OutdatedCopy(NamedTuple):
-    """A copy that is behind."""
+    """A copy that is outdated."""
 
     copy: Copy
     is_passing: bool  # its card changes again soon, since a call on it is approved or runs
 
 
 def list_outdated_copies(session: Session, message_id: int) -> list[OutdatedCopy]:
-    """Return the copies of an answer's cards that are behind; the card with the shared buttons comes last."""
-    rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
+    """Return the outdated copies of an answer's cards; the card with the shared buttons comes last."""
+    rows = session.connection().execute(_OUTDATED_OF_MESSAGE, {"message_id": message_id}).all()
     return [OutdatedCopy(_copy(row), row.passing) for row in rows]
 
 
 def list_outdated_messages(session: Session) -> list[int]:
-    """Return the ids of the answers with a copy that is behind."""
+    """Return the ids of the answers with an outdated copy."""
     rows = session.exec(
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
-        .where(BEHIND)
+        .where(IS_OUTDATED)
     )
     return sorted(set(rows))  # DISTINCT would lead PostgreSQL to an index of all proposals
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
-    """Mark a copy as drawn as of when it was read; return True if it is behind by a later change."""
+    """Mark a copy as drawn with the changes up to when it was read; return True if it is outdated again."""
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
     _note_copy(session, copy.proposal_id, copy.address, copy.ref)
@@ -158,9 +158,9 @@ def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> No
 
 
 def mark_open_outdated(session: Session) -> list[int]:
-    """Mark the copies of all open and approved proposals as behind, though none of these changed.
+    """Mark the copies of all open and approved proposals as outdated, though none of these changed.
 
-    Returns the ids of all answers with a copy that is behind.
+    Returns the ids of all answers with an outdated copy.
     """
     changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
@@ -196,11 +196,11 @@ def are_posted_at(session: Session, proposal_ids: Collection[str], address: Addr
 
 
 def mark_group_outdated(session: Session, message_id: int) -> None:
-    """Mark the card with the shared buttons of an answer as behind, once all of its cards are posted."""
+    """Mark the card with the shared buttons of an answer as outdated, once all of its cards are posted."""
     groups = proposals.load_siblings(session, [message_id])
-    bearers = [ident for ident, group in groups.items() if group[0].batch is None]
-    behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
-    session.execute(behind.values(wanted=CopyRow.wanted + 1))
+    with_buttons = [ident for ident, group in groups.items() if group[0].batch is None]
+    outdated = update(CopyRow).where(col(CopyRow.proposal_id).in_(with_buttons))
+    session.execute(outdated.values(wanted=CopyRow.wanted + 1))
 
 
 def find_key(session: Session, channel: str, ref: str) -> str | None:
@@ -209,9 +209,9 @@ def find_key(session: Session, channel: str, ref: str) -> str | None:
 
 
 def mark_outdated(session: Session, channel: str, prefix: str) -> None:
-    """Mark the cards whose references begin with ``prefix`` as behind."""
-    behind = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
-    session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
+    """Mark the cards whose references begin with ``prefix`` as outdated."""
+    outdated = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
+    session.execute(outdated.values(wanted=CopyRow.wanted + 1, shown=None))
 
 
 def is_place_known(session: Session, channel: str, key: str) -> bool:

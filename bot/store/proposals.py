@@ -1,6 +1,8 @@
 """Proposals as rows: queries, with the schemas of proposed tools and the arguments of calls that undo others.
 
-A list for a person is limited to their `Reach`, what they may see, and read a page at a time (`list_seen`).
+A proposal *waits* while people can decide it. It is *open* until it has ended (`OPEN`), and *moving* while it
+is approved or runs (`IS_MOVING`). A list for a person is limited to their `Reach`, the proposals that they may
+see, and is read a page at a time (`list_seen`).
 Changes of proposals are in ``bot/store/transitions.py``, the conversion of rows in
 ``bot/store/proposal_rows.py``.
 """
@@ -81,15 +83,17 @@ _SELECT_SIBLINGS = (
 _BY_EXPIRY = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
 
 
-def _count_open(which: Any, limit: str) -> Any:
-    """Return a query that counts open proposals up to the parameter named ``limit``."""
+def _count_waiting(which: Any, limit: str) -> Any:
+    """Return a query that counts waiting proposals up to the parameter named ``limit``."""
     first = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(limit)).subquery()
     return select(func.count()).select_from(first)
 
 
-_COUNT_OPEN_OF = _count_open(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "max_of_person")
-_COUNT_OPEN_HERE_AND_OF = select(
-    _count_open(_IN_CONVERSATION, "max_here").scalar_subquery(), _COUNT_OPEN_OF.scalar_subquery()
+_COUNT_WAITING_OF = _count_waiting(
+    _TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "max_of_person"
+)
+_COUNT_WAITING_HERE_AND_OF = select(
+    _count_waiting(_IN_CONVERSATION, "max_here").scalar_subquery(), _COUNT_WAITING_OF.scalar_subquery()
 )
 
 
@@ -154,9 +158,9 @@ def load_siblings(session: Session, message_ids: Collection[int]) -> dict[str, l
 
 
 def count_waiting_of(session: Session, accounts: Collection[str], limit: int) -> int:
-    """Return the number of a person's open proposals, counted up to ``limit``."""
+    """Return the number of a person's waiting proposals, counted up to ``limit``."""
     values = {"accounts": list(accounts), "max_of_person": limit}
-    return int(session.connection().execute(_COUNT_OPEN_OF, values).scalar_one())
+    return int(session.connection().execute(_COUNT_WAITING_OF, values).scalar_one())
 
 
 def load_answer_room(
@@ -169,7 +173,7 @@ def load_answer_room(
         "accounts": list(accounts),
         "max_of_person": bounds.open_by_person,
     }
-    waiting_here, waiting_of_person = session.connection().execute(_COUNT_OPEN_HERE_AND_OF, values).one()
+    waiting_here, waiting_of_person = session.connection().execute(_COUNT_WAITING_HERE_AND_OF, values).one()
     return bounds.room(waiting_here, waiting_of_person)
 
 
@@ -178,7 +182,10 @@ def list_of_conversation(session: Session, conversation_id: str) -> list[Proposa
 
 
 def find_declined_before(session: Session, proposals: Sequence[Proposal]) -> dict[str, Proposal]:
-    """Return for each open proposal, by id, the newest equal call of its conversation that was declined."""
+    """Return for each waiting proposal, by id, the newest equal call of its conversation that was declined.
+
+    Equal calls have the same `Proposal.digest`.
+    """
     waiting = [proposal for proposal in proposals if proposal.state is State.PROPOSED]
     if not waiting:
         return {}
@@ -221,11 +228,12 @@ def list_seen(
     before: Mark | None = None,
     only: ProposalFilter = ProposalFilter(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
-    """Return a page of the proposals within reach, in the order of ``only``, after the mark ``before``.
+    """Return a page of the proposals within reach, filtered and ordered by ``only``.
 
-    Each part (a state of all, a state of one requester) is read from an index in the order of changes and no
-    further than ``limit``, so a page costs the same however much there is. Other filters are not indexed and
-    may scan the table, as may the order of expiry.
+    ``before``: the mark at the end of the page before; the page begins after it. Each part of the list (one
+    state of all proposals, or one state of one requester's) is read from an index in the order of changes and
+    no further than ``limit``, so a page costs the same however many proposals there are. Other filters are
+    not indexed and may scan the table, as may the order of expiry.
     """
     place: tuple[Any, ...]
     conditions = _list_conditions(only)
@@ -293,7 +301,7 @@ def _list_conditions(only: ProposalFilter) -> list[Any]:
 def list_soonest(
     session: Session, scope: str = EVERYWHERE, limit: int | None = None
 ) -> tuple[list[Proposal], int]:
-    """Return the open proposals in a scope (see `covers`), in order of expiry, and the number of all."""
+    """Return the waiting proposals in a scope (see `covers`), in order of expiry, and the number of all."""
     in_scope = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
@@ -308,7 +316,10 @@ def list_soonest(
 
 
 def list_waiting_of(session: Session, card_ids: Any) -> list[Proposal]:
-    """Return the open proposals on these cards, soonest to expire first. ``card_ids``: a subquery or ids."""
+    """Return the waiting proposals on these cards, soonest to expire first.
+
+    ``card_ids``: the `Proposal.card_id` of each card, or a subquery that selects them.
+    """
     shown = _TABLE.c.id.in_(card_ids) | _TABLE.c.batch.in_(card_ids)
     return _read(session, SELECT_PROPOSALS.where(shown, _IS_PROPOSED).order_by(*_BY_EXPIRY))
 
@@ -323,7 +334,8 @@ def list_recent_arguments(
 ) -> list[Mapping[str, Any]]:
     """Return the arguments of a tool's last calls since then, newest first.
 
-    They are searched among the newest `_RECENT_PROPOSALS` of all tools, so a rare tool costs no more.
+    They are searched among the newest `_RECENT_PROPOSALS` of all tools, so the search for the calls of a rare
+    tool costs no more.
     """
     newest = (
         select(_TABLE.c.id)

@@ -13,7 +13,7 @@ from sqlalchemy import String, bindparam
 from sqlmodel import Session, col, select
 
 from bot.domain.conversations import AskedQuestion, LineRole
-from bot.store.state import StateRow, forget_states, keep_state, list_keys_since, list_states, load_state
+from bot.store.state import StateRow, forget_states, keep_state, list_states, list_unchanged_keys, load_state
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import table_of
 from bot.store.turns import is_turn_wanted
@@ -30,7 +30,7 @@ ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
 
 
 def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:
-    """Count a further question of a person; return False, uncounted, if it is too many within the hour."""
+    """Count a further question of a person; False, uncounted, if they asked ``most`` in the last hour."""
     kept = load_state(session, _ASKERS, person_id) or {"at": []}
     lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
@@ -84,8 +84,8 @@ def list_unanswered(session: Session) -> Mapping[str, str]:
 
 
 def list_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Return the ids of conversations with a question from before a moment whose answer was not told yet."""
-    keys = list_keys_since(session, _ASKED, before, now)
+    """Return the ids of conversations with a question since before a moment whose answer was not told yet."""
+    keys = list_unchanged_keys(session, _ASKED, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
 

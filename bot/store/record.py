@@ -83,8 +83,8 @@ def list_newest(
 ) -> Iterator[Any]:
     """Yield the rows of the proposals since then, newest first: of these accounts, or of everyone.
 
-    ``before``: only older ones than the one at that mark. ``ended``: with the votes and the time of the
-    decision. ``arguments``: with the arguments of each call, and the version of its tool.
+    ``before``: only proposals that are older than the one at that mark. ``ended``: with the votes and the
+    time of the decision. ``arguments``: with the arguments of each call, and the version of its tool.
     """
     also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
@@ -158,8 +158,9 @@ def count_insights(
 def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
     """Return the earlier calls of a proposal's tool that everyone who may decide the proposal may see.
 
-    In a shared chat these are the calls of that chat, for a private place the requester's calls in shared
-    chats. Calls of private places never count, nor do calls that fewer people may see.
+    For a proposal in a shared chat these are the calls in that chat. For a proposal in a private chat they are
+    the requester's calls in shared chats. Calls in private chats never count. Calls that fewer people may see
+    do not count, either.
     """
     given = {
         "asked_in": proposal.conversation_id,

@@ -76,14 +76,14 @@ class Policies:
         self._groups = {**self._groups, name: (group, self._clock())}
 
     def unknown_groups(self) -> list[str]:
-        """Return the groups that are needed, for rules or as they were looked up, but not known now."""
+        """Return the groups that rules name or that were looked up, but whose members aren't known now."""
         named: set[str] = set()
         for rule in self.held.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
                 named.update(map(str, rule.value))
         named.update(rule.scope for rule in self.held.book.list_about(Subject.ATTENTION))
-        wanted = {name for name in named if is_group(name)} | self._groups.keys() | self.held.missed
-        return sorted(wanted - self._list_known_groups().keys())
+        needed = {name for name in named if is_group(name)} | self._groups.keys() | self.held.missed
+        return sorted(needed - self._list_known_groups().keys())
 
     def _list_known_groups(self) -> dict[str, UserGroup]:
         now = self._clock()

@@ -48,8 +48,8 @@ class Keyring:
             opened: bytes = self._fernets.decrypt(stored.removeprefix(_ENCRYPTED_PREFIX))
         except InvalidToken:
             raise SecretLost from None
-        written_for, _, text = opened.decode().partition("\n")
-        if written_for != place:
+        place_of_value, _, text = opened.decode().partition("\n")
+        if place_of_value != place:
             raise SecretLost
         return text
 
@@ -163,7 +163,7 @@ def encrypt_plain(session: Session) -> Rotation:
 
 
 def rotate(session: Session) -> Rotation:
-    """Encrypt all other values with the newest key, so that older keys are no longer needed."""
+    """Encrypt every value with the newest key, so that older keys are no longer needed."""
     found, keyring = examine_secrets(session), keyring_of(session)
     return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
 
@@ -195,13 +195,13 @@ def list_secrets(session: Session) -> Iterator[StoredSecret]:
                     yield StoredSecret(table, column.name, str(row[key]), row[column])
 
 
-def _encrypt_again(session: Session, wants: Callable[[StoredSecret], bool]) -> int:
-    """Encrypt with the newest key each stored value that is wanted and that a key opens; return how many."""
+def _encrypt_again(session: Session, is_due: Callable[[StoredSecret], bool]) -> int:
+    """Encrypt with the newest key each stored value that is due and that a key opens; return how many."""
     keyring, encrypted = keyring_of(session), 0
     if not keyring.keys:
         return 0
     for each in list(list_secrets(session)):
-        if wants(each) and keyring.opens(each.stored, each.place):
+        if is_due(each) and keyring.opens(each.stored, each.place):
             text = keyring.decrypt(each.stored, each.place)
             encrypted += _replace(session, each, keyring.encrypt(text, each.place))
     return encrypted

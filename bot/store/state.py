@@ -54,7 +54,7 @@ def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict
     return {row.key: row.state for row in rows}
 
 
-def list_keys_since(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
+def list_unchanged_keys(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
     """Return the keys whose state was stored at ``before`` or earlier, or after ``now``.
 
     A time after ``now`` means that the clock was set back.

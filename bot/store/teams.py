@@ -3,7 +3,8 @@
 A teammate is a sub-agent with a conversation of its own, which has the same id. The *lead* is the
 conversation that started it, and a team is named by the id of its lead. Teammates are started and ended in
 ``bot/approvals/team/teammates.py``. The message has a table of its own, since it belongs to a conversation
-and not to a proposal, as cards do; like a copy of a card, it is *behind* while ``rendered < wanted``.
+and not to a proposal, as cards do. Like a copy of a card, it is *outdated* while ``rendered < wanted``: it
+was drawn before the team's newest change.
 """
 
 from dataclasses import replace
@@ -26,7 +27,7 @@ from bot.store.tables.row import table_of, value_of
 _MAX_DOING_CHARS = 300
 _MAX_LISTED = 50
 _TABLE = table_of(TeamStatusRow)
-_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the index ``board_behind``
+_IS_OUTDATED = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the index ``board_behind``
 
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
@@ -162,7 +163,7 @@ def _describe_doing(session: Session, conversation_id: str) -> str:
 
 
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:
-    """Mark a team's message as behind, and return the job that redraws it.
+    """Mark a team's message as outdated, and return the job that redraws it.
 
     ``origin``: the address for a first message, if none was posted.
     """
@@ -180,13 +181,14 @@ def mark_team_changed(session: Session, lead_id: str, origin: Address | None = N
 
 
 def find_outdated(session: Session, lead_id: str) -> TeamStatusRow | None:
-    """Return the team's message if it is behind."""
-    return session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
+    """Return the team's message if it is outdated."""
+    outdated = select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _IS_OUTDATED)
+    return session.exec(outdated).one_or_none()
 
 
 def list_outdated(session: Session) -> list[str]:
     """Return the conversations whose team message is outdated."""
-    return list(session.exec(select(TeamStatusRow.lead_id).where(_BEHIND)))
+    return list(session.exec(select(TeamStatusRow.lead_id).where(_IS_OUTDATED)))
 
 
 def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:

@@ -2,7 +2,7 @@
 
 Each change is one UPDATE that names the state and the version that were read, so of two simultaneous changes
 one is made and the other finds no row. In the same transaction the change gets its row in the audit log, the
-posted cards that show the proposal are marked as behind, and features are told by their hooks.
+posted cards that show the proposal are marked as outdated, and features are told by their hooks.
 """
 
 from collections.abc import Sequence
@@ -51,15 +51,19 @@ _FIRST_POSITION = (
 _DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
 # the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
 # of its answer, whose card has the buttons for all
-_BEHIND = select(_CARD.c.id).where(
+_CARDS_OF_CHANGE = select(_CARD.c.id).where(
     _CARD.c.message_id == bindparam("card_message"),
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_POSITION),
 )
-_IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
+_IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE)).label("is_posted")
 """A column: some card that shows a change is posted. If not, the statement that marks the cards is saved."""
-_BEHIND_NOW = "cards behind"
-"""The key of a session's ``info`` for the ids of proposals whose change left cards behind."""
-_WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+_OUTDATED_NOW = "cards behind"
+"""The key of a session's ``info`` for the ids of proposals of which a change has outdated posted cards."""
+_WANT_REDRAW = (
+    update(_COPIES)
+    .where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE))
+    .values(wanted=_COPIES.c.wanted + 1)  # a copy is outdated while ``rendered < wanted``
+)
 
 
 _BOOK = table_of(BookRow)
@@ -185,7 +189,7 @@ def move(
         )
         about = log.describe_request(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
-    if moved_row.is_posted and not has_cards_behind(session, after):
+    if moved_row.is_posted and not has_outdated_cards(session, after):
         _want_redraw(session, after)
     if asked_again:
         _ask_people(session, after, now)
@@ -207,7 +211,7 @@ def raise_requirements(
 ) -> Proposal | None:
     """Have a proposal ask further people, or need more votes, guarded and recorded like a `move`.
 
-    ``deciders`` are the present ones with roles, groups or chats added, ``quorum`` is no fewer votes than
+    ``deciders`` are the present deciders with roles, groups or chats added. ``quorum`` is no lower than
     before. Given votes stand. ``times``: due times that change, too, by the names of their fields. An
     approved proposal that was not claimed waits for people again, for as long as at first.
 
@@ -257,8 +261,8 @@ def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
     """End the time for Undo, and have the cards redrawn. The proposals get no new version."""
     over = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
     session.connection().execute(over)
-    behind = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
-    session.connection().execute(behind.values(wanted=_COPIES.c.wanted + 1))
+    outdated = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
+    session.connection().execute(outdated.values(wanted=_COPIES.c.wanted + 1))
 
 
 def own_question(session: Session, proposal_id: str, process: str) -> None:
@@ -277,9 +281,9 @@ def list_abandoned_questions(session: Session, process: str) -> list[str]:
 
 
 def list_abandoned(session: Session, process: str) -> list[Proposal]:
-    """Return the executing proposals that are owned by this ``process`` or by none that lives.
+    """Return the executing proposals that this ``process`` or no living process owns.
 
-    The caller knows which of its own still run.
+    The caller knows which of the calls of its own process still run.
     """
     mine = _TABLE.c.owner == process
     left = SELECT_PROPOSALS.where(
@@ -301,13 +305,13 @@ def _cards_of(proposal: Proposal) -> dict[str, Any]:
     return {"card_message": proposal.message_id, "card_batch": proposal.batch}
 
 
-def has_cards_behind(session: Session, proposal: Proposal) -> bool:
-    """Return whether this transaction has changed a proposal, which left a posted card behind."""
-    return proposal.id in session.info.get(_BEHIND_NOW, ())
+def has_outdated_cards(session: Session, proposal: Proposal) -> bool:
+    """Return whether this transaction has changed a proposal, and so outdated a posted card."""
+    return proposal.id in session.info.get(_OUTDATED_NOW, ())
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
-    """Mark the copies of a proposal, and the card of its batch or group, as behind."""
-    behind = {**_cards_of(proposal), "moved_id": proposal.id}
-    if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
-        session.info.setdefault(_BEHIND_NOW, set()).add(proposal.id)
+    """Mark the copies of a proposal, and the card of its batch or group, as outdated."""
+    which = {**_cards_of(proposal), "moved_id": proposal.id}
+    if count_changed(session.connection().execute(_WANT_REDRAW, which)):
+        session.info.setdefault(_OUTDATED_NOW, set()).add(proposal.id)

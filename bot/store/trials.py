@@ -4,7 +4,7 @@ A trial runs a call in a closed copy before people decide (``bot/domain/trials.p
 end are rows of the audit log, which also limit how many trials a person causes. The changes to apply, the
 *token*, are kept here under their hash; the proposal has the hash.
 
-Every function is one short transaction.
+Every function runs in the transaction of its session.
 """
 
 import secrets
@@ -117,5 +117,8 @@ def load_token(session: Session, digest: str) -> str | None:
 
 
 def purge(session: Session, before: datetime, most: int) -> int:
-    """Delete up to ``most`` tokens from before then; return how many. An approval without one tries again."""
+    """Delete up to ``most`` tokens from before then; return how many.
+
+    An approval whose token is deleted tries the call again.
+    """
     return delete_older(session, TrialTokenRow, "created_at", before, most)

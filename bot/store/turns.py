@@ -179,7 +179,7 @@ class StoredAnswer(NamedTuple):
     """A stored answer of the agent."""
 
     message_id: int  # the id of its line
-    ending: Ending | None  # how the turn ended; None: it continues
+    ending: Ending | None  # how the turn ended; None: it continues, perhaps because new lines came
 
 
 def store_answer(
@@ -195,8 +195,9 @@ def store_answer(
 ) -> StoredAnswer | None:
     """Store an answer of the agent with the results of its reads.
 
-    ``ending``: the turn ends with it, unless new lines came; None: the turn continues. Returns None if the
-    turn is no longer wanted, as a person stopped it. Raises TakenOver if another process runs it by now.
+    ``ending``: how the turn ends with this answer; None: the turn continues. If new lines came while the
+    answer was written, the turn continues in any case, to answer them. Returns None if the turn is no longer
+    wanted, as a person stopped it. Raises TakenOver if another process runs it by now.
     """
     values = {
         "turn_id": turn.id,
@@ -330,7 +331,10 @@ def claim_turn(session: Session, turn_id: int, process: str, max_attempts: int) 
 
 
 def release_turn(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
-    """Release a turn before its end; ``failed`` counts it as a failed attempt."""
+    """Release a turn before its end.
+
+    ``failed``: it counts as a failed attempt; else the attempts are counted from 0 again.
+    """
     mine = (_TURN.c.id == turn_id, IS_WANTED, _TURN.c.owner == process)
     attempts = _TURN.c.attempts + 1 if failed else 0
     session.execute(update(_TURN).where(*mine).values(attempts=attempts, owner=""))

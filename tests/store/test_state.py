@@ -15,7 +15,7 @@ from bot.store.state import (
     forget_states,
     keep_state,
     keep_task_state,
-    list_keys_since,
+    list_unchanged_keys,
     list_states,
     load_state,
     load_task_state,
@@ -47,7 +47,7 @@ def test_a_room_lists_counts_and_forgets_its_own_alone(database: Database, clock
     assert read(list_states, "asks", "a/") == {"a/1": {"key": "a/1"}, "a/2": {"key": "a/2"}}
     assert sorted(read(list_states, "asks")) == ["a/1", "a/2", "b/1"]
     assert (read(count_states, "asks"), read(count_states, "nowhere")) == (3, 0)
-    assert read(list_keys_since, "asks", begun + timedelta(seconds=1), clock()) == ["a/1"]
+    assert read(list_unchanged_keys, "asks", begun + timedelta(seconds=1), clock()) == ["a/1"]
     write(forget_states, "asks", begun + timedelta(minutes=1))
     assert (list(read(list_states, "asks")), list(read(list_states, "other"))) == (["b/1"], ["a/1"])
 

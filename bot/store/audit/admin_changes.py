@@ -43,10 +43,10 @@ class Thing(StrEnum):
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
     PAUSE = "pause"  # the key is always the word everything
-    TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
+    TOOL = "tool"  # name and version; only in rows from before the upgrade; now proposals' rows have it
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
-    TOKEN = "token"  # noqa: S105 - the label of one, which may be told
+    TOKEN = "token"  # noqa: S105 - the label of a token, which is no secret
     TRIAL = "trial"  # a random key
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
 
@@ -70,8 +70,8 @@ def record(
 ) -> None:
     """Record who changed a thing and how, in the transaction of the change.
 
-    ``thing``: its kind. ``key``: its key, as `Thing` says. ``before`` and ``after``: its states. ``tool``:
-    the pattern of the tools that it is about; empty for none.
+    ``thing``: the kind of the thing. ``key``: its key, as `Thing` says. ``before`` and ``after``: its states.
+    ``tool``: the pattern of the tools that the thing is about; empty for none.
     """
     session.flush()
     row = {
@@ -227,7 +227,7 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
 
 
 def _hash_now(session: Session, name: str) -> str | None:
-    """Return the hash of the table row of this name as it is now; None where it does not exist or count."""
+    """Return the hash of the table row of this name as it is now; None if it's gone, or needs no record."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
     by = table.c[table.info[AUDITED].key]

@@ -64,7 +64,10 @@ _ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _MIN_ANCHOR_DIGITS = 16  # the fewest digits that an anchor to check must have
 
 ADDED: Mapping[str, Any] = {}
-"""Columns that were added to hashed tables later, with the value of older rows: `content` leaves that out."""
+"""Columns that were added to hashed tables later, each with the value that older rows have.
+
+`content` leaves a column with that value out, so that the hashes of older rows stay the same.
+"""
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 _OLD = {
@@ -81,7 +84,7 @@ _OLD = {
 
 
 class OtherKey(NodError):
-    """The record is sealed with a key that is not set here."""
+    """The audit log is sealed with a key that is not set here."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -92,7 +95,7 @@ class OtherKey(NodError):
 
 
 class NotSealed(NodError):
-    """A key is set here, and the record is not sealed."""
+    """A key is set here, and the audit log is not sealed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -102,7 +105,7 @@ class NotSealed(NodError):
 
 
 class EndAltered(NodError):
-    """The seal of the record's end does not fit."""
+    """The seal of the audit log's end does not fit."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,8 +1,8 @@
 """The presence of processes on a database, and the signal that wakes one when another changed its rows.
 
-SQLite: one process at a time works on a file. It holds a lock file next to the database, whose symbolic links
-are resolved first, and a named pipe wakes it, as a command does that changed rows. PostgreSQL: any number of
-processes, which share an advisory lock while they work and listen on a channel
+SQLite: one process at a time works on a file. It holds a lock file next to the database (next to the file
+that symbolic links lead to). Other processes, such as a command that changed rows, wake it by a named pipe.
+PostgreSQL: any number of processes, which share an advisory lock while they work and listen on a channel
 (``bot/store/notifications.py``).
 """
 
@@ -45,7 +45,7 @@ def at_work(url: str) -> bool:
 
 
 def notify(engine: Engine) -> None:
-    """Wake the processes that work on this database, whose next tick may be seconds away."""
+    """Wake the processes that work on this database, which look for changed rows only every few seconds."""
     if engine.dialect.name == "sqlite":
         _write_to(_beside(Path(engine.url.database or ""), ".wake"))
         return
