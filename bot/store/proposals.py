@@ -1,10 +1,9 @@
 """Proposals as rows: queries, with the schemas of proposed tools and the arguments of calls that undo others.
 
 A proposal *waits* while people can decide it. It is *open* until it has ended (`OPEN`), and *moving* while it
-is approved or runs (`IS_MOVING`). A list for a person is limited to their `Reach`, the proposals that they may
-see, and is read a page at a time (`list_seen`).
-Changes of proposals are in ``bot/store/transitions.py``, the conversion of rows in
-``bot/store/proposal_rows.py``.
+is approved or runs (`IS_MOVING`). A list for a person is limited to their `Reach`, the proposals that they
+may see, and is read a page at a time (`list_seen`). Changes of proposals are in ``bot/store/transitions.py``,
+the conversion of rows in ``bot/store/proposal_rows.py``.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -158,9 +158,9 @@ def count_insights(
 def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
     """Return the earlier calls of a proposal's tool that everyone who may decide the proposal may see.
 
-    For a proposal in a shared chat these are the calls in that chat. For a proposal in a private chat they are
-    the requester's calls in shared chats. Calls in private chats never count. Calls that fewer people may see
-    do not count, either.
+    For a proposal in a shared chat these are the calls in that chat. For a proposal in a private chat they
+    are the requester's calls in shared chats. Calls in private chats never count. Calls that fewer people may
+    see do not count, either.
     """
     given = {
         "asked_in": proposal.conversation_id,

@@ -1,9 +1,9 @@
 """Tokens of the HTTP interface as rows, next to those that the environment names.
 
 A token is ``nod_LABEL_SECRET``. An *agent* here is a program that calls tools for one person, and its token
-is ``noda_LABEL_SECRET``. The label finds its row and is no secret. Of the token only a SHA-256 is stored, which
-is enough: the secret is random and long, so it can't be guessed from the hash. An agent's token opens nothing
-until its person has agreed, and ends with an account of that person, at its time, or by a command.
+is ``noda_LABEL_SECRET``. The label finds its row and is no secret. Of the token only a SHA-256 is stored,
+which is enough: the secret is random and long, so it can't be guessed from the hash. An agent's token opens
+nothing until its person has agreed, and ends with an account of that person, at its time, or by a command.
 """
 
 import hmac
