@@ -15,9 +15,9 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.text import one_line
 
 AGENT_BEGINNING = "noda_"
-"""The beginning of an agent's token, which is hashed with the rest."""
+"""The beginning of an agent's token, by which it differs from other tokens."""
 REPEATED_FOR = timedelta(hours=1)
-"""The time in which a call that an agent repeats gets the outcome of the earlier, equal call."""
+"""The time for which a call that an agent repeats gets the outcome of the earlier, equal call."""
 MAX_DEPTH = 4
 """The longest chain of calls: an agent calls a tool through Nod, and the tool may be an agent, too."""
 DEPTH_META = "nod/depth"
@@ -80,7 +80,7 @@ def describe_agent(key: str, person: Actor) -> str:
 def read_patterns(given: str | Collection[str]) -> tuple[str, ...]:
     """Return patterns of tools' names, each once: of a list, or of a text such as ``issues_*, wiki_search``.
 
-    Raises ValueError for none, for too many and for too long ones.
+    Raises ValueError if there is no pattern, if there are too many, or if one is too long.
     """
     listed = given.split(",") if isinstance(given, str) else given
     found = tuple(dict.fromkeys(each.strip() for each in listed if each.strip()))

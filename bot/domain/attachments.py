@@ -110,7 +110,7 @@ HTML_PAGE = re.compile(
 )
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1b") + b"\x7f"
 _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-# a text has at least so many other bytes for each control character, and for each run of them
+# the fewest other bytes that a text has for each control character, and for each run of control characters
 _MIN_BYTES_PER_CONTROL = 20  # random bytes have about 8
 _MIN_BYTES_PER_RUN = 12
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -232,7 +232,7 @@ class FileBounds:
         return ""
 
     def too_large(self, size: int) -> str:
-        """Return why a file of so many bytes is left out, in words; empty where it is not."""
+        """Return why a file of ``size`` bytes is left out, in words; empty if it is not left out."""
         if not self.file:
             return "I take no files here"
         if size > self.file:

@@ -59,7 +59,7 @@ class Budget(NamedTuple):
     amount: float
     currency: str
     per: Per
-    more: float = 0.0  # the added amount
+    more: float = 0.0  # the amount that an admin added
     since: str = ""  # the first day of the extended period, such as 2026-11-01; empty if nothing was added
 
     @classmethod

@@ -37,7 +37,8 @@ def make_button(
     - ``title``: the title of the card, which is asked as a question before what can't be undone
     - ``fillable``: the proposal is a question with fields to fill in
     - ``wait``: the time that the proposal waits when it is extended
-    - ``count``: the number of open proposals in the group; ``left_out``: how many of these can't be undone
+    - ``count``: the number of open proposals in the group, for the buttons that decide all
+    - ``left_out``: the number of these that can't be undone, so that "Approve all" leaves them out
     - ``undoing``: the effect of Undo, in words
     - ``undoable``: a sentence that a destructive call can be undone
     - ``choices``: the answers that a question offers

@@ -26,7 +26,7 @@ Clock = Callable[[], datetime]
 OFFERED = "/nod "
 """The beginning of the words of a choice button that offers a command: such a button stays after a press."""
 _MAX_CHOICES = 5
-_MARK_PREFIX = "nod:say:"  # a mark, the data of a choice button, is this and the words
+_MARK_PREFIX = "nod:say:"  # the *mark* of a choice button, its data, is this prefix and its words
 _MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
 _ALREADY_TEXT = "This was pressed already."
 EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
@@ -75,7 +75,7 @@ class Message:
     text: str
     event_id: str  # unique within the channel: a second delivery of it is dropped
     private: bool = True  # no one else reads along
-    begin: str | None = None  # the id for the conversation, if the message starts one; None: any
+    begin: str | None = None  # the id of the conversation, if the message begins one; None: a new id
     names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
     files: tuple[Upload, ...] = ()
     continues: bool = False  # the message belongs to an open conversation and starts none
@@ -85,8 +85,8 @@ class Message:
 class Press:
     """A decision about one proposal.
 
-    ``round``, ``seen`` and ``digest`` identify the content that the person saw. If the content has changed
-    since, the press is refused as stale.
+    ``round``, ``seen`` and ``digest`` identify the content that the person saw; each that is None is not
+    compared. If the content has changed since, the press is refused as stale.
     """
 
     actor: Actor
@@ -97,8 +97,8 @@ class Press:
     arguments: Mapping[str, Any] | None = None
     digest: str | None = None  # `Proposal.digest`; None: any
     address: Address | None = None  # the address of the pressed card
-    rung: GrantScope | None = None  # with SIMILAR: how far the grant reaches
-    lasting: GrantDuration | None = None  # with SIMILAR: how long the grant holds
+    rung: GrantScope | None = None  # with SIMILAR: how similar the calls must be that the grant lets run
+    lasting: GrantDuration | None = None  # with SIMILAR: how long the grant lasts
     reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls the grant lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None  # `Proposal.seen`; None: any
@@ -145,16 +145,16 @@ class Command:
     address: Address
     private: bool = True
     in_conversation: bool = True  # False: the platform does not say in which conversation it was typed
-    mentions: tuple[Actor, ...] = field(default=(), compare=False)  # people, with what they are to the team
+    mentions: tuple[Actor, ...] = field(default=(), compare=False)  # mentioned people, with their membership
     names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
-    begun_by: datetime | None = None  # stop only work that had begun by then; None: all of it
+    begun_by: datetime | None = None  # for a command that stops work: only work begun by then; None: all
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A call that no model made: a script asks for approval, a person calls a tool, a server asks a question.
 
-    It always becomes a proposal. It belongs to the conversation ``into``, else to the one at ``address``.
+    It always becomes a proposal, in the conversation ``into`` or else in the one at ``address``.
     """
 
     actor: Actor
@@ -227,7 +227,7 @@ class Reply:
 
     @property
     def on_cards(self) -> bool:
-        """True if the cards already say all of the reply: the input was accepted, and nothing stayed open."""
+        """True if the cards say all of the reply: the input was accepted, and no proposal still waits."""
         is_any_open = any(proposal.state is State.PROPOSED for proposal in self.proposals)
         return self.answer is Answer.ACCEPTED and not is_any_open
 

@@ -20,7 +20,7 @@ from bot.domain.text import escape_point, make_visible, one_line, shorten, stora
 CONSENT = "consent"
 """The verb of an owner's vote that only lets a call run in their name, where others decide about the call."""
 _MAX_NAME_CHARS = 60
-_MIN_SECRET_CHARS = 8  # shorter values are words, which hiding would only garble
+_MIN_SECRET_CHARS = 8  # a shorter value is a part of too many words to be hidden in texts
 
 
 class Identity(StrEnum):
@@ -48,7 +48,8 @@ class Connection:
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
-    # a chat's account that is not used now, as strangers read along or its admin is not an admin; not stored
+    # True: a chat's account is not used now, since strangers read along there, or since the person who
+    # connected it is not an admin now. It is found out at each look-up, and not stored
     is_resting: bool = False
 
     @classmethod

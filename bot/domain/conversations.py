@@ -118,7 +118,9 @@ class Transcript:
     summary: Line | None = None  # replaces the oldest lines
     seen: int = field(init=False)  # the id of the last heard line; 0 without any
     asker: Actor = field(init=False)  # the account of the newest line that has one, for which the agent works
-    schedule: str | None = field(init=False)  # the id of the schedule whose run that line began, if it did
+    schedule: str | None = field(
+        init=False
+    )  # the schedule whose run began with that line, if one did
     last_message: str = field(init=False)  # the text of the last message of a person; empty without any
 
     def __post_init__(self) -> None:
@@ -140,7 +142,7 @@ class Transcript:
 
     @property
     def unread(self) -> list[Attachment]:
-        """The attached files that are not read yet."""
+        """The attached files whose content was not read yet."""
         return [file for file in self.files.values() if not file.ready]
 
     @property
@@ -169,9 +171,9 @@ class Transcript:
 
 
 def keep_to_one_person(transcript: Transcript) -> Transcript:
-    """Return the transcript up to the first unanswered heard line that is of a second account.
+    """Return the transcript up to the first unanswered heard line that another account wrote or caused.
 
-    So a turn works for one account alone, and the lines that are left out are answered by the next turn.
+    So a turn works for one account alone, and the next turn answers the lines that are left out.
     """
     lines = transcript.lines
     answered_id = max((line.after for line in lines if line.role is LineRole.ASSISTANT), default=0)
@@ -217,7 +219,7 @@ class Turn:
     transcript: Transcript  # everything the model will see
     usage: Usage
     owner: str = ""  # the id of the process that runs it
-    has_undelivered: bool = False  # some texts from before the turn were not shown to people yet
+    has_undelivered: bool = False  # texts or files from before the turn were not shown to people yet
 
     def key(self, number: int) -> str:
         """Return the key of the turn's answer of this number, which is also in the answer's row."""

@@ -21,8 +21,8 @@ class _EqualBlock(NamedTuple):
 def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None:
     """Return every line of both texts, marked ``-``, ``+`` or with a blank.
 
-    None if a text is missing, both are equal, or neither has two lines. ``folded``: return only the unchanged
-    lines next to a change, and the number of the others.
+    None if a text is missing, if both are equal, and if each is a single line. ``folded``: of the unchanged
+    lines, return only those next to a change, and the number of the others.
     """
     if old is None or new is None or old == new:
         return None

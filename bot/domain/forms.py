@@ -3,7 +3,8 @@
 Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`, and cards list
 values by `list_values`. A channel reads what people typed with `Field.read`, and `fill_in` makes the
 arguments. `Field.fault` checks what a schema says about one value; the tool checks everything when the form
-is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is run.
+is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is run. A
+*part* of a schema is the schema of one argument within the tool's schema, the *root*.
 """
 
 import json
@@ -43,7 +44,7 @@ For a text or a list, the length is compared.
 
 
 class BadAnswer(ValueError):
-    """What a person entered does not fit its field; the message is for that person."""
+    """A person's entry that does not fit its field; the message is for that person."""
 
 
 class Shape(StrEnum):
@@ -65,12 +66,12 @@ class Shape(StrEnum):
 class Field:
     """The field of a form for one argument of a call."""
 
-    name: str  # the argument's
-    label: str  # for people
+    name: str  # the name of the argument
+    label: str  # the name for people
     shape: Shape
     description: str
     required: bool
-    nullable: bool
+    nullable: bool  # the argument may be null
     present: bool  # the arguments have a value for the field
     value: Any  # the value in the arguments, or else the default, or None
     options: tuple[Any, ...] = ()  # the values to choose from, for the shapes CHOICE and CHOICES
@@ -115,7 +116,7 @@ class Field:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """Return the fault of a value in words, as far as the schema says; empty for a right value."""
+        """Return the fault of a value in words, as far as the schema shows it; empty for a right value."""
         if value is None:
             if self.nullable or not self.required:
                 return ""
@@ -137,7 +138,7 @@ class Field:
         """Return the value that a text means.
 
         Texts, dates, lists and choices are typed as they are, ``red, blue`` for two choices. A list may also
-        be JSON, and all else must be.
+        be typed as JSON. Values of other shapes must be.
         """
         is_json_list = text.lstrip().startswith("[")
         match self.shape:
@@ -183,17 +184,17 @@ _EXPECTED = {
 
 
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return the schema's arguments in its order, then all other arguments; at most `MOST_FIELDS`."""
+    """Return the fields of the schema's arguments, then of all others; at most `MOST_FIELDS`."""
     return tuple(_list_fields(schema, arguments, MOST_FIELDS))
 
 
 def fill_in(
     fields: Iterable[Field], arguments: Mapping[str, Any], read: Callable[[Field], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments with the values of a form for these fields, and the faults by field.
+    """Return the arguments with the values that were entered for these fields, and the faults by field name.
 
     ``read`` returns the value that was entered for a field, None for no value; it raises BadAnswer. A field
-    that was not touched changes no argument, and adds none.
+    that the person left as it was changes no argument, and adds none.
     """
     values, faults = dict(arguments), {}
     for field_ in fields:
@@ -203,9 +204,9 @@ def fill_in(
             faults[field_.name] = str(error)
             continue
         if field_.default and value == field_.value:
-            continue  # untouched: the argument stays as it is, or stays absent
+            continue  # left as it was: the argument stays as it is, or stays absent
         if value == [] and not field_.required and not field_.present:
-            value = None  # an untouched list
+            value = None  # a list that was left as it was: empty
         takes_null = field_.nullable and (field_.present or field_.required)
         if value is not None or takes_null:
             values[field_.name] = value
@@ -282,8 +283,8 @@ def _make_field(name: str, part: Any, root: Mapping[str, Any], arguments: Mappin
 def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
     """Return a part of a schema in its simplest form, and True if its value may be null.
 
-    Local references are followed, ``allOf`` is joined, and null is taken out of unions. What is left of a
-    union stays if it has several types, and replaces the union if it has one.
+    Local references are followed, ``allOf`` is joined, and null is taken out of unions. A union of which one
+    type is left is replaced by that type.
     """
     flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
     nullable = False
@@ -421,28 +422,28 @@ def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def describe_bound(keyword: str, wanted: Any) -> str:
+def describe_bound(keyword: str, bound: Any) -> str:
     """Describe a bound of JSON Schema for people; empty for any other keyword."""
-    one = wanted == 1
+    one = bound == 1
     match keyword:
         case "minLength":
             if one:
                 return "This is empty. Write something."
-            return f"At least {wanted} characters."
+            return f"At least {bound} characters."
         case "maxLength":
-            return f"At most {wanted} character{'' if one else 's'}."
+            return f"At most {bound} character{'' if one else 's'}."
         case "minItems":
-            return f"At least {wanted} entr{'y' if one else 'ies'}."
+            return f"At least {bound} entr{'y' if one else 'ies'}."
         case "maxItems":
-            return f"At most {wanted} entr{'y' if one else 'ies'}."
+            return f"At most {bound} entr{'y' if one else 'ies'}."
         case "minimum":
-            return f"At least {wanted}."
+            return f"At least {bound}."
         case "maximum":
-            return f"At most {wanted}."
+            return f"At most {bound}."
         case "exclusiveMinimum":
-            return f"More than {wanted}."
+            return f"More than {bound}."
         case "exclusiveMaximum":
-            return f"Less than {wanted}."
+            return f"Less than {bound}."
     return ""
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from bot.domain.times import format_span
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
-"""The outcomes that are counted. They overlap: edited requests are approved, and approved ones may fail."""
+"""The outcomes that are counted. A request may have several: an edited one is approved, and may fail."""
 _MAX_WAITS = 10_000  # only the first waits are counted: sorting more would block the event loop
-_SLOWEST = 0.9  # the share of faster decisions at which the slowest tenth begins
+_SLOWEST = 0.9  # the slowest tenth begins after this share of the decisions, from the fastest on
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 

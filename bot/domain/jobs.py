@@ -45,7 +45,7 @@ class Job(NamedTuple):
 
 
 CHANGED = Job(Work.REDRAW, "")
-"""The job after a change that no card shows: it only wakes those who wait for changed rows."""
+"""The job after a change that no card shows: it only wakes what waits for changed rows."""
 
 Wake = Callable[..., Awaitable[None]]
 """A function that starts jobs, as `Dispatcher.wake` does."""
@@ -56,7 +56,7 @@ class Queue(NamedTuple):
 
     name: str
     most: int  # the most jobs of the queue that run at a time
-    later: bool = False  # no one waits for these jobs, so the jobs of all other queues come first
+    later: bool = False  # no person waits for these jobs, so the jobs of all other queues run first
 
 
 HERE = Queue("here", sys.maxsize)
@@ -101,7 +101,7 @@ class Watch:
     """A failure detector: it finds by their beats which processes are gone.
 
     A process calls `look` after each beat of its own, and silence is counted in calls, not in seconds. So
-    a clock that jumps changes nothing, nor does a time in which the database was away or this process frozen.
+    a clock that jumps does no harm, and no time counts in which the database was away or this process frozen.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,10 @@ class OwnWork:
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
-        """``process``: the id of this process if it is the only one on the database, else empty."""
+        """``process``: the id of this process if it is the only one on the database, else empty.
+
+        ``turns_by_person``: the most turns of one person that run at a time.
+        """
         self._process = process
         self._by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
@@ -211,20 +214,20 @@ class OwnWork:
         """Return the proposal as it was opened, once; it may have changed since."""
         return self._opened.pop(proposal_id, None)
 
-    def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
+    def keep_approved(self, proposals: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
         """Keep proposals that were just approved, for their runs by these jobs.
 
         They may be outdated by then; the version in each change of a row guards against that.
         """
         if len(self._batches) >= _MAX_CACHED:
             self._batches.clear()
-        self._batches |= {proposal.id: proposal.batch for proposal in found if proposal.batch}
+        self._batches |= {proposal.id: proposal.batch for proposal in proposals if proposal.batch}
         if not self._process:
             return
         if len(self._approved) >= _MAX_CACHED:
             self._approved.clear()
         running_ids = {job.key for job in jobs if job.work is Work.EXECUTE}
-        self._approved |= {proposal.id: proposal for proposal in found if proposal.id in running_ids}
+        self._approved |= {proposal.id: proposal for proposal in proposals if proposal.id in running_ids}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
         """Return the queue for an approved row of a batch, so that a long batch delays no one else's work.

@@ -155,7 +155,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last part of an answer. Tokens are 0 if the server does not say."""
+    """The last part of an answer. Numbers of tokens are 0 if the server does not give them."""
 
     stop: Stop  # the reason why the answer ended
     calls: tuple[ToolCall, ...] = ()  # complete, in the order asked for

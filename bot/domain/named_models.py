@@ -46,17 +46,17 @@ class ToolCalls(StrEnum):
 class NamedModel:
     """One model, as the file or the settings describe it."""
 
-    name: str  # the name here, in rules and for people
-    model: str = ""  # the name at its server
-    base_url: str | None = None  # the address of its server; None: that of the settings
+    name: str  # Nod's name for it, in rules and for people
+    model: str = ""  # the server's name for it
+    base_url: str | None = None  # the address of its server; None: the address in the settings
     key: str = ""  # the name of the variable that holds the key; empty: the key of the settings
     api: Api = Api.CHAT
     tools: ToolCalls = ToolCalls.NATIVE
     images: bool = False  # it takes pictures
-    audio: bool = False  # it transcribes recordings, and answers no one
+    audio: bool = False  # it only transcribes recordings, and gives no answers
     window: int | None = None  # the number of tokens that it takes; None: not known
-    price: tuple[float, ...] = ()  # of a million tokens: two or three numbers as in the price file
-    minute_price: float = 0.0  # of a minute of recordings
+    price: tuple[float, ...] = ()  # the prices of a million tokens, two or three numbers as in the price file
+    minute_price: float = 0.0  # the price of a minute of recordings
     fallback: str = ""  # the name of the model that answers when this one can't
     timeout: float = 60.0  # seconds
     strict: bool = True  # tools are offered in OpenAI's strict mode

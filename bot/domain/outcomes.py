@@ -45,7 +45,7 @@ _NOT_RUN = {
 
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
-    """Return the text, or its beginning with a note on how much was left out."""
+    """Return the text or, if it is longer than ``most`` characters, its beginning with a note on the rest."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[{len(text) - most} more characters left out]"
@@ -69,14 +69,14 @@ def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int |
 
 
 class KeptText(NamedTuple):
-    """The kept full text of a shortened one: its handle, and its number of characters."""
+    """The facts on the full text that is stored for a shortened text."""
 
-    handle: str
-    length: int
+    handle: str  # the id by which the model reads the full text
+    length: int  # its number of characters
 
 
 def find_full_text(text: str) -> KeptText | None:
-    """Return the full text of which ``text`` was cut by `shorten_result`; None if it was not cut."""
+    """Return the facts on the full text that `shorten_result` cut to ``text``; None if it was not cut."""
     for note in _LEFT_OUT_PATTERN.finditer(text):
         left_out, handle, offset = int(note[1]), note[2], int(note[3])
         if offset == note.start():  # otherwise the note was a part of the full text

@@ -32,7 +32,7 @@ _MAX_MARKS = 8  # more marks after an address belong to no sentence
 def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
     """Yield every address in a call's arguments, found by the name of its field or by its beginning.
 
-    ``key``: the name of the field that has the ``arguments``, which may be a part of all.
+    ``key``: if ``arguments`` is the value of one field, the name of that field.
     """
     if isinstance(arguments, str):
         # an address such as "drive://a/b" has a scheme of the tool's own: it only names a thing there

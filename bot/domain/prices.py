@@ -24,7 +24,7 @@ class Price(NamedTuple):
     cached: float
 
     def of(self, prompt: int, answer: int, cached: int) -> float:
-        """Return the price of so many tokens; ``cached`` are a part of ``prompt``."""
+        """Return the price of these numbers of tokens; the ``cached`` ones are a part of ``prompt``."""
         cached = min(cached, prompt)
         new = prompt - cached
         return (new * self.prompt + cached * self.cached + answer * self.answer) / _MILLION

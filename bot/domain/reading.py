@@ -26,7 +26,7 @@ class ReadDecision:
 
     person: str  # the id of the Person
     at: datetime
-    card_id: str  # the first proposal of its batch, else its own
+    card_id: str  # the id of the proposal whose card was pressed: the first of its batch, else its own
     approves: bool
     word_count: int | None = None  # the number of words that were shown; None if they were not counted
     shown_at: datetime | None = None  # the time at which the pressed card began to show this round
@@ -155,9 +155,9 @@ def is_faster_than_reading(rows: Sequence[ReadDecision]) -> bool | None:
 
 
 def _find_readable_since(row: ReadDecision, word_count: int) -> datetime | None:
-    """Return when all that a press decided could be read first; None if that is not known.
+    """Return the first moment at which all that a press decided could be read; None if it is not known.
 
-    That is when the card appeared or, for a text too long for a card, when the person opened *View all*.
+    It is when the card appeared or, for a text too long for a card, when the person opened *View all*.
     """
     is_card_enough = row.shown_at is not None and word_count <= MAX_CARD_WORDS
     if row.viewed_at is not None and not is_card_enough:

@@ -107,7 +107,7 @@ class Scope:
 
     tool_name: str
     tool_version: str
-    rung: GrantScope
+    rung: GrantScope  # how similar a call must be
     match: str  # canonical JSON of all arguments (EXACT), the key (KEY) or the words (PREFIX); TOOL: empty
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
@@ -143,7 +143,7 @@ class Grant:
     created_at: datetime
     expires_at: datetime | None
     uses: int = 0
-    plan_digest: str | None = None  # the digest of the plan that gave it, and while which it holds
+    plan_digest: str | None = None  # the digest of the plan that gave it: it holds while that plan is current
     schedule: str | None = None  # the id of the schedule whose calls alone it lets run
     connection: str | None = None  # the key of the connection whose calls it lets run; None: Nod's calls
 
@@ -152,7 +152,7 @@ class Grant:
         return f"G-{self.id}"
 
     def is_for(self, accounts: frozenset[str], place: str) -> bool:
-        """Return whether it is for a Person with these accounts, asking at this address."""
+        """Return whether the grant is for a Person with these accounts who asks at this address."""
         is_for_person = self.requester is None or self.requester in accounts
         is_for_place = self.place is None or covers(self.place, place)
         return is_for_person and is_for_place
@@ -167,8 +167,8 @@ def ladder(
 ) -> list[tuple[Scope, str]]:
     """Return the scopes that a grant for a call may have, narrowest first, each with its calls in words.
 
-    ``like``: the likeness of the call. ``shown``: its key without secrets, for the words; the scope has the
-    true one.
+    ``like``: the likeness of the call. ``shown``: the likeness's key without secrets, for the words; the
+    scope has the true key.
     """
     scopes = [(GrantScope.EXACT, canonical(arguments), "with exactly these arguments")]
     if like.key:

@@ -122,9 +122,9 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
 
 
 def _parse_day(day: str, today: date) -> tuple[date, int]:
-    """Return the named day, and the days until the next of that name: 7 for a weekday, 0 for a date.
+    """Return the named day, and the days until the next day of that name: 7 for a weekday, 0 for a date.
 
-    No name means today, and the next day is 1 day later.
+    An empty name means any day: it returns today, and 1, since the next day follows after 1 day.
     """
     if day in DAYS:
         return today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
@@ -166,13 +166,13 @@ def _list_moments(day: date, clock: re.Match[str], zone: tzinfo, *, is_day_alone
 
 
 def is_skipped(at: datetime) -> bool:
-    """Return whether the clocks of its time zone go forward over that time, so that it is never shown."""
+    """Return whether the clocks of its time zone go forward over a time, so that they never show it."""
     before, after = _offsets(at)
     return before < after
 
 
 def is_repeated(at: datetime) -> bool:
-    """Return whether the clocks of its time zone go back over that time, so that it is shown twice."""
+    """Return whether the clocks of its time zone go back over a time, so that they show it twice."""
     before, after = _offsets(at)
     return before > after
 

@@ -25,7 +25,7 @@ MAX_FACTS = 2
 MAX_CALLS = 40
 """The number of earlier calls that are compared, the newest ones."""
 MIN_KNOWN_PROPOSALS = 10
-"""The number of proposals in a chat from which the first call of a tool there is unusual."""
+"""The first call of a tool in a chat is unusual only if the chat has at least this number of proposals."""
 _COMPARED_PERIOD = timedelta(days=90)
 _FLOOD_PERIOD = timedelta(minutes=5)
 _MIN_FLOOD_ANSWERS = 5  # the agent's answers with calls of the tool in the period, this one included
@@ -35,7 +35,7 @@ _MAX_NUMBERS = 20  # the numbers of one call that are compared
 _MAX_ADDRESSES = 20
 _MAX_ADDRESS_CHARS = 60
 _MAIL = re.compile(r"[^\s@<>\"',;]{1,64}@[^\s@<>\"',;]{1,190}\.[^\s@<>\"',;.]{2,24}")
-# the end of a field's name whose number names a thing and says no amount: "user_id", "port", "created_at"
+# the end of the name of a field whose number is no amount, but names a thing: "user_id", "port", "created_at"
 _NAMES_A_THING = re.compile(
     r"(^|_)(ids?|no|number|num|issue|pr|ticket|port|page|line|row|year|month|day|hour|minute|index|offset"
     r"|key|code|version|position|timestamp|time|date|at|since|until|seed|lat|lon|latitude|longitude|zip)$",
@@ -62,12 +62,12 @@ class EarlierCall:
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """The earlier calls of a tool, newest first. Everyone who may decide the new one may see them."""
+    """The earlier calls of a tool, newest first. Everyone who may decide the new call may see them."""
 
     calls: Sequence[EarlierCall] = ()
     is_first: bool = False  # the chat has no earlier call of the tool, not even one that is hidden here
     known: int = 0  # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
-    is_cut: bool = False  # there are further calls before these
+    is_cut: bool = False  # there are further calls, earlier than ``calls``
 
 
 def find_unusual(proposal: Proposal, past: PastCalls, now: datetime) -> list[str]:

@@ -29,7 +29,8 @@ def label_of(name: str) -> str:
     if len(words) == 1 and not words[0].islower():
         return name  # an acronym, or a proper name
     is_acronym = [word.isupper() and len(word) > 1 for word in words]
-    label = " ".join(word if kept else word.lower() for word, kept in zip(words, is_acronym, strict=True))
+    cased = zip(words, is_acronym, strict=True)
+    label = " ".join(word if keeps_case else word.lower() for word, keeps_case in cased)
     return label[:1].upper() + label[1:]
 
 

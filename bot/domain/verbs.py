@@ -98,7 +98,7 @@ class AskedFor:
 
 @dataclass(frozen=True, slots=True)
 class Sure:
-    """The question before a press counts, such as *Delete issue #5?* with the buttons *Delete* and *Keep*."""
+    """The question that confirms a press: *Delete issue #5?* with the buttons *Delete* and *Keep*."""
 
     question: str
     yes: str  # the label of the button that goes ahead
@@ -115,7 +115,7 @@ class Button:
     doing: str  # the label while it works
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
-    rare: bool = False  # behind ⋯ where there is a menu
+    rare: bool = False  # channels with a menu ⋯ on cards have the button in that menu
     command: str = ""  # the effect of the command ``VERB ID [WORDS]`` in chats; empty: no such command
     asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
     sure: Sure | None = None  # the question before the press counts; None: no question
@@ -252,8 +252,8 @@ class Way(StrEnum):
     FILL = "fill"  # it opens one page of a form
     SENT = "sent"  # a window sends what was entered in it
     CHOOSE = "choose"  # it shows a page of the rows of a batch, to pick from
-    TOGGLE = "toggle"  # it picks the row of that number, or no longer
-    LOOK = "look"  # it shows the same page with buttons that open the rows
+    TOGGLE = "toggle"  # it picks the row with the number ``page``, or unpicks it
+    LOOK = "look"  # it shows the same page of rows, with buttons that open single rows
     ROW = "row"  # it opens one row of a batch by itself
     CONTEXT = "context"  # it shows what led to the proposal
     DECIDE = "decide"  # it decides the picked rows; on page 1, below their complete content

@@ -26,8 +26,8 @@ _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
     """Compare an argument with an address that a rule names.
 
-    None, besides where the two forms disagree: an address below the one that the rule names, with a user's
-    name, with characters that make it unclear where it leads, and one that can't be parsed.
+    None where the two forms disagree, and for these addresses: one below the address that the rule names, one
+    with a user's name, one with characters that make it unclear where it leads, and one that can't be parsed.
     """
     if len(found) > MAX_CHARS:
         return None

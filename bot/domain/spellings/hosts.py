@@ -25,7 +25,7 @@ _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # the second host in "a.exa
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
-    """Compare the host in an address with the host that a rule names; None if programs read another host."""
+    """Compare the host in an address with the host that a rule names; None if programs read others."""
     return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
 

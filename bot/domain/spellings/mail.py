@@ -49,14 +49,14 @@ def _loosen_mail(text: str) -> str:
 
 
 def _list_mail(text: str) -> list[str]:
-    """Return the mail addresses in a text, in the loose form; those with a tag also without it."""
+    """Return the mail addresses in a text, in the loose form; an address with a tag also without the tag."""
     plain = decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
     if plain != text:  # a mailto address, which may name others after its question mark
         plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)
         plain = re.sub(r"[?&]\w+=[^,&]*", "", plain)
     plain = re.sub(r"\s+@|@\s+", "@", unicodedata.normalize("NFKC", plain)).replace(";", ",")
     parsed = [address for _, address in getaddresses([plain]) if address]
-    # what the parser leaves out for a fault still has its addresses
+    # a part of the text that the parser leaves out, as it has a fault, may still have addresses
     addresses = dict.fromkeys([*parsed, *LIKE_MAIL.findall(plain)])
     mails = [_loosen_mail(address) for address in addresses]
     mailboxes = [_TAG.sub("@", mail) for mail in mails if _TAG.search(mail)]

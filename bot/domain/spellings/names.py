@@ -1,6 +1,7 @@
 """Names and free text, such as names of accounts, branches and channels.
 
-Some programs ignore case, width, unseen characters and white space in them, others do not.
+Some programs ignore case, width, unseen characters and white space in names, others do not. The *strict* form
+of a name is its text; the *loose* form (`fold`) has none of these.
 """
 
 import re

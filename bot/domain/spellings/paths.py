@@ -3,9 +3,9 @@
 A path is split into its names (`Steps`): ``/srv/a.txt`` is ``("", "srv", "a.txt")``. In the loose form case,
 the kind of slash, percent-escapes, drives, and what Windows ignores do not count
 (https://learn.microsoft.com/windows/win32/fileio/naming-a-file). The answer is False only if the path is
-certainly not what the rule names. It is None where that depends on links, on wildcards that a program may
-expand, on the folder at which a relative path begins, or where the path lies below or above what the rule
-names.
+certainly not what the rule names. It is None where the answer depends on links, on wildcards that a program
+may expand, or on the folder at which a relative path begins. It is also None where the path lies below or
+above what the rule names.
 """
 
 import re
@@ -180,7 +180,7 @@ def _join_steps(steps: Steps) -> str:
 
 
 def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
-    """Return whether a path may be what a rule names from some folder, or lies below or above that."""
+    """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
     if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
         return True  # the path may be above the folder at which the rule begins
     for placed, placed_named in _place_in_one_folder(found, named):
