@@ -118,9 +118,7 @@ class Transcript:
     summary: Line | None = None  # replaces the oldest lines
     seen: int = field(init=False)  # the id of the last heard line; 0 without any
     asker: Actor = field(init=False)  # the account of the newest line that has one, for which the agent works
-    schedule: str | None = field(
-        init=False
-    )  # the schedule whose run began with that line, if one did
+    schedule: str | None = field(init=False)  # the schedule whose run began with that line, if one did
     last_message: str = field(init=False)  # the text of the last message of a person; empty without any
 
     def __post_init__(self) -> None:
