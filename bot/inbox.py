@@ -443,7 +443,7 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person has stopped the turn, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=conversation_id)
-    jobs = plans.fail(session, conversation_id, _GIVEN_UP_TEXT, now)  # for a teammate: it has failed
+    jobs = plans.fail_teammate(session, conversation_id, _GIVEN_UP_TEXT, now)
     if jobs:
         return jobs
     messages.add_notice(session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)

@@ -222,6 +222,7 @@ class Loop:
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """End the turn because of ``error``, and yield the events that tell people."""
         if isinstance(error, ModelError):
+            # ``passing``: a retry may help; ``choices``: messages that people may send by a button
             explanation, passing, choices = error.message, error.passing, error.choices
         else:
             explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
@@ -455,7 +456,7 @@ class Loop:
         """Note the failure of a model, and return its stand-in; None if no other model may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
             self.models.note_fault(model, error)
-        if error.away:
+        if error.away:  # the model can't be reached, or its account is used up
             return self.models.stand_in(model)
         return None
 

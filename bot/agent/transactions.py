@@ -3,6 +3,10 @@
 Each function is called within one transaction, by the loop (``bot/agent/loop.py``): to store an answer of the
 model with its proposals, to end the turn without an answer, to end it because of a failure, to store a
 summary, or to post a notice. A notice is a line that people read and the model does not.
+
+The calls of an answer were judged by the gate before (`JudgedCall`). A call with an *effect* changes only
+Nod's own rows, so it is neither run nor proposed: its effect is applied here. A call's *likeness* to other
+calls says which grants cover it.
 """
 
 from collections.abc import Sequence
@@ -86,20 +90,21 @@ def commit_answer(
     ending = None
     if not will_continue and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE
+    # the turn continues, so that ``ending`` becomes None, if people have written since the model was asked
     stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
     if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
-    for count_answer in hooks_of(session).count_answer:
+    for count_answer in hooks_of(session).count_answer:  # features that count the tokens of answers
         jobs += count_answer(session, turn.transcript, turn.usage.tokens - usage_before.tokens, now)
     if turn.usage.cost and policies.held.book.list_about(Subject.BUDGET):
         jobs += _warn_about_budgets(session, policies.held.book, turn, now)
-    if has_effects:
+    if has_effects:  # after the answer, whose id they need; their results are then stored with it
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
     for proposal, _ in proposed:
         open_proposal = find_procedure(proposal.kind).open
-        if open_proposal:
+        if open_proposal:  # the kind has a step of its own here: a plan replaces the agent's earlier plan
             jobs += open_proposal(session, policies, proposal, now)
     batch_of = assign_batches(
         [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
@@ -125,7 +130,10 @@ def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datet
 
 
 def end_if_answered(session: Session, turn: Turn, now: datetime) -> bool:
-    """End a turn that has nothing to answer. Return False if new lines have come since it was read."""
+    """End a turn if its conversation has no line that awaits an answer, and return True.
+
+    Returns False if such a line has come since the turn was read.
+    """
     turns.lock_turn(session, turn)
     turns.check_owned(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
@@ -149,7 +157,7 @@ def fail_turn(
     if teammate:
         teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
-    failing_since = _find_retry_notice(transcript)
+    failing_since = _find_failing_since(transcript)
     waited = now - failing_since if failing_since else timedelta()
     retry_at = None
     if passing and not teammate:
@@ -158,8 +166,10 @@ def fail_turn(
         explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
     turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
     if teammate:
-        return explanation, plans.fail(session, conversation_id, explanation, now)
-    notice = "" if failing_since and retry_at else explanation
+        return explanation, plans.fail_teammate(session, conversation_id, explanation, now)
+    # people are told when the first try fails, and when the last one does
+    was_told = failing_since is not None and retry_at is not None
+    notice = "" if was_told else explanation
     if notice:
         messages.add_notice(session, conversation_id, notice, seen, now, delivered=delivered)
     if messages.has_heard_since(session, conversation_id, seen):
@@ -167,8 +177,11 @@ def fail_turn(
     return notice, ()
 
 
-def _find_retry_notice(transcript: Transcript) -> datetime | None:
-    """Return the time of the last line if it tells people that the turn will be retried, else None."""
+def _find_failing_since(transcript: Transcript) -> datetime | None:
+    """Return the time at which people were told that the turn failed and is retried; None if they were not.
+
+    The notice that tells them is then the last line, as nothing else has happened since.
+    """
     last = transcript.lines[-1] if transcript.lines else None
     if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
         return None

@@ -311,7 +311,7 @@ def _render_line(part: _Part) -> Sequence[Entry]:
 def _remove_heard(part: _Part) -> str:
     """Return the text of an answer without the quotation of a voice message at its beginning."""
     text = part.line.text
-    if not text.startswith(HEARD):
+    if not text.startswith(HEARD):  # each quotation of a voice message begins with this
         return text
     return text.removeprefix(quote_heard_before(part.transcript, part.line.id))
 

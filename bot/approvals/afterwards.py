@@ -118,7 +118,7 @@ async def _draft_inverse(
     inverse = Inverse(
         tool_name=inverse_tool.name,
         digest=inverse_tool.digest(arguments),
-        left=hash_old_values(preview),
+        left=hash_old_values(preview),  # the values that the change has left: see `Undoing.as_left`
         title=title,
         fields=tuple(fields),
     )

@@ -79,7 +79,7 @@ class CallStatus:
     text: str  # the result, or the state in words
     id: str = ""  # the call's id; empty for a read, which has no proposal either
     proposal: Proposal | None = None
-    joined: bool = False  # True if an earlier call is the same, so that no new call was made
+    joined: bool = False  # True if an earlier call is the same: then this is its state, and no call was made
     files: tuple[File, ...] = ()  # the files of the tool's answer
     pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
@@ -109,7 +109,7 @@ class AgentCalls:
         ] = {}  # the last minute's, by the key of the agent's account
         # the time of the last look at each open call, by the id of the call, oldest first
         self._last_looks: dict[str, datetime] = {}
-        # limits the reads that run side by side, by the label of the token
+        # the free slots for reads that run side by side, by the label of the token
         self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._asked_about: set[tuple[str, ...]] = set()  # labels with servers that a person was asked about
 
@@ -157,9 +157,11 @@ class AgentCalls:
             if not may_act(agent, tool):
                 continue
             facts = tool.call({}, risk, place, person, now)
-            if not policy.find_call_objection(facts, always=True):
+            if not policy.find_call_objection(facts, always=True):  # by rules without further conditions
                 tools.append(tool)
-        new_names = {tool.name for tool in tools} - agent.known
+        new_names = {
+            tool.name for tool in tools
+        } - agent.known  # ``known``: those that its person was told of
         if new_names:
             await self.database.write(_tell_new_tools, agent, new_names, now)
         await self._ask_about_servers(agent, granted)

@@ -100,7 +100,7 @@ def accept(
         return None
     # the limits come after the check for a second delivery, which does not count; if they raise, the
     # transaction is rolled back, and the message is not stored
-    if arrival.said == bounds.messages:
+    if arrival.said == bounds.messages:  # ``said``: the messages of the last hour before this one
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )

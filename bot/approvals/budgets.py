@@ -43,6 +43,7 @@ class BudgetUse(NamedTuple):
     @property
     def words(self) -> str:
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
+        # a budget's rule says "budget 20 EUR a month for …"
         return f"{money(self.spent, self.budget.currency)} of {self.rule.said.partition(' ')[2]}"
 
 

@@ -131,7 +131,8 @@ class SplitPress:
     """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    apart: tuple[Proposal, ...] = ()  # those without a press: calls that can't be undone need their own card
+    # the proposals that get no press: a call that can't be undone is approved only on a card of its own
+    apart: tuple[Proposal, ...] = ()
 
 
 def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
@@ -330,6 +331,7 @@ def _is_outdated(press: Press, p: Proposal) -> bool:
     if press.seen is not None and press.seen != p.seen:
         return True
     names_only_digest = press.digest is not None and press.round is None and press.seen is None
+    # ``shown_again``: the same arguments were on a card of an earlier round, with other values to change
     return names_only_digest and p.shown_again and press.verb in APPROVING
 
 

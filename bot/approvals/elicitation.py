@@ -67,7 +67,7 @@ class Questions:
         self._others = others
         if others is not None:
             others.on("question", self._note_asked_elsewhere)
-            others.on("question over", self._over_elsewhere)
+            others.on("question over", self._forget_elsewhere)
             others.on_arrival(self._broadcast_all)
         self._database = database
         self._dispatcher = dispatcher
@@ -119,9 +119,7 @@ class Questions:
             if answer is None:
                 self._cancel_later(opening)
             return answer or Elicited(Action.CANCEL)
-        except (
-            BaseException
-        ):  # the server's call was cancelled, so its question is, also if it is not open yet
+        except BaseException:  # the server's call was cancelled, so its question is cancelled, too
             self._cancel_later(opening)
             raise
         finally:
@@ -146,7 +144,7 @@ class Questions:
             oldest = next(iter(self._elsewhere))
             del self._elsewhere[oldest]
 
-    def _over_elsewhere(self, name: str) -> None:
+    def _forget_elsewhere(self, name: str) -> None:
         self._elsewhere.pop(name, None)
 
     async def _wait_for_answer(self, question: Question, opened: Proposal) -> Elicited | None:

@@ -109,8 +109,8 @@ class _Rows(NamedTuple):
 
     policy: Policy
     person: Person
-    room: AnswerRoom  # the number of proposals that may still be opened
-    asked: Mapping[str, str]  # the proposed calls, by digest: see `find_asked_already`
+    room: AnswerRoom  # the number of proposals that the answer may still open, and the words if none is left
+    asked: Mapping[str, str]  # by the digest of an open or just declined call: who declined it, else empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Gate:
             if position >= CALLS_PER_ANSWER:
                 judged_calls.append(_answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
-            if call.refused:
+            if call.refused:  # the model wrote something that can't be read as a call
                 judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
             full_text = room.words if room_left <= 0 else None
@@ -269,7 +269,7 @@ class Gate:
         forbidden = {}
         for tool in tools:
             any_call = CallFacts(tool.name, risk, place, person, now, identity=tool.identity)
-            why = policy.find_call_objection(any_call, always=True)
+            why = policy.find_call_objection(any_call, always=True)  # by rules without further conditions
             if why:
                 forbidden[tool.name] = why
         return tools.without(forbidden)
@@ -302,7 +302,7 @@ class Gate:
             if tool.effect and not policy.find_call_objection(facts):
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
             verdict = policy.judge(judge_addresses(facts, tool, policy, transcript))
-            if policy.book.conditional:
+            if policy.book.conditional:  # some rules have conditions on arguments
                 self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
                 return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
@@ -457,7 +457,7 @@ class Gate:
         if connection and tool.is_personal and connection.server not in request.servers:
             raise Refused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
-        home = str(request.actor) if request.agent else ""
+        home = str(request.actor) if request.agent else ""  # an agent's call counts as from its person's chat
         place = Place(str(request.address), request.private, home)
         with as_tool_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())

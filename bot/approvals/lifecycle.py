@@ -63,9 +63,9 @@ _RESUME_STATE = "resume"  # the name under which the progress of a resume is sto
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """Return the job that redraws the posted cards of a proposal and its group.
+    """Return the job that redraws the posted cards of a proposal and of those on the same card.
 
-    If no card is outdated, it is the job that only tells listeners of the change.
+    If no card is outdated, the returned job only tells listeners of the change (`CHANGED`).
     """
     if transitions.has_outdated_cards(session, p):
         return Job(Work.REDRAW, str(p.message_id))
@@ -238,6 +238,7 @@ def _claim_under(
     if _is_delayed(session, policy.book, p, now):
         return None
     by, version = By.nod(Act.EXECUTE), policy.book.version
+    # ``thing`` and ``book`` are conditions: no other run has the resource, and the stored rules are these
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
 
 
@@ -272,6 +273,7 @@ def raise_bar(
         Role.ADMIN, deciders.place
     ):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
+    # ``own``: the requester decides alone
     if p.own or policy.find_quorum_objection(deciders, requester, needed):
         return p, ()
     by = By.nod(Act.RAISE, redact_text(why))

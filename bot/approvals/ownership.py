@@ -23,7 +23,7 @@ _YES_VERBS = (CONSENT, Verb.APPROVE)  # an owner's vote has one of these, see `v
 _GONE_TEXT = "{whose} account at {server} is no longer connected."
 _CHANGED_TEXT = "{whose} account at {server} is another one since this was asked."
 _EXPIRED_TEXT = "{server} no longer accepts the connection of {whose} account."
-_PAUSED_TEXT = "The account of this chat at {server} rests now. `/nod connections` says why."
+_RESTING_TEXT = "The account of this chat at {server} rests now. `/nod connections` says why."
 _AGAIN = " Connect the same account again, then retry."
 
 
@@ -67,8 +67,8 @@ def find_connection_fault(session: Session, p: Proposal) -> str:
         template = _GONE_TEXT
     elif current.key != p.connection.key:
         template = _CHANGED_TEXT
-    elif current.is_resting:
-        return _PAUSED_TEXT.format(server=current.server)
+    elif current.is_resting:  # it is not used for now, although it still exists
+        return _RESTING_TEXT.format(server=current.server)
     elif current.is_expired:
         template = _EXPIRED_TEXT
     else:

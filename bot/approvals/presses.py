@@ -52,12 +52,15 @@ class _StoredInverse(NamedTuple):
 
     proposal: Proposal
     inverse: Inverse
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any]  # of the inverse
 
 
 @dataclass(eq=False)
 class Presses:
-    """The service that takes presses; rows are its only state."""
+    """The service that takes presses; rows are its only state.
+
+    It writes with ``first=True``, before other waiting writes, since a person waits for the reply.
+    """
 
     database: Database
     gate: Gate
@@ -187,7 +190,7 @@ class Presses:
         proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
             return []
-        rungs = []
+        rungs = []  # a rung: the width of a scope, from the same call alone to any call of the tool
         try:
             for scope, words in await self._list_scopes(proposal):
                 rungs.append((scope.rung, await self._count_covered(proposal, scope, words)))

@@ -50,14 +50,14 @@ class Undoing:
     """The drafted call that undoes a change."""
 
     draft: Proposal  # the proposal, not yet in a conversation
-    as_left: bool  # True if nothing has changed since the change was made
+    as_left: bool  # True if the values are still those that the change has left
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneTogether:
     """The position of an undo among several undos of one press."""
 
-    first: Proposal | None  # the first proposal for an undo, whose batch the others join; None for itself
+    first: Proposal | None  # the first inverse, whose batch this one joins; None while none was opened
     position: int
 
 

@@ -65,7 +65,7 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     if any(p.state is State.DECLINED and p.message_id > since for p in readings):
         raise Refused(_NOT_NOW_TEXT.format(owner=owner))
 
-    # the owner's consent: a schedule or teammate needs it for this tool, a person for any read by the account
+    # the owner's consent: for a schedule or teammate it counts for one tool, else for all reads
     allowed = [p for p in readings if _is_allowed(p)]
     allowed_for_tool = [p for p in allowed if p.tool_name == tool.name]
     if transcript.schedule is not None:

@@ -101,7 +101,7 @@ def judge_press_by_role(
         return PressRight(objection)
     if person == requester or person.outside:  # no one decides their own request in someone's place
         return PressRight(objection)
-    if verb in _NOT_BY_STAND_IN or proposal.own:
+    if verb in _NOT_BY_STAND_IN or proposal.own:  # ``own``: the requester decides alone
         return PressRight(objection)
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
@@ -200,7 +200,10 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
 
 
 def _is_hidden(proposal: Proposal) -> bool:
-    """Tell if the proposal is private to its requester, whatever roles others have."""
+    """Tell if only the requester may see the proposal, whatever roles others have.
+
+    This is so for some kinds, if the requester decides alone (``own``).
+    """
     return proposal.kind.hides_own and proposal.own
 
 

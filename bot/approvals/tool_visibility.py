@@ -62,6 +62,7 @@ def describe_plan(
     if unknown:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
     before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
+    # ``rounds``: the number of plans that the teammate has submitted before
     version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
     return one_line(f"Plan{version}: {plan.summary}"), fields(plan, before)
 

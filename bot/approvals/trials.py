@@ -1,6 +1,6 @@
 """Trials: a call is run without lasting effect before people decide, so that they see what it would change.
 
-A tool that can be tried has a `Trying`, for example a shell that runs in a copy of the files.
+A tool that can be tried has a `Trying`, for example a shell that runs in a copy of the files (a *cage*).
 `Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if people will
 be asked, and the model is not told. The tool also returns a token: what it needs to make exactly these
 changes. Only `Trials.apply` changes anything. It gives the token of an approved and claimed proposal back to
@@ -42,7 +42,7 @@ class PreviewAndTrial(NamedTuple):
     """The contents of a call that people see."""
 
     preview: tuple[PreviewField, ...]
-    trial: Trial | None  # None if the tool can't be tried
+    trial: Trial | None  # None if there was no trial, for example because the tool can't be tried
 
 
 class _TrialOutcome(NamedTuple):
@@ -140,6 +140,7 @@ class Trials:
             exit=output.exit,
             output=storable(output.output[-_MAX_OUTPUT_CHARS:]),
             files=output.files,
+            # the proposal has only the token's hash, by which the stored token is found
             token=await asyncio.to_thread(hash_text, token) if token is not None else "",
             final=one_line(output.final),
         )

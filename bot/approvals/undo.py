@@ -1,10 +1,13 @@
 """Undo: a press on a change that was made opens a proposal for the call that reverts it, its *inverse*.
 
-The inverse call was drafted when the change had been made (``afterwards.py``) and is drafted again before the
-press (``presses.py``). As a proposal it passes the rules, the claim and the record as any other call. The
-press also approves it if nothing has changed since and no data is lost. Otherwise the inverse gets a card,
-and people are asked. The change (the *original*) names its inverse in ``undone_by``, and the inverse its
-original in ``undoes``.
+The inverse was drafted when the change had been made (``afterwards.py``). ``presses.py`` drafts it once more
+with the values of now, before the press is decided here (`Undoing`). As a proposal it passes the rules, the
+claim and the record as any other call. The press also approves it if nothing has changed since (``as_left``)
+and no data is lost. Otherwise the inverse gets a card, and people are asked.
+
+The change (the *original*) names its inverse in ``undone_by``, and the inverse its original in ``undoes``.
+Once the inverse has run, ``undone`` is the name of the person who had the change undone. A press may also
+undo all changes of a batch *together*, one after the other: their inverses form one batch below one notice.
 """
 
 from dataclasses import replace
@@ -47,10 +50,10 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     if not why_ask:  # the person who pressed is enough, whatever the quorum
         votes = (context.vote(Verb.APPROVE),)
         inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
-    together = context.prepared.together
-    first = together.first if together else None
+    together = context.prepared.together  # set if the press undoes several changes
+    first = together.first if together else None  # the first inverse of this press, if one was opened before
     if first:
-        message_id = first.message_id
+        message_id = first.message_id  # the inverses of one press share the notice
     else:
         message_id = _add_notice(session, context, p, inverse)
     inverse = replace(inverse, message_id=message_id)
@@ -110,7 +113,10 @@ def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) 
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
-    """Add the notice above the inverse's card in the conversation of the change, and return its id."""
+    """Add a notice above the inverse's card in the conversation of the change, and return its id.
+
+    The notice is a line that people read. It says who pressed Undo.
+    """
     conversation = conversations.get_conversation(session, p.conversation_id)
     if conversation is None:
         raise LostRace

@@ -59,6 +59,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     counts_for_quorum = _counts_for_quorum(session, context, p)
+    # CONSENT: the owner agrees to the call, and that does not count for the quorum
     votes = (*p.votes, context.vote(Verb.APPROVE if counts_for_quorum else CONSENT))
 
     # the other people whose approval is needed, too
@@ -69,6 +70,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if missing_text:
         p = context.move(session, p, votes=votes, for_real=for_real)
         return accept(session, p, missing_text)
+    # ``has_lead``: a kind on which the lead agent may have a say, which is a plan
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         # the lead's turn is written before the plan, in the order that its own review takes
         review_jobs = plans.ask_lead(session, p, context.now)

@@ -4,6 +4,10 @@ A process runs the jobs that it wakes with its local dispatcher, like a single p
 others, it keeps slots free for their jobs: what it has no room for it *defers* to Procrastinate's queue, and
 workers in each process take jobs from there. Jobs hold no locks: turns, executions and posts are claimed in
 Nod's own rows, so a job that is lost, late or doubled does no harm.
+
+Some words come from the local dispatcher (``bot/jobs/dispatcher.py``). A job is *woken* when there is new
+work for it, and *found* by a sweep of the rows. To *begin* a job is to start its task, which waits for a
+slot. A queue is *crowded* if as many of its jobs run in this process as it may have.
 """
 
 import asyncio
@@ -25,9 +29,10 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
-"""By kind, the most of its own jobs that a process runs itself where there are others; it defers the rest.
+"""By kind of work, the slots for jobs that a process wakes itself, where there are other processes.
 
-One process may receive all messages, as from Telegram. Its workers take that many fewer jobs from the queue.
+It defers further jobs to Procrastinate's queue, since one process may receive all messages, as from Telegram.
+The process's workers, which take jobs from that queue, have the other slots.
 """
 _WORKERS: Mapping[str, Sequence[Work]] = {
     "turns": [Work.TURN],
@@ -98,7 +103,7 @@ class DistributedDispatcher:
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # names of workers that failed and have not run steadily since
         self._closing = False
-        wire.on("wake", self._wake)
+        wire.on("wake", self._repeat_leased)
 
     async def open(self) -> None:
         """Connect. Raises ConnectorException."""
@@ -126,7 +131,7 @@ class DistributedDispatcher:
 
     @property
     def takes_work(self) -> bool:
-        """Always False: any process may run the jobs that are woken here."""
+        """Always False: another process may run the jobs that are woken here."""
         return False
 
     async def wake(self, *jobs: Job) -> None:
@@ -144,7 +149,7 @@ class DistributedDispatcher:
                     await self._defer(job, queue)
 
     async def find(self, *jobs: Job) -> None:
-        """Return the jobs of dead workers to their queues, then wake the jobs like the local dispatcher."""
+        """Put the jobs of dead workers back into Procrastinate's queue, then run these jobs here."""
         if not self._works:
             return
         with _log_outage("the jobs of dead workers"):
@@ -156,7 +161,7 @@ class DistributedDispatcher:
 
     async def stop_turn(self, conversation_id: str) -> None:
         self.interrupt(conversation_id)
-        self._wire.broadcast("stop", conversation_id)
+        self._wire.broadcast("stop", conversation_id)  # ``bot/app.py`` says who listens for this
 
     def interrupt(self, conversation_id: str) -> bool:
         return self._local.interrupt(conversation_id)
@@ -179,18 +184,21 @@ class DistributedDispatcher:
         await self._app.close_async()
 
     def _is_local(self, job: Job, queue: Queue) -> bool:
-        """Return whether this process runs a job that it wakes, and defers it to no other."""
+        """Return whether this process runs a job that it wakes itself, instead of deferring it."""
         if queue is HERE:
             return True
-        if not self._works or not self._wire.others:
-            return self._works
+        if not self._works:
+            return False
+        if not self._wire.others:
+            return True
         crowded = self._local.is_crowded(job.work, queue)
         return not crowded and self._local.count_taken(job.work) < _OWN_SHARE[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
         """Put a job into Procrastinate's queue, once, for any worker.
 
-        It comes last if no one waits for it, or if its queue runs as many jobs here as it may.
+        It comes after all other jobs if no person waits for it (`Queue.later`), or if its own queue, such as
+        that of one person's turns, is crowded.
         """
         priority = -1 if queue.later or self._local.is_crowded(job.work, queue) else 0
         waiting = self._task.configure(
@@ -202,7 +210,8 @@ class DistributedDispatcher:
     async def _run_deferred(self, work: str, key: str) -> None:
         """Run a job that a worker took from Procrastinate's queue, by the local dispatcher.
 
-        The worker is busy until it ends, unless the job only waits as its queue runs as many as it may.
+        The worker is busy until the job ends. If the job's queue is crowded, the job would only wait for its
+        turn, so the worker takes the next job instead.
         """
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
@@ -250,19 +259,26 @@ class DistributedDispatcher:
             await self._sleep(pause)
 
     async def _do(self, job: Job) -> tuple[Job, ...]:
-        """Do a job; if another process has the lease on it, have that process do it once more."""
+        """Do a job, and wake the jobs that follow, each of which may run in another process.
+
+        If another process has the lease on the job, that process is asked to do it once more. Returns no
+        jobs, so that the local dispatcher wakes none of them itself.
+        """
         if self._handler is None:
             return ()
         try:
-            made = await self._handler(job)
+            follow_ups = await self._handler(job)
         except LeasedElsewhere as leased:
             self._wire.broadcast("wake", [leased.owner, *job])
             return ()
-        await self.wake(*made)
+        await self.wake(*follow_ups)
         return ()
 
-    def _wake(self, message: list[str]) -> None:
-        """Run a job once more that another process could not do, since this one has the lease."""
+    def _repeat_leased(self, message: list[str]) -> None:
+        """Do a job that another process could not do, since this process has the lease on it.
+
+        ``message``: the id of the process that has the lease, and the job. All processes get the message.
+        """
         owner, work, key = message
         if owner == self._wire.process:
             self._local.begin_or_repeat(Job(Work(work), key))

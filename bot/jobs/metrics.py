@@ -57,7 +57,7 @@ class Metrics:
         self._is_reading = asyncio.Lock()
         self._tally = counts.StateTally(0, {}, 0)  # as of the last scrape
         self._last_turn = 0  # the id of the newest turn at the last scrape
-        self._under_way: set[int] = set()  # ids of the turns that were under way then
+        self._under_way: set[int] = set()  # ids of the turns that were under way at the last scrape
         self._counted: set[int] = set()  # ids of ended turns that were counted and may be read again
         disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use here
         self._registry = CollectorRegistry()
@@ -162,6 +162,7 @@ class Metrics:
                 self._turns.labels(turn.state).observe(turn.seconds)
                 self._counted.add(turn.id)
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
+        # turns with lower ids are not read again (see `counts.LATE`), so they can't be counted twice
         self._counted = {ident for ident in self._counted if ident > self._last_turn - counts.LATE}
 
     def time_model(self, model: Model) -> Model:

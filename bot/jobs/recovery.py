@@ -33,7 +33,7 @@ from bot.telemetry import tracing
 _BATCH = 25  # rows that one transaction of a sweep changes
 _MAX_UNDO_ENDED = 200  # the most cards at a time from which a sweep removes Undo
 _SWEEP_SECONDS = 1.0  # the time after which the sweep of expired proposals lets others work
-_DELIVERY_PATIENCE = timedelta(seconds=60)  # after it, what was not posted is posted by a sweep
+_DELIVERY_PATIENCE = timedelta(seconds=60)  # the time after which `recover` posts what is still not posted
 _EVENTS_KEPT = timedelta(days=3)
 
 
@@ -86,16 +86,17 @@ class Recovery:
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
-        for behind in (turns.list_with_undelivered, outputs.list_with_unposted, questions.list_with_untold):
-            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
+        for list_ids in (turns.list_with_undelivered, outputs.list_with_unposted, questions.list_with_untold):
+            jobs += [Job(Work.DELIVER, ident) for ident in await read(list_ids, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.list_outdated_messages)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_outdated)]
         await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
-        """End executions whose process is gone: a trial's as it ended, an idempotent tool's by another run.
+        """End executions whose process is gone (``lost``), and return the next jobs.
 
-        All others may or may not have happened, and get an unknown outcome.
+        If the tool can tell how the run ended, that outcome is stored. Otherwise the outcome is unknown,
+        since the call may or may not have happened; an idempotent tool then runs again.
         """
         jobs: list[Job] = []
         if not lost:

@@ -122,6 +122,7 @@ class Reminders:
         elif act is Act.NOTIFY:
             targets, later = take_steps(proposal.steps, now, escalating=False)
             due, reason = time_steps(later), ", ".join(targets)
+        # the row is changed only if no other process has changed it: that claims the step
         moved = transitions.move(session, proposal, By.nod(act, reason), now, **due)
         return _ClaimedStep(moved, targets) if moved else None
 
@@ -242,7 +243,7 @@ def _format_digest(session: Session, scope: str, now: datetime) -> str:
     lines = [
         f"- `{p.id[:8]}` {p.description}{others(len(rest))} "
         f"(asked by {p.requester.label}, {format_span(p.expires_at - now)} left)"
-        for p, *rest in together(found)
+        for p, *rest in together(found)  # the proposals of one card are one line
     ]
     lines += [f"…and {total - len(found)} more"] if total > len(found) else []
     return f"**{total} waiting for a decision**\n" + "\n".join(lines)

@@ -31,7 +31,7 @@ REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
-_JUMP = timedelta(seconds=5)  # a clock that is put right slowly never gains or loses that much in a second
+_JUMP = timedelta(seconds=5)  # more than a clock that is corrected slowly gains or loses in a second
 _ONE_AT_A_TIME = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
 """The options of each job: one run at a time, and one run for all missed ones, however late."""
 
@@ -85,7 +85,7 @@ class Scheduler:
         self._clock = clock
         self._tasks: set[asyncio.Task[Any]] = set()  # tasks of sweeps under way
         self._watch: asyncio.Task[None] | None = None
-        self._outage = ""
+        self._outage = ""  # the outage of the database that was logged, in words; empty while there is none
         self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults=_ONE_AT_A_TIME)
 
     def start(self) -> None:
@@ -105,7 +105,10 @@ class Scheduler:
         self._ticker.shutdown(wait=False)
 
     async def _watch_clock(self) -> None:
-        """Set every job again after the clock was set: set back, a job would wait that much longer."""
+        """Make every job due after the clock was set.
+
+        If the clock was set back by an hour, a job would otherwise wait an hour longer.
+        """
         before, began = self._clock(), time.monotonic()
         while True:
             await asyncio.sleep(1)

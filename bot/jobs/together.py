@@ -94,7 +94,7 @@ class DatabaseCluster:
         self.wire.broadcast(kind, body)
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
-        self.wire.on(HERE, lambda _: handler())
+        self.wire.on(HERE, lambda _: handler())  # the message by which a new process tells that it listens
 
     async def lease(self, name: str) -> bool:
         return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
@@ -107,9 +107,10 @@ class DatabaseCluster:
         return self.wire.wait_for_signals()
 
     def _compare_settings(self, message: tuple[Mapping[str, str], bool]) -> None:
-        """Log once which settings of another process differ. ``message``: its hashes; True if it begins.
+        """Log once which settings of another process differ from this one's.
 
-        A process that begins is sent the own hashes, so that both logs name the difference.
+        ``message``: the hashes of that process's settings, and True if it has just begun. Then it is sent the
+        hashes of this process, so that both logs name the difference.
         """
         others, begins = message
         if others == self._settings:
@@ -130,7 +131,7 @@ class DatabaseCluster:
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
-                heard = self.wire.heard_of_others
+                heard = self.wire.heard_of_others  # the number of messages so far, see `Wire.update_others`
                 beats = self._database.write_now(processes.beat, self._process, self._clock())
                 update = partial(self.wire.update_others, others=bool(beats), heard=heard)
                 loop.call_soon_threadsafe(update)

@@ -140,10 +140,10 @@ def key_of(secret: str) -> bytes:
 
 
 def _list_due(session: Session, now: datetime) -> list[_DueWebhook]:
-    found = []
+    due = []
     for webhook in webhooks.list_due(session, now, _BATCH):
         p = proposals.get(session, webhook.proposal_id)
         if p:
             secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
-            found.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
-    return found
+            due.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
+    return due

@@ -2,8 +2,9 @@
 
 A history as it happened may have what some servers and many chat templates refuse: a person's words after a
 tool's result, two messages of one role in a row, a system message in the middle, an answer without words, or
-ids of calls from another maker. `arrange` says the same in an order that none of them refuses, and leaves
-nothing out. The tests' model server (``tests/fakes``) has a checker for each of these, with its source.
+ids of calls from another maker. `arrange` says the same in an order that none of them refuses. It leaves out
+only answers without words and calls, and results that don't follow their call's answer. The tests' model
+server (``tests/fakes``) has a checker for each of these, with its source.
 """
 
 import hashlib
@@ -106,7 +107,7 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
             return [UserText(system), *others]
 
 
-def without_reasoning(call: ToolCall) -> ToolCall:
+def without_extra(call: ToolCall) -> ToolCall:
     """Return a call without its server's extra data, such as the reasoning before the call."""
     if call.extra:
         return replace(call, extra={})
@@ -128,13 +129,14 @@ def short_id(ident: str, again: int = 0) -> str:
 
 
 def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Entry]:
-    """Yield the entries with every call's result directly after its answer.
+    """Yield the entries with a result for each call, directly after the call's answer.
 
-    A call without a result gets one that says so. A result without its call is dropped.
+    The results of an answer are those that follow it, up to the next message. A call without a result there
+    gets one that says so. All other results are dropped, for example those whose call is gone.
     """
     for position, entry in enumerate(entries):
         if isinstance(entry, ToolResult):
-            continue  # it was yielded after its answer, or its call is gone
+            continue  # it was yielded with its answer, or is dropped
         if not isinstance(entry, AssistantText) or not entry.calls:
             yield entry
             continue

@@ -33,7 +33,7 @@ class ToolOffer:
     spec: ToolSpec
     name: str
     description: str
-    parameters: Json | None  # the schema; None for a tool without arguments at a server that wants none then
+    parameters: Json | None  # the schema; None for a tool without arguments, if the form is ``plain``
     strict: bool = False  # the server is told that the model must keep to the schema exactly
     left_out: tuple[str, ...] = ()  # the parts of the tool that the model does not see, in words for admins
     own_names: Mapping[str, str] = field(default_factory=dict)  # the arguments' own names, by the sent names
@@ -107,8 +107,9 @@ class ToolOffers:
 def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> ToolOffer:
     """Return a tool in the form that every maker accepts.
 
-    ``strict``: the server may be told to keep to the schema exactly, if the schema allows that. ``plain``: an
-    object whose names are not known is sent as text, for servers that refuse it, such as Gemini's.
+    ``strict``: the server may be told that the model must keep to the schema exactly, if the schema allows
+    that. ``plain``: the form for servers that refuse more parts of schemas, such as Gemini's. An argument
+    that is an object with unknown names becomes a text, and a tool without arguments has no schema.
     """
     writer = SchemaWriter(spec.parameters, plain=plain)
     parameters: Json | None = writer.write()

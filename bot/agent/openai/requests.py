@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import openai
 
 from bot.agent.openai.answers.refusals import RefusalCause
-from bot.agent.openai.arrangement import arrange, without_reasoning, without_system_role
+from bot.agent.openai.arrangement import arrange, without_extra, without_system_role
 from bot.agent.openai.errors import find_refusal
 from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
@@ -192,10 +192,10 @@ class RequestWriter:
         The digest of the reasoning is added to ``sent_digests`` then.
         """
         if not call.extra or call.extra.get("model") != self.named.name:
-            return without_reasoning(call)
+            return without_extra(call)
         digest = hashlib.sha256(json.dumps(call.extra, sort_keys=True, default=str).encode()).hexdigest()[:32]
         if digest in self._rejected_reasoning:
-            return without_reasoning(call)
+            return without_extra(call)
         sent_digests.add(digest)
         return call
 

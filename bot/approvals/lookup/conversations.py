@@ -1,7 +1,8 @@
 """A person's conversations, for channels that list and show them: what was said, by whom, and what runs.
 
-The console and the API are such channels; a chat platform shows its conversations itself. A channel checks
-with `ConversationLookup.own` that a conversation is the person's. The other methods don't check that.
+The console and the API are such channels; a chat platform shows its conversations itself. In these channels
+the address of a conversation is made of the person's account, so `ConversationLookup.own` checks by the
+address that a conversation is the person's. The other methods don't check that.
 """
 
 from typing import NamedTuple
@@ -32,10 +33,12 @@ class Listed(NamedTuple):
 class ConversationLookup:
     """Queries about conversations, and the two changes that people make to them."""
 
-    def __init__(self, database: Database, registry: Registry, shown: ProposalLookup, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, registry: Registry, proposal_lookup: ProposalLookup, clock: Clock
+    ) -> None:
         self._database = database
         self._registry = registry
-        self._shown = shown
+        self._proposal_lookup = proposal_lookup
         self._clock = clock
 
     async def own(self, conversation_id: str, address: Address) -> Conversation | None:
@@ -93,7 +96,7 @@ class ConversationLookup:
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
             every = proposals.list_of_conversation(session, conversation_id)
             lines = conversations.read_transcript(session, conversation_id, limit=None)
-            return lines, self._shown.visible(session, every, actor, available)
+            return lines, self._proposal_lookup.visible(session, every, actor, available)
 
         return await self._database.read(read)
 

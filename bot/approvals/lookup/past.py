@@ -65,11 +65,11 @@ class Tried:
     """A page of a simulation. A change is a proposal of a call that writes."""
 
     rule: str  # in words
-    looked: int  # the number of changes, also of those that the rule is not about
+    looked: int  # the number of changes that were looked at, also of those that the rule is not about
     back_to: datetime | None  # the time of the oldest proposal that was looked at
     effects: Mapping[Effect, int]  # the number of changes with each effect
     price: Sequence[Priced]  # the newest calls that people corrected and that the rule would have spared them
-    priced: int  # the number of all such calls
+    priced: int  # the number of all calls that people corrected and that the rule would have spared them
     before: Mark | None  # the beginning of the next page, if there are older changes
     zone: tzinfo  # the team's time zone
 

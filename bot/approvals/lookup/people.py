@@ -134,7 +134,7 @@ class SignedIn:
     database: Database
     policies: Policies
     clock: Clock
-    may: Callable[[Actor], bool]  # tells if the settings still let this account in
+    may: Callable[[Actor], bool]  # tells if the settings still let an account in
     life = sign_in_links.SESSION_LIFE
     organisation_life = sign_in_links.ORGANISATION_LIFE
     away = sign_in_links.AWAY

@@ -53,11 +53,11 @@ class Seen:
 
 
 class PlaceInBatch(NamedTuple):
-    """The position of a proposal in its batch, counted from 1."""
+    """The position of a proposal in its batch."""
 
-    id: str
-    size: int
-    position: int
+    id: str  # of the batch
+    size: int  # the number of proposals in the batch
+    position: int  # counted from 1
 
 
 @dataclass(frozen=True, slots=True)

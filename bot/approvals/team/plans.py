@@ -40,6 +40,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     The grants of an earlier plan end, so calls that it allowed and that have not run ask again.
     """
     teammate = teams.get(session, p.conversation_id)
+    # a teammate's ``rounds``: the number of plans that it has submitted
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
     by = By.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
@@ -192,7 +193,7 @@ def stop(
     return (*jobs, *_withdraw_all(session, teammate, by, who, now))
 
 
-def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+def fail_teammate(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
     """End a teammate that can't continue, and its open proposals. Does nothing if it already ended."""
     teammate = teams.get(session, teammate_id)
     if teammate is None or teammate.over:

@@ -191,13 +191,11 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
     if teammate is None:
         return True, ()
     if teammate.over:
-        if p.state not in (
-            State.SUCCEEDED,
-            State.FAILED,
-        ):  # the call did not run, so there is nothing to tell
+        if p.state not in (State.SUCCEEDED, State.FAILED):  # the call did not run: there is nothing to tell
             return False, ()
         text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
         return False, _tell_lead(session, teammate.lead_id, text, now)
+    # ``rounds``: the number of plans that the teammate has submitted
     if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_ROUNDS:
         words = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
         return False, finish(session, teammate.id, Standing.STOPPED, words, now)

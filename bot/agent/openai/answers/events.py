@@ -1,8 +1,9 @@
 """Parsing of an answer's bytes into events, whatever content type they have. Pure.
 
 A stream of server-sent events has fields on lines, such as ``data: {…}``, and an empty line at the end of
-each event. Some servers send JSON objects on lines of their own instead, or only words, which are called
-stray here. Lines are split as bytes, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
+each event. Some servers send each JSON object on a line of its own instead, which counts as an event. Any
+other text outside of events is called *stray* here, such as the words of an error page. Lines are split as
+bytes, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -27,7 +28,7 @@ class Event(NamedTuple):
 
     data: str
     name: str = ""  # the event's own type, such as "error"; most have none
-    is_stray: bool = False  # True if the data was outside of any event
+    is_stray: bool = False  # True if ``data`` is all the stray text of the answer
 
 
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
@@ -55,7 +56,7 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
     Raises EventTooLongError for a line of more than `MAX_EVENT_BYTES`.
     """
     begun: list[bytes] = []  # the pieces of the current line
-    size, is_first, is_after_cr = 0, True, False  # ``size``: of the current line
+    size, is_first, is_after_cr = 0, True, False  # ``size``: the bytes of the current line so far
     async for chunk in chunks:
         if not chunk:
             continue

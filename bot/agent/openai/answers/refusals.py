@@ -61,7 +61,7 @@ class RefusalCause(StrEnum):
     """The kind of a refusal, which decides what is done next."""
 
     TOO_LONG = "too long"  # a shorter request may be answered
-    MONEY = "money"  # the account has none left
+    MONEY = "money"  # the account has no money or quota left
     KEY = "key"  # the key is not accepted
     BAD_CALL = "bad call"  # the model wrote a call that its server does not accept
     NO_SYSTEM_ROLE = "no system role"
