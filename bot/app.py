@@ -25,7 +25,7 @@ from bot.approvals.asking import ask_tools
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
-from bot.approvals.lookup.people import SignedIn
+from bot.approvals.lookup.people import ConsoleSessions
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
 from bot.approvals.tools.decisions import decision_tools
@@ -394,7 +394,7 @@ def build(
 
     # the web
     webhooks = _make_webhooks(settings, database)
-    signed_in = SignedIn(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
+    signed_in = ConsoleSessions(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
     agents = AgentCalls(database, kernel.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,

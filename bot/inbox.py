@@ -241,8 +241,8 @@ class Assistant:
 
     def _store_message(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
-    ) -> arrive.Accepted | MessageAnswer | str | None:
-        """Store a message, and return its conversation and its id there (`arrive.Accepted`).
+    ) -> arrive.StoredLine | MessageAnswer | str | None:
+        """Store a message, and return its conversation and its id there (`arrive.StoredLine`).
 
         Returns None for a duplicate, and a text for a refusal. A message for which a feature has waited is
         not stored: the feature's answer is returned.

@@ -49,7 +49,7 @@ CONTINUE_NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedAnswer:
     """The stored outcome of one answer of the model: its proposals, and the turn's end."""
 
     opened: tuple[Proposal, ...]
@@ -71,7 +71,7 @@ def commit_answer(
     delivered: bool,
     will_continue: bool,
     usage_before: Usage,
-) -> Committed:
+) -> CommittedAnswer:
     """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
 
     A turn waits after an answer with proposals, and is done after an answer without calls. ``judged_calls``:
@@ -93,7 +93,7 @@ def commit_answer(
     # the turn continues, so that ``ending`` becomes None, if people have written since the model was asked
     stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
     if stored is None:  # a person stopped the turn
-        return Committed((), Ending.STOPPED)
+        return CommittedAnswer((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
     for count_answer in hooks_of(session).count_answer:  # features that count the tokens of answers
@@ -119,7 +119,7 @@ def commit_answer(
     if turn.transcript.teammate:
         is_done = ending is Ending.DONE
         jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, is_done=is_done)
-    return Committed(opened, ending, tuple(jobs), message_id)
+    return CommittedAnswer(opened, ending, tuple(jobs), message_id)
 
 
 def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:

@@ -159,9 +159,8 @@ class AgentCalls:
             facts = tool.call({}, risk, place, person, now)
             if not policy.find_call_objection(facts, always=True):  # by rules without further conditions
                 tools.append(tool)
-        new_names = {
-            tool.name for tool in tools
-        } - agent.known  # ``known``: those that its person was told of
+        # ``known``: the tools of which the agent's person was told
+        new_names = {tool.name for tool in tools} - agent.known
         if new_names:
             await self.database.write(_tell_new_tools, agent, new_names, now)
         await self._ask_about_servers(agent, granted)

@@ -48,7 +48,7 @@ _DAY_IS_FULL_TEXT = "I have read as many files for you today as I may"
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class StoredLine:
     """A stored message or notice."""
 
     conversation_id: str
@@ -59,7 +59,7 @@ class Accepted:
 
 def accept(
     session: Session, message: Message, now: datetime, bounds: Bounds, owner: str = ""
-) -> Accepted | None:
+) -> StoredLine | None:
     """Store a person's message, and request a turn for it. Returns None if its event was stored before.
 
     The message begins a conversation if none is current at its address. ``owner``: as in
@@ -112,7 +112,7 @@ def accept(
     if handles:
         _store_files(session, conversation_id, message, handles, now, bounds)
     wants_turn = turns.request_turn(session, conversation_id, now, owner)
-    return Accepted(conversation_id, message_id, arrival.person, wants_turn)
+    return StoredLine(conversation_id, message_id, arrival.person, wants_turn)
 
 
 def _store_files(
@@ -147,7 +147,7 @@ def _store_files(
     outputs.store_attached(session, conversation_id, message.actor, stored, now)
 
 
-def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
+def add_request(session: Session, request: Request, call: Call, now: datetime) -> StoredLine | None:
     """Store the notice above a request's card. Returns None if its event was stored before."""
     conversation_id = request.into or conversations.find_current_id(session, request.address)
     if conversation_id is None:
@@ -170,11 +170,11 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
     )
     if message_id is None:
         return None
-    return Accepted(conversation_id, message_id)
+    return StoredLine(conversation_id, message_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedProposal:
     """A proposal that a request opened."""
 
     proposal: Proposal
@@ -182,7 +182,9 @@ class Opened:
     again: bool = False  # True if an earlier request with the same event had opened it
 
 
-def find_opened_before(session: Session, request: Request, call_digest: str, now: datetime) -> Opened | None:
+def find_opened_before(
+    session: Session, request: Request, call_digest: str, now: datetime
+) -> OpenedProposal | None:
     """Return the proposal that an earlier request with the same event opened, or None.
 
     An agent's call without an event is recognised by its digest: see `agent_calls.find_repeated`.
@@ -191,13 +193,13 @@ def find_opened_before(session: Session, request: Request, call_digest: str, now
         if request.agent is None:
             return None
         earlier_call = agent_calls.find_repeated(session, request.agent, call_digest, now)
-        return Opened(earlier_call, again=True) if earlier_call else None
+        return OpenedProposal(earlier_call, again=True) if earlier_call else None
     message_id = messages.find_message_of_event(session, request.address.channel, request.event_id)
     if message_id is None:
         return None
     opened = proposals.list_of_message(session, message_id)
     if opened:
-        return Opened(opened[0], again=True)
+        return OpenedProposal(opened[0], again=True)
     return None
 
 
@@ -209,7 +211,7 @@ def open_request(
     like: Likeness,
     process: str,
     now: datetime,
-) -> Opened:
+) -> OpenedProposal:
     """Store a drafted proposal and the notice above it, or return the proposal that is stored already.
 
     ``like``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
@@ -243,4 +245,4 @@ def open_request(
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]
     if proposal.state is State.APPROVED:
         jobs.append(Job(Work.EXECUTE, proposal.id))
-    return Opened(proposal, tuple(jobs))
+    return OpenedProposal(proposal, tuple(jobs))

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import Session
 
 from bot.approvals import arrive, asking, grants
-from bot.approvals.arrive import Opened
+from bot.approvals.arrive import OpenedProposal
 from bot.approvals.drafts import (
     check_undo,
     clean_reason,
@@ -366,7 +366,7 @@ class Gate:
         if tool.check is not None:
             await self.database.read(tool.check, _context_of(transcript), arguments)
 
-    async def open(self, request: Request) -> Opened:
+    async def open(self, request: Request) -> OpenedProposal:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
 
         For a request that repeats an earlier request, by its event's id, the earlier proposal is returned.

@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
 from bot.agent.models import Models
-from bot.approvals.lookup.people import SignedIn
+from bot.approvals.lookup.people import ConsoleSessions
 from bot.approvals.lookup.settings import Doctor
 from bot.channels.base import Channel, Lookup
 from bot.domain.attachments import FileBounds
@@ -68,7 +68,7 @@ class Site:
     doorkeeper: Authenticator  # finds the caller of a request
     callbacks: Webhooks
     logins: SignIns  # Nod's sign-ins at MCP servers
-    signed_in: SignedIn  # the sessions of browsers
+    signed_in: ConsoleSessions  # the sessions of browsers
     doctor: Doctor
     fault: Callable[[], str | None]  # returns what keeps this process from its work, if anything
     models: Models

@@ -11,7 +11,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import arrive, decide, lifecycle
-from bot.approvals.arrive import Accepted
+from bot.approvals.arrive import StoredLine
 from bot.approvals.pressing import Decided
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message, Press, Reply
@@ -42,7 +42,7 @@ class Rows:
     def __post_init__(self) -> None:
         self._count = count(1)
 
-    def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> Accepted | None:
+    def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> StoredLine | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
         return self.database.write_now(arrive.accept, message, self.clock(), UNBOUND)
 

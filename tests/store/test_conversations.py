@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.approvals import arrive
-from bot.approvals.arrive import Accepted
+from bot.approvals.arrive import StoredLine
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
 from bot.domain.events import Ending
@@ -22,7 +22,7 @@ from tests.kit.tables import OURS
 from tests.store.conftest import UNBOUND, DatabaseCluster, Rows
 
 
-def said(accepted: Accepted | None) -> str:
+def said(accepted: StoredLine | None) -> str:
     assert accepted is not None
     return accepted.conversation_id
 

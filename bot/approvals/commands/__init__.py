@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
-from bot.approvals.commands.rules import EVERYWHERE_WORDS, RuleCommands
+from bot.approvals.commands.rules import CROSS_WORKSPACE_WORDS, RuleCommands
 from bot.approvals.commands.words import CommandParts, CommandSet, Words, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
@@ -27,7 +27,7 @@ class Commands:
         deciding = list(DecideCommands(parts).words)
         [undo] = (subcommand.do for subcommand in deciding if subcommand.word == Verb.UNDO)
         ruling = list(RuleCommands(parts, undo).words)
-        everywhere = set(EVERYWHERE_WORDS)
+        everywhere = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:
             of_nod += command_set.nod
             deciding += command_set.approvals

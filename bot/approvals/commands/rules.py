@@ -82,7 +82,7 @@ _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECI
 """Subjects of rules that say how a call is judged: a change of these may end grants."""
 _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
 """Subjects of rules that may name groups of people, such as ``slack:T1/S2``."""
-EVERYWHERE_WORDS = frozenset(
+CROSS_WORKSPACE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
 """Subcommands that show or change data of every workspace."""
@@ -117,13 +117,13 @@ class RuleCommands:
             Subcommand(
                 f"risk read|write|destructive {LIMITED}",
                 "how risky a tool's calls are",
-                self._set(Subject.RISK),
+                self._make_setter(Subject.RISK),
             ),
             Subcommand(
                 f"approvers WHO… {LIMITED}",
                 "who may decide: requester, approver, admin, member, accounts, or groups "
                 "such as slack:T1/S2 and telegram:-100123/admins",
-                self._set(Subject.DECIDERS),
+                self._make_setter(Subject.DECIDERS),
             ),
             Subcommand(
                 "roles [add|remove ACCOUNT admin|approver [everywhere]]",
@@ -136,13 +136,15 @@ class RuleCommands:
             Subcommand(
                 "outsiders talk [in PLACE]",
                 "let people from outside the team, such as guests, write to Nod there; they decide nothing",
-                self._set(Subject.OUTSIDERS),
+                self._make_setter(Subject.OUTSIDERS),
             ),
-            Subcommand(f"quorum N [of M] {LIMITED}", "how many must approve", self._set(Subject.QUORUM)),
+            Subcommand(
+                f"quorum N [of M] {LIMITED}", "how many must approve", self._make_setter(Subject.QUORUM)
+            ),
             Subcommand(
                 "plans human|lead|both [in PLACE]",
                 "who approves teammates' plans: a person, the lead agent, or both",
-                self._set(Subject.PLANS),
+                self._make_setter(Subject.PLANS),
             ),
             Subcommand(
                 f"undo ID, or undo 30m|off {LIMITED}",
@@ -152,7 +154,7 @@ class RuleCommands:
             Subcommand(
                 f"batch stop {LIMITED}",
                 "when a row of a batch fails, withdraw those that have not begun",
-                self._set(Subject.BATCH),
+                self._make_setter(Subject.BATCH),
             ),
             Subcommand(
                 "budget [20 EUR a month|week|day|turn [for PLACE|ACCOUNT]], or budget extend NUMBER [10 EUR]",
@@ -172,24 +174,28 @@ class RuleCommands:
             Subcommand(
                 "attention 12 an hour [for ACCOUNT|GROUP]",
                 "beyond that many cards an hour, others that are not urgent come together at the half hour",
-                self._set(Subject.ATTENTION),
+                self._make_setter(Subject.ATTENTION),
             ),
-            Subcommand(f"ttl 4h {LIMITED}", "how long a proposal waits", self._set(Subject.TTL)),
-            Subcommand(f"remind 2h {LIMITED}", "remind deciders this often", self._set(Subject.REMIND)),
+            Subcommand(f"ttl 4h {LIMITED}", "how long a proposal waits", self._make_setter(Subject.TTL)),
+            Subcommand(
+                f"remind 2h {LIMITED}", "remind deciders this often", self._make_setter(Subject.REMIND)
+            ),
             Subcommand(
                 f"escalate 4h PLACE {LIMITED}",
                 "show it there if no one has decided",
-                self._set(Subject.ESCALATE),
+                self._make_setter(Subject.ESCALATE),
             ),
             Subcommand(
                 f"notify TARGET after 10m[, TARGET after 20m] {LIMITED}",
                 "who is told next while no one decides: reminder, push, page, a place, an account or a group",
                 self._notify,
             ),
-            Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._set(Subject.QUIET)),
-            Subcommand(f"route PLACE {LIMITED}", "post cards there too", self._set(Subject.ROUTE)),
+            Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._make_setter(Subject.QUIET)),
+            Subcommand(f"route PLACE {LIMITED}", "post cards there too", self._make_setter(Subject.ROUTE)),
             Subcommand(
-                "digest 09:00 PLACE [in PLACE]", "a daily list of what is open", self._set(Subject.DIGEST)
+                "digest 09:00 PLACE [in PLACE]",
+                "a daily list of what is open",
+                self._make_setter(Subject.DIGEST),
             ),
             Subcommand(
                 f"grants, or grants allow destructive {LIMITED}",
@@ -197,7 +203,9 @@ class RuleCommands:
                 self._grants,
             ),
             Subcommand(
-                f"fetch HOST {LIMITED}", "read every page of a host without asking", self._set(Subject.FETCH)
+                f"fetch HOST {LIMITED}",
+                "read every page of a host without asking",
+                self._make_setter(Subject.FETCH),
             ),
             Subcommand(
                 "instructions [in PLACE] [WORDS, or clear]",
@@ -229,7 +237,7 @@ class RuleCommands:
         """Return the time in the team's time zone."""
         return self._clock().astimezone(self._policies.held.book.zone)
 
-    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
+    def _make_setter(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         """Return the handler that sets a rule about a subject."""
 
         async def set_rule(command: Command, text: str) -> CommandReply:
@@ -396,7 +404,7 @@ class RuleCommands:
         if verb == "try":
             return await self._try(command, rest)
         if verb != "test":
-            return await self._set(Subject.POLICY)(command, text)
+            return await self._make_setter(Subject.POLICY)(command, text)
         return await self._test(command, rest)
 
     async def _test(self, command: Command, text: str) -> str:
@@ -443,7 +451,7 @@ class RuleCommands:
         word, _ = first_word(text)
         if _LIKE_AN_ID.fullmatch(word.lower()):
             return await self._undo_proposal(command, text)
-        return await self._set(Subject.UNDO)(command, text)
+        return await self._make_setter(Subject.UNDO)(command, text)
 
     async def _budget(self, command: Command, text: str) -> str | CommandReply:
         """Set a budget for models, extend one, or list them, as the subcommand's usage says."""
@@ -452,7 +460,7 @@ class RuleCommands:
             return await self._extend(command, rest)
         if text:
             self._check_currency(text.split()[1:2])
-            reply = await self._set(Subject.BUDGET)(command, text)
+            reply = await self._make_setter(Subject.BUDGET)(command, text)
             without_price = [name for name in self._models if self._prices.of(name) is None]
             if without_price:
                 names = ", ".join(without_price)
@@ -473,7 +481,7 @@ class RuleCommands:
         name, rest = first_word(text)
         next_word, _ = first_word(rest)
         if name in self._models and next_word in ("", "for", "in"):
-            return await self._set(Subject.MODEL)(command, text)
+            return await self._make_setter(Subject.MODEL)(command, text)
         models = f"There are {', '.join(self._models)}."
         if text:
             raise CommandError(f"{name!r} is not a model here, or there is text after its name. {models}")
@@ -486,7 +494,7 @@ class RuleCommands:
         name, _ = first_word(text)
         if name not in self._models:
             raise CommandError(f"{name!r} is not a model here. There are {', '.join(self._models)}.")
-        return await self._set(Subject.OPINION)(command, text)
+        return await self._make_setter(Subject.OPINION)(command, text)
 
     async def _notify(self, command: Command, text: str) -> str | CommandReply:
         given = parse_value(Subject.NOTIFY, text, command, self._local_now())
@@ -582,7 +590,7 @@ class RuleCommands:
 
     async def _grants(self, command: Command, text: str) -> str | CommandReply:
         if text.startswith("allow "):
-            return await self._set(Subject.GRANTS)(command, text.removeprefix("allow "))
+            return await self._make_setter(Subject.GRANTS)(command, text.removeprefix("allow "))
         if text:
             raise CommandError("That is not an account, a tool, an ID, a grant or an age.")
         now = self._clock()
@@ -638,7 +646,7 @@ class RuleCommands:
         prefix = remove_quotes(text).lower()
         if await self._database.read(proposals.find_by_prefix, prefix):
             return Wanted(proposal=prefix)
-        return Wanted(tool=text, known=not text)
+        return Wanted(tool=text, known=not text)  # perhaps a tool that no longer exists
 
     async def _pause(self, command: Command, _: str) -> str:
         def pause(session: Session) -> list[int] | None:

@@ -16,7 +16,7 @@ from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import parse_rule_to_try
 from bot.approvals.lookup import active, past, usage
-from bot.approvals.lookup.past import Tried
+from bot.approvals.lookup.past import TrialOfRule
 from bot.approvals.lookup.people import KnownPerson, list_people
 from bot.domain.active import ActivePart
 from bot.domain.chat import Clock, Command, Parts, Used
@@ -62,7 +62,7 @@ class WhoIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentRules:
     """The rules and grants that hold now, as far as a person may see them."""
 
     whose: Person | None  # the person whose rules and grants these are; None for an admin, who sees all
@@ -119,10 +119,10 @@ class AdminLookup:
         """Tell if this person is an admin of all of Nod, not of one workspace alone."""
         return await self._database.read(self._sees_all, actor)
 
-    async def current(self, actor: Actor) -> Current:
+    async def current(self, actor: Actor) -> CurrentRules:
         """Return the rules that concern this person and the grants they gave; for an admin all of them."""
 
-        def read(session: Session) -> Current:
+        def read(session: Session) -> CurrentRules:
             whose = self._narrow_to(session, actor)
             policy = self._policies.load(session)
             rules_in_words = [
@@ -130,7 +130,7 @@ class AdminLookup:
                 for stored in rules.list_rules(session, policy.book.zone)
                 if whose is None or _concerns(session, stored.rule, whose)
             ]
-            return Current(whose, policy, rules_in_words, self._list_grants(session, whose))
+            return CurrentRules(whose, policy, rules_in_words, self._list_grants(session, whose))
 
         return await self._database.read(read)
 
@@ -181,7 +181,7 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def try_rule(self, command: Command) -> Tried:
+    async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
         trial = parse_rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))

@@ -23,7 +23,7 @@ from bot.store.outputs import ListedFile
 from bot.tools.registry import Registry
 
 
-class Listed(NamedTuple):
+class ListedConversation(NamedTuple):
     """A conversation in a list."""
 
     conversation: Conversation
@@ -54,14 +54,14 @@ class ConversationLookup:
 
     async def page(
         self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
-    ) -> tuple[list[Listed], Mark | None]:
+    ) -> tuple[list[ListedConversation], Mark | None]:
         """Return a page of a person's conversations in a channel, newest first, and the mark of its end.
 
         ``before``: the mark of the page before. ``words`` filters by title and messages. The mark is None on
         the last page.
         """
 
-        def read(session: Session) -> tuple[list[Listed], Mark | None]:
+        def read(session: Session) -> tuple[list[ListedConversation], Mark | None]:
             found = conversations.list_conversations_of(
                 session, channel, str(actor), limit + 1, before, words
             )
@@ -70,7 +70,9 @@ class ConversationLookup:
             if len(found) > limit:
                 mark = Mark(page[-1].created_at, page[-1].id)
             counts = conversations.count_open_proposals(session, [conversation.id for conversation in page])
-            listed = [Listed(conversation, counts.get(conversation.id, 0)) for conversation in page]
+            listed = [
+                ListedConversation(conversation, counts.get(conversation.id, 0)) for conversation in page
+            ]
             return listed, mark
 
         return await self._database.read(read)

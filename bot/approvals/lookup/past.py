@@ -39,7 +39,7 @@ class Effect(StrEnum):
     OTHERWISE = "otherwise"  # other people, or another number of people, would have decided
 
 
-class Priced(NamedTuple):
+class CorrectedCall(NamedTuple):
     """A call that people corrected, and about which the rule would not have asked them; without secrets."""
 
     id: str
@@ -61,15 +61,16 @@ class Priced(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialOfRule:
     """A page of a simulation. A change is a proposal of a call that writes."""
 
     rule: str  # in words
     looked: int  # the number of changes that were looked at, also of those that the rule is not about
     back_to: datetime | None  # the time of the oldest proposal that was looked at
     effects: Mapping[Effect, int]  # the number of changes with each effect
-    price: Sequence[Priced]  # the newest calls that people corrected and that the rule would have spared them
-    priced: int  # the number of all calls that people corrected and that the rule would have spared them
+    # calls that people corrected when they were asked, and that would not have asked them under the rule
+    price: Sequence[CorrectedCall]  # the newest of these calls
+    priced: int  # the number of all of them
     before: Mark | None  # the beginning of the next page, if there are older changes
     zone: tzinfo  # the team's time zone
 
@@ -103,7 +104,7 @@ class Tried:
 
 def try_rule(
     session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
-) -> Tried:
+) -> TrialOfRule:
     """Try a rule on the proposals since a time, newest first.
 
     Stops once `MOST_JUDGED` of those that the rule is about are judged. ``before``: only on older proposals.
@@ -134,7 +135,7 @@ def try_rule(
             break
     listed = list(corrections.items())[:_MAX_LISTED]
     has_more = judged == MOST_JUDGED or rows_read == record.MAX_ROWS
-    return Tried(
+    return TrialOfRule(
         rule=people.put_names_in(session, rule.said),
         looked=looked,
         back_to=last.at if last else None,
@@ -198,7 +199,7 @@ def _find_correction(row: Any) -> str:
     return "edited" if row.edited_by else ""
 
 
-def _describe_correction(session: Session, proposal_id: str, correction: str) -> Priced:
+def _describe_correction(session: Session, proposal_id: str, correction: str) -> CorrectedCall:
     p = proposals.get(session, proposal_id)
     if p is None:
         raise KeyError(proposal_id)  # the same transaction has just read it
@@ -209,4 +210,4 @@ def _describe_correction(session: Session, proposal_id: str, correction: str) ->
     elif correction == "edited":
         by = p.edited_by
     title = redact_text(p.description)
-    return Priced(p.id, p.tool_name, title, p.created_at, correction, by, reason)
+    return CorrectedCall(p.id, p.tool_name, title, p.created_at, correction, by, reason)

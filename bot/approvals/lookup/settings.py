@@ -45,7 +45,7 @@ class ShownSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class Examination:
     """The result of one examination by the doctor."""
 
     at: datetime
@@ -94,9 +94,9 @@ class Doctor:
         self._clock = clock
         self._command = command
         self._patience = patience
-        self._task: asyncio.Task[Examined] | None = None
+        self._task: asyncio.Task[Examination] | None = None
 
-    async def examine(self) -> Examined:
+    async def examine(self) -> Examination:
         """Return the findings. Raises asyncio.CancelledError once stopped."""
         task = self._task
         if task is None or (task.done() and self._clock() - task.result().at > _FRESH_PERIOD):
@@ -108,18 +108,18 @@ class Doctor:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _examine(self) -> Examined:
+    async def _examine(self) -> Examination:
         try:
             rows = json.loads(await self._read_output())
             findings = [
                 Finding(redact_text(row["name"]), Health(row["health"]), redact_text(row["fix"]))
                 for row in rows
             ]
-            return Examined(self._clock(), tuple(findings))
+            return Examination(self._clock(), tuple(findings))
         except TimeoutError:
-            return Examined(self._clock(), fault=f"The doctor was stopped after {self._patience:g} s.")
+            return Examination(self._clock(), fault=f"The doctor was stopped after {self._patience:g} s.")
         except (OSError, ValueError, KeyError, TypeError):
-            return Examined(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
+            return Examination(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
 
     async def _read_output(self) -> bytes:
         """Return the JSON list at the end of the doctor's output; imported tools may have printed before."""
