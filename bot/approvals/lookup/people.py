@@ -1,8 +1,8 @@
 """People with their accounts and roles as one list, their absences, and the sessions of the console.
 
 A Person is someone with all their linked accounts. An account that is not linked is a Person of its own.
-While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service behind sign-in to
-the console, over ``bot/approvals/accounts/sign_in_links.py``.
+While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service behind
+sign-in to the console, over ``bot/approvals/accounts/sign_in_links.py``.
 """
 
 from collections import defaultdict
