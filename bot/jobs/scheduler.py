@@ -85,7 +85,7 @@ class Scheduler:
         self._clock = clock
         self._tasks: set[asyncio.Task[Any]] = set()  # tasks of sweeps under way
         self._watch: asyncio.Task[None] | None = None
-        self._outage = ""  # the outage of the database that was logged, in words; empty while there is none
+        self._outage = ""  # the outage of the database that was logged, in words; empty without one
         self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults=_ONE_AT_A_TIME)
 
     def start(self) -> None:
