@@ -81,7 +81,8 @@ def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) ->
 
 def begin_model_call(model: str, provider: str) -> TracedSpan:
     """Begin the span of a call of the language model, which its caller ends."""
-    if _otel is None:
+    otel = _otel
+    if otel is None:
         return _NOTHING
     values = {
         "gen_ai.operation.name": "chat",
@@ -89,7 +90,7 @@ def begin_model_call(model: str, provider: str) -> TracedSpan:
         "gen_ai.request.model": model,
         "gen_ai.request.stream": True,
     }
-    return TracedSpan(_otel.begin_child(f"chat {model}", values, client=True))
+    return TracedSpan(otel.begin_child(f"chat {model}", values, client=True))
 
 
 @contextmanager
@@ -109,9 +110,10 @@ def trace_execution(proposal_id: str, tool: str, call_id: str) -> Iterator[Trace
 
 def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) -> None:
     """Record a new proposal. ``cause``: the span of the turn that made it, if a turn did."""
-    if _otel is not None:
+    otel = _otel
+    if otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
-        _otel.begin_keyed(proposal_id, f"propose {tool}", values, cause.span).end()
+        otel.begin_keyed(proposal_id, f"propose {tool}", values, cause.span).end()
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
@@ -119,14 +121,15 @@ def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> No
 
     ``state`` is its new state: people decided, or it expired.
     """
-    if _otel is not None:
+    otel = _otel
+    if otel is not None:
         values = {
             "nod.proposal.id": proposal_id,
             "gen_ai.tool.name": tool,
             "nod.approval.state": state,
             "nod.approval.wait_seconds": waited,
         }
-        _otel.continue_keyed(proposal_id, f"decide {tool}", values).end()
+        otel.continue_keyed(proposal_id, f"decide {tool}", values).end()
 
 
 def _describe_tool(name: str, call_id: str) -> dict[str, Value]:
@@ -142,13 +145,14 @@ def _describe_tool(name: str, call_id: str) -> dict[str, Value]:
 
 def _trace_current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
     """Make a span current while its work runs. An exception is recorded by its type alone."""
-    if _otel is None:
+    otel = _otel  # read once: another thread may end the tracing while the work runs
+    if otel is None:
         yield _NOTHING
         return
-    span = start(_otel)
+    span = start(otel)
     traced = TracedSpan(span)
     try:
-        with _otel.current(span):
+        with otel.current(span):
             yield traced
     except BaseException as error:
         traced.fail(type(error).__name__)

@@ -19,6 +19,7 @@ from bot.domain.times import now
 from bot.errors import ModelError
 from bot.settings import Settings
 from bot.telemetry import tracing
+from bot.telemetry.otel import Otel
 from tests.web.conftest import Serve, Served
 from tests.web.scripted import ask, say
 
@@ -96,6 +97,22 @@ async def a_story(nod: Served) -> str:
     assert pressed.json()["proposal"]["state"] == "succeeded"
     await nod.idle()
     return proposal["id"]
+
+
+def test_work_that_runs_while_the_tracing_ends_is_not_hurt(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+):
+    end = tracing.begin_tracing(collector.url, {}, "nod")
+    begin_child = Otel.begin_child
+
+    def begin_and_end(otel: Otel, *given: Any) -> Any:
+        span = begin_child(otel, *given)
+        end()  # as another thread may do at this moment
+        return span
+
+    monkeypatch.setattr(Otel, "begin_child", begin_and_end)
+    with tracing.trace_read("read", "call-1") as traced:
+        assert traced.span is not None
 
 
 async def test_a_story_is_told_by_the_names_of_the_conventions(serve: Serve, collector: Collector):
