@@ -81,12 +81,21 @@ class Forwarded:
         if host:
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
-        hops = _list_words(scope, b"x-forwarded-for")
+        hops = [_without_port(word) for word in _list_words(scope, b"x-forwarded-for")]
         # each proxy adds its own caller at the end, so the last unnamed one is the caller; all before that
         # may be made up
         callers = [hop for hop in hops if not self._is_known(hop)]
         if hops:
             scope["client"] = (callers[-1] if callers else hops[0], 0)
+
+
+def _without_port(hop: str) -> str:
+    """Return the address of a hop: ``1.2.3.4:567`` -> ``1.2.3.4``, ``[::1]:567`` -> ``::1``."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    if hop.count(":") == 1:  # an IPv6 address has more
+        return hop.partition(":")[0]
+    return hop
 
 
 def _list_words(scope: Scope, header: bytes) -> list[str]:
