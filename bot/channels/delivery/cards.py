@@ -323,7 +323,7 @@ class Cards:
 
         A posted card is not stored if the platform never answered when it was posted, or if a crash came
         first. From now on it is redrawn, as is a copy that was marked as gone. Returns None if the message
-        can't be a card of this proposal.
+        can't be a card of this proposal, and no jobs for an unknown proposal.
         """
         # ``first``: before other waiting writes, since the person who pressed waits
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
