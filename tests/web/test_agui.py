@@ -217,6 +217,16 @@ async def test_a_question_of_the_agents_is_an_interrupt_that_is_answered_in_word
         assert (shown["state"], shown["outcome"]) == ("succeeded", "Answered by you.")
 
 
+async def test_a_plan_is_sent_back_with_what_should_change_though_a_reason_came_too(serve: Serve):
+    steps = [{"description": "Write it down", "tools": ["keep"], "estimated_tokens": 300}]
+    plan = ("plan_submit", {"summary": "Milk is kept", "steps": steps, "risks": "None"})
+    async with serve(model=ScriptedModel(ask(plan), say("All right."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk, plan first"))
+        await ran(nod, None, resolved(interrupt, revise="only milk", reason="not yet"))
+        shown = await nod.proposal(interrupt["toolCallId"])
+        assert (shown["state"], shown["decline_reason"]) == ("declined", "only milk")
+
+
 async def test_the_rows_of_a_batch_are_interrupts_that_name_it_and_are_answered_together(serve: Serve):
     rows = [("keep", {"text": text}) for text in ("milk", "tea", "bread")]
     async with serve(model=ScriptedModel(ask(*rows), say("All kept but tea."))) as nod:

@@ -77,6 +77,18 @@ class _Payload(BaseModel):
             return Verb.APPROVE
         return Verb.DECLINE
 
+    @property
+    def text(self) -> str | None:
+        """The text that goes with the verb; None if it is missing or empty."""
+        match self.verb:
+            case Verb.ANSWER:
+                text = self.answer
+            case Verb.REVISE:
+                text = self.revise
+            case _:
+                text = self.reason
+        return text or None
+
 
 class _InterruptAnswer(NamedTuple):
     """An entry of ``resume``, parsed."""
@@ -226,7 +238,7 @@ class _Run:
                 answer.verb,
                 answer.proposal_id,
                 answer.round,
-                payload.answer or payload.reason or payload.revise,
+                payload.text,
                 payload.edited,
                 address=Address(NAME, key_of(self.actor, conversation_id)),
             )
