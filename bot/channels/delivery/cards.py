@@ -176,7 +176,8 @@ class Cards:
             temporary = {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
         final = {at: error for at, error in failures.items() if at not in temporary}
         if posted and final:
-            await self.database.write(self._tell_unreached, proposal, posted, final)
+            told = await self.database.write(self._tell_unreached, proposal, posted, final)
+            self._told_refusals.update((proposal.id, address) for address in told)
         if temporary:
             raise next(iter(temporary.values()))
         if posted or not failures:
@@ -254,15 +255,19 @@ class Cards:
         proposal: Proposal,
         posted: Collection[Address],
         refusals: Mapping[Address, ChannelError],
-    ) -> None:
-        """Tell people of each place that refused a card, once, unless a place with deciders has the card."""
+    ) -> list[Address]:
+        """Tell people of each place that refused a card, unless a place with deciders has the card.
+
+        Returns the places. Those in ``_told_refusals`` are left out, and the caller adds these to them after
+        the commit: a transaction may run several times.
+        """
         policy = self.policies.load(session)
         if any(audience.may_be_decided_at(session, policy, proposal, address) for address in posted):
-            return
-        for address, error in refusals.items():
-            if (proposal.id, address) not in self._told_refusals:
-                self._told_refusals.add((proposal.id, address))
-                self.notices.tell_unreached(session, proposal, address, error.message)
+            return []
+        untold = [address for address in refusals if (proposal.id, address) not in self._told_refusals]
+        for address in untold:
+            self.notices.tell_unreached(session, proposal, address, refusals[address].message)
+        return untold
 
     async def find_hindrance(self, address: Address) -> str:
         """Return why the platform will never take a card at a place.

@@ -1,9 +1,12 @@
 """What Nod says by itself arrives, or those who must know are told that it can't."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -107,6 +110,28 @@ async def test_a_card_that_only_who_asked_can_see_is_told_to_them_and_to_the_adm
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
     await recovers(nod)
     assert (await nod.now(painted)).state is State.PROPOSED
+    assert sorted(told(nod, "Nod is not in the channel"), key=str) == sorted([ROOM, ADMIN], key=str)
+
+
+async def test_a_refusal_is_told_though_its_first_transaction_failed(
+    nod: Nod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell_unreached = Notices.tell_unreached
+    failures = [OperationalError("", {}, Exception("disk I/O error"))]
+
+    def fail_once(notices: Notices, *given: Any) -> None:
+        tell_unreached(notices, *given)
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(Notices, "tell_unreached", fail_once)
+    await rule(nod, "approvers wall:ben")
+    await rule(nod, f"route {WALL}")
+    nod.channels["wall"].refusals["post_card"] = OUT
+    await nod.asked(call("paint", lamp="desk", color="red"))
+    for _ in range(4):
+        await nod.tick(timedelta(seconds=30))
+    assert failures == []
     assert sorted(told(nod, "Nod is not in the channel"), key=str) == sorted([ROOM, ADMIN], key=str)
 
 
