@@ -125,10 +125,9 @@ class Cards:
         # a batch has the id of its first proposal, which has the card
         with_own_card = [proposal for proposal in opened if proposal.batch in (None, proposal.id)]
         for proposal in with_own_card:
-            try:
-                jobs += await self._post(conversation, proposal, is_last_try=is_last_try)
-            except ChannelError as error:
-                hindrance = hindrance or error
+            posted = await self._post(conversation, proposal, is_last_try=is_last_try)
+            jobs += posted.jobs
+            hindrance = hindrance or posted.hindrance
         if len(with_own_card) > 1 and self.has_posters:
             message_id = with_own_card[0].message_id
             await self.database.write(posted_cards.mark_group_outdated, message_id)
@@ -137,11 +136,8 @@ class Cards:
 
     async def _post(
         self, conversation: Conversation, proposal: Proposal, *, is_last_try: bool
-    ) -> tuple[Job, ...]:
-        """Post a proposal's card wherever people may decide. End it if every place refuses for good.
-
-        Raises ChannelError if the card may still arrive at a further place, unless this is the last try.
-        """
+    ) -> PostingOutcome:
+        """Post a proposal's card wherever people may decide. End it if every place refuses for good."""
         available = await self.registry.available()
         posted, addresses, first, is_watched = await self.database.read(
             self._read_destinations, conversation, proposal, available
@@ -179,11 +175,12 @@ class Cards:
             told = await self.database.write(self._tell_unreached, proposal, posted, final)
             self._told_refusals.update((proposal.id, address) for address in told)
         if temporary:
-            raise next(iter(temporary.values()))
+            return PostingOutcome(tuple(jobs), next(iter(temporary.values())))
         if posted or not failures:
-            return tuple(jobs)
+            return PostingOutcome(tuple(jobs), None)
         first_failure = next(iter(failures.values()))
-        return await self.database.write(self._end_undeliverable, proposal, first_failure.message)
+        ended = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
+        return PostingOutcome(ended, None)
 
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import make_url
+from sqlmodel import Session
 
 from bot.channels.delivery.pauses import GIVE_UP
 from bot.domain.cards import Card
@@ -369,6 +370,21 @@ async def test_a_place_that_refuses_for_a_moment_gets_its_cards_though_others_ha
     await nod.tick(timedelta(seconds=1))
     assert (len(nod.chat.cards), len(wall.cards)) == (2, 2)
     assert nod.chat.shown == "I will."
+
+
+async def test_a_card_that_changed_while_posted_is_redrawn_though_another_place_refuses_for_a_moment(
+    make_nod: MakeNod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_card = posted_cards.add_card
+
+    def add_outdated_card(session: Session, ident: str, address: Address, ref: str, *_: object) -> bool:
+        return add_card(session, ident, address, ref, shown_version=0)
+
+    monkeypatch.setattr(posted_cards, "add_card", add_outdated_card)
+    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL])
+    nod.channels["wall"].refusals["post_card"] = ChannelError("internal_error")
+    await nod.asked(red())
+    assert len(nod.chat.drawn) == 1
 
 
 async def test_a_conversation_whose_channel_is_off_is_still_worked_on(nod: Nod) -> None:
