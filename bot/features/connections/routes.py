@@ -190,7 +190,7 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _flow(parts)
-    site.doorkeeper.check_origin(request)
+    site.doorkeeper.check_origin(request)  # is enough: browsers send the cookies only from pages of this site
     actor = await _find_organisation_account(request, site)
     if flow is None or actor is None:
         return pages.say(OVER_TEXT, 403, site.base)
@@ -258,7 +258,11 @@ def _flow(parts: RouteParts) -> ConnectFlow | None:
 
 
 def _check_own_form(request: Request, site: Site) -> None:
-    """Refuse a form from another site. A browser says from which page a form came, by one of two headers."""
+    """Refuse a form from another site. A browser says from which page a form came, by one of two headers.
+
+    A request with neither is refused as well, unlike by `check_origin` alone: a link needs no cookie,
+    so nothing else shows that the form is Nod's own.
+    """
     site.doorkeeper.check_origin(request)
     if "origin" not in request.headers and request.headers.get("sec-fetch-site") != "same-origin":
         raise Forbidden("Requests from other websites are refused.")
