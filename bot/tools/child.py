@@ -5,8 +5,8 @@
 
 The child is started as ``python -I SCRIPT SECONDS`` for the first question, and again for the next question
 after it has ended. It first writes an empty line, which says that it is ready. A question and its answer are
-one line of JSON each, on its standard input and output. One child serves all threads, one question after the
-other.
+one line of JSON each, on its standard input and output; `serve` sends all else that the child prints to
+standard error. One child serves all threads, one question after the other.
 """
 
 import atexit
@@ -26,6 +26,7 @@ from typing import Any
 _MAX_MEMORY_BYTES = 512 << 20
 _BUSY_FACTOR = 5  # on a busy machine an answer may take this many times its processor time
 _START_SECONDS = 30.0
+_READY_LINE = b"\n"
 
 
 class TookTooLong(Exception):
@@ -77,7 +78,10 @@ class Child:
             if process is None or process.poll() is not None:
                 process = self._start()
             return json.loads(self._exchange(process, written, self._seconds * _BUSY_FACTOR))
-        except (TookTooLong, _ChildEnded):
+        except ValueError:  # the line is no JSON: from here on the lines may not fit the questions
+            self._end()
+            raise _ChildEnded from None
+        except BaseException:
             self._end()
             raise
 
@@ -94,7 +98,8 @@ class Child:
             )
         except OSError:  # too many files are open, or there is no memory
             raise _ChildEnded from None
-        self._exchange(self._process, b"", _START_SECONDS)
+        if self._exchange(self._process, b"", _START_SECONDS) != _READY_LINE:
+            raise _ChildEnded
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], written: bytes, max_seconds: float) -> bytes:
@@ -107,14 +112,14 @@ class Child:
         deadline = time.monotonic() + max_seconds
         killer = threading.Timer(max_seconds, process.kill)
         killer.start()
+        answer = b""
         try:
-            process.stdin.write(written)
-            process.stdin.flush()
-            answer = process.stdout.readline()
+            with contextlib.suppress(OSError):  # the child has closed its end of a pipe
+                process.stdin.write(written)
+                process.stdin.flush()
+                answer = process.stdout.readline()
             if not answer.endswith(b"\n"):
                 process.wait()
-        except OSError:
-            answer = b""
         finally:
             killer.cancel()
         if answer.endswith(b"\n"):
@@ -143,11 +148,13 @@ def serve(answer: Callable[[Any], Any], seconds: float) -> None:
     """
     os.nice(5)  # Nod itself goes first
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a library that prints must not be taken for an answer
+    answers.write(_READY_LINE)
+    answers.flush()
     for line in sys.stdin.buffer:
         # SIGPROF has no handler, so it ends the process whatever that is doing
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
-        sys.stdout.flush()
+        answers.write(json.dumps(answer(json.loads(line))).encode() + b"\n")
+        answers.flush()
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -65,3 +65,76 @@ def test_a_question_that_takes_more_processor_time_has_no_answer_and_the_next_on
     with pytest.raises(TookTooLong):
         slow.ask(60)
     assert slow.ask(0.05) == 0.05
+
+
+def run_script(tmp_path: Path, lines: str, seconds: float = 5) -> Child:
+    script = tmp_path / "script.py"
+    script.write_text(BEGIN + lines)
+    return Child(script, seconds=seconds)
+
+
+def test_text_that_a_library_prints_in_the_child_is_no_answer(tmp_path: Path) -> None:
+    # Python's print, and a library that writes to the descriptor itself, as those in C do
+    asked = run_script(
+        tmp_path,
+        "import os\n"
+        "def answer(question):\n"
+        "    print('12')\n"
+        "    os.write(1, b'odd\\n')\n"
+        "    return question\n"
+        "serve(answer, 5)\n",
+    )
+    try:
+        assert [asked.ask("first"), asked.ask("second")] == ["first", "second"]
+    finally:
+        asked.stop()
+
+
+@pytest.mark.parametrize("line", ["odd\\n", "\\xff\\n"])
+def test_after_a_line_that_is_no_answer_the_next_question_has_its_own(tmp_path: Path, line: str) -> None:
+    asked = run_script(
+        tmp_path,
+        "import json\n"
+        "print(flush=True)\n"
+        "for question in sys.stdin.buffer:\n"
+        "    if json.loads(question) == 'first':\n"
+        f"        sys.stdout.buffer.write('{line}'.encode('latin-1'))\n"
+        "    sys.stdout.buffer.write(question)\n"
+        "    sys.stdout.flush()\n",
+    )
+    try:
+        with pytest.raises(TookTooLong):
+            asked.ask("first")
+        assert asked.ask("second") == "second"
+    finally:
+        asked.stop()
+
+
+def test_a_child_that_prints_before_it_is_ready_is_not_started(tmp_path: Path) -> None:
+    asked = run_script(tmp_path, "print('odd', flush=True)\nserve(lambda question: question, 5)\n")
+    try:
+        with pytest.raises(TookTooLong):
+            asked.ask("hello")
+    finally:
+        asked.stop()
+
+
+def test_a_child_whose_time_ends_while_it_is_written_to_is_not_asked_again(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    asked = run_script(  # its end of the pipe closes a moment before it ends
+        tmp_path,
+        "import os, signal\n"
+        f"with open({str(started)!r}, 'a') as file:\n"
+        "    file.write('x')\n"
+        "signal.setitimer(signal.ITIMER_PROF, float(sys.argv[1]))\n"
+        "print(flush=True)\n"
+        "os.close(0)\n"
+        "work(60)\n",
+        seconds=0.3,
+    )
+    try:
+        with pytest.raises(TookTooLong):
+            asked.ask(60, b"x" * (4 << 20))  # more than a pipe holds
+    finally:
+        asked.stop()
+    assert started.read_text() == "x"
