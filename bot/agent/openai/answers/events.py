@@ -34,7 +34,8 @@ class Event(NamedTuple):
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
     """Yield one event at a time. An event that the server did not close with an empty line counts, too.
 
-    A JSON object on a line of its own is an event. All other text comes last, as one stray event.
+    A line that begins with a brace or a bracket is an event of its own, also ``[DONE]``, unless the data of
+    another event has begun. All other text comes last, as one stray event.
     Raises UnicodeDecodeError for bytes that are not UTF-8, EventTooLongError for an event of more than
     `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
     """
@@ -65,10 +66,10 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
         is_after_cr = chunk.endswith(b"\r") if chunk else False
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # noqa: PLW2901
-        size += len(chunk)
-        if size > MAX_EVENT_BYTES:
-            raise EventTooLongError
         head, *others = chunk.split(b"\n")
+        size += len(head)
+        if max(size, *map(len, others), 0) > MAX_EVENT_BYTES:
+            raise EventTooLongError
         begun.append(head)
         if not others:
             continue

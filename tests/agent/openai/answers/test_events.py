@@ -4,7 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.agent.openai.answers.events import Event, EventTooLongError, split_events
+from bot.agent.openai.answers.events import (
+    MAX_EVENT_BYTES,
+    Event,
+    EventTooLongError,
+    split_events,
+    split_lines,
+)
 
 TWO = b"data: a\n\nevent: error\ndata: b\ndata: c\n\n"
 
@@ -43,6 +49,21 @@ async def test_what_never_ends_is_bounded(piece: bytes) -> None:
 
     with pytest.raises(EventTooLongError):
         _ = [event async for event in split_events(chunks())]
+
+
+async def test_short_lines_may_come_in_one_piece_of_any_size() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"data: x\n\n" * (MAX_EVENT_BYTES // 8)
+
+    assert len([event async for event in split_events(chunks())]) == MAX_EVENT_BYTES // 8
+
+
+async def test_a_line_that_is_too_long_is_refused_wherever_it_stands_in_a_piece() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"a\n" + b"x" * (MAX_EVENT_BYTES + 1) + b"\nb"
+
+    with pytest.raises(EventTooLongError):
+        _ = [line async for line in split_lines(chunks())]
 
 
 async def test_stray_words_without_an_end_are_kept_in_part() -> None:
