@@ -48,7 +48,7 @@ class MenuEntry:
     description: str
     name: str  # the name of the core's command
     text: str  # the beginning of that command's text; the words that a person adds follow
-    groups: bool = True  # True if it is in the menu that people see in groups
+    groups: bool = True  # False if only private chats have it in their menu; groups have none for roles
     admins: bool = False  # True if only admins have it in their menu
     decides: bool = False  # True for a command of deciders; approvers and admins have it in their menu
     listed: bool = True  # False for a command that works, and is in no menu
@@ -144,7 +144,7 @@ def link_to(me: User, proposal_id: str) -> str:
 
 def read_command(text: str) -> Typed | None:
     """Parse a command; None for other text. A link to a proposal becomes the command that shows it."""
-    if not text.startswith("/"):
+    if not text.startswith("/") or text[1:2].isspace():
         return None
     words = text[1:].split(maxsplit=1)
     if not words:

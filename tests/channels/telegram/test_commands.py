@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.channels.telegram.commands import ENTRIES, Typed, introduction, list_menu
+from bot.channels.telegram.commands import ENTRIES, Typed, introduction, list_menu, read_command
 from bot.domain.chat import Address, Command
 from bot.domain.people import NO_NAMES, Actor
 
@@ -65,3 +65,8 @@ def test_a_command_reaches_the_core_in_its_own_words() -> None:
 def test_usage_is_told_with_the_name_that_was_typed() -> None:
     assert Typed("decline", "", "").as_typed("Write /approvals decline ID.") == "Write /decline ID."
     assert Typed("nod", "", "").as_typed("Write /nod link CODE.") == "Write /nod link CODE."
+
+
+@pytest.mark.parametrize("text", ["/ approve ab12", "/", "approve ab12", "/@bot"])
+def test_a_slash_without_a_name_right_after_it_is_no_command(text: str) -> None:
+    assert read_command(text) is None
