@@ -123,7 +123,10 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
-    """Return the faults of the given settings' values; without any, the findings of the step."""
+    """Return the faults of the given settings' values; without any, the findings of the step.
+
+    Nothing is tried out if other settings, from the environment, are at fault: ``nod doctor`` names them.
+    """
     settings, faults = Settings.inspect(_env_file=None, **answers)
     findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
     if findings or not settings:
@@ -253,9 +256,12 @@ def _write_env_file(answers: Answers) -> None:
     try:
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(_ENV_FILE)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            temporary.replace(_ENV_FILE)
+        finally:
+            temporary.unlink(missing_ok=True)  # it has secrets
     except OSError as error:
         raise NodError(f"cannot write {_ENV_FILE.resolve()} ({error.strerror})") from None
 

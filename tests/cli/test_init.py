@@ -101,6 +101,13 @@ async def test_ended_half_way_it_writes_nothing(shell: Shell):
     assert list(shell.folder.iterdir()) == []
 
 
+async def test_a_file_that_can_not_be_written_leaves_no_secret_behind(shell: Shell):
+    (shell.folder / ".env").mkdir()
+    done = await init(shell, "y", "", "", "", "", "0")
+    assert done.exit_code == 1
+    assert [file.name for file in shell.folder.iterdir() if file.name.startswith(".env")] == [".env"]
+
+
 def test_open_signs_in_where_nod_asks_who_comes(shell: Shell):
     page = Path(shell.folder / "page")
     browser = shell.folder / "browser"
