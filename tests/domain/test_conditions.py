@@ -172,6 +172,11 @@ def test_what_does_not_parse_names_the_word_that_is_wrong(text: str, why: str) -
     assert why in str(raised.value)
 
 
+@pytest.mark.parametrize("text", ["not " * 8 + "fast = true", "(" * 8 + "fast = true" + ")" * 8])
+def test_as_many_brackets_and_nots_as_the_error_names_are_read(text: str) -> None:
+    assert Condition.parse(text).text == text
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -5,10 +5,10 @@ The grammar, with words in any case::
     any    = all ("or" all)*
     all    = one ("and" one)*
     one    = "not" one | "(" any ")" | field compared
-    compared = ("=" | "!=") value | ("<" | "<=" | ">" | ">=") NUMBER
-             | ["not"] "in" "(" value ("," value)* ")" | ["not"] "matches" TEXT
              | "connection" "is" ("nod" | "person" | "place")
              | "risk" "is" ("read" | "write" | "destructive")
+    compared = ("=" | "==" | "!=") value | ("<" | "<=" | ">" | ">=") NUMBER
+             | ["not"] "in" "(" value ("," value)* ")" | ["not"] "matches" TEXT
     field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
     value  = NUMBER | "true" | "false" | WORD | "quoted text"
 
@@ -51,7 +51,10 @@ class ConditionError(ValueError):
 
 
 def parse_expression(text: str) -> tuple[str, Expression]:
-    """Return a condition's text in its plain form, and its expression. Raises ConditionError."""
+    """Return a condition's text in its plain form, and its expression. Raises ConditionError.
+
+    The plain form has single spaces and straight quotes, also inside a quoted text.
+    """
     plain = " ".join(text.translate(_QUOTES).split())
     if len(plain) > LONGEST:
         raise ConditionError(f"A condition has at most {LONGEST} characters. This has {len(plain)}.")
@@ -116,7 +119,7 @@ class _Parser:
 
     def _parse_one(self) -> Expression:
         self._depth += 1
-        if self._depth > MAX_DEPTH:
+        if self._depth > MAX_DEPTH + 1:  # the comparison in the brackets counts, too
             raise ConditionError(f"This is nested too deeply: at most {MAX_DEPTH} brackets and nots.")
         expression: Expression
         if self._take_if("not"):
