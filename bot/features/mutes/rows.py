@@ -45,8 +45,8 @@ class Mutes:
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        self._version = 0  # the version before any rule or mute was set
-        self._mutes: tuple[Mute, ...] = ()
+        # one value, as a reader takes no lock; 0 is the version before any rule or mute was set
+        self._copy: tuple[int, tuple[Mute, ...]] = (0, ())
         self._lock = Lock()
 
     def may_exist(self) -> bool:
@@ -54,18 +54,20 @@ class Mutes:
 
         The copy is old if this process has read a newer version of the rulebook (``policies.held``).
         """
-        return bool(self._mutes) or self._version != self._policies.held.book.version
+        version, mutes = self._copy
+        return bool(mutes) or version != self._policies.held.book.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
         """Return all mutes as this transaction sees them, also mutes that are over and not deleted yet."""
         version = self._policies.load(session).book.version
-        if version == self._version:
-            return self._mutes
+        copied_version, mutes = self._copy
+        if version == copied_version:
+            return mutes
         found = tuple(list_mutes(session))
         if database.is_snapshot(session):  # otherwise the mutes may be newer than the version
             with self._lock:
-                if version > self._version:
-                    self._version, self._mutes = version, found
+                if version > self._copy[0]:
+                    self._copy = (version, found)
         return found
 
 
@@ -80,9 +82,13 @@ def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Seq
 
 
 def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -> Mute | None:
-    """Return a person's current mute of a tool, or None."""
-    found = list_mutes(session, person.accounts)
-    return next((each for each in found if each.tool_name == tool_name and each.until > now), None)
+    """Return a person's current mute of a tool, or None.
+
+    Linked accounts may each have one: then it is the one that ends last.
+    """
+    mutes = list_mutes(session, person.accounts)
+    current = [mute for mute in mutes if mute.tool_name == tool_name and mute.until > now]
+    return current[-1] if current else None
 
 
 def set_mute(
@@ -93,7 +99,8 @@ def set_mute(
     by = By.press(Act.MUTE, who, person)
     mine = list_mutes(session, person.accounts)
     same = [each.id for each in mine if each.tool_name == tool_name]
-    if not same and len(mine) >= MAX_MUTES:
+    current = [mute for mute in mine if mute.until > now]
+    if not same and len(current) >= MAX_MUTES:
         return False
     _remove(session, col(MuteRow.id).in_(same), by, now)
     row = MuteRow(account=str(who), tool_name=tool_name, set_at=now, until=until)

@@ -1,13 +1,15 @@
 """Who muted a kind of card is not told of it, and may decide it. Where too few others may, all are told."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from sqlmodel import Session
 
 from bot.domain.chat import Address, Answer
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
+from bot.features.mutes import rows
 from bot.store.audit import verification
 from tests.kit import ADA, BEN, EVE, MakeNod, Nod, call
 
@@ -157,3 +159,31 @@ async def test_who_may_not_decide_mutes_nothing(make_nod: MakeNod) -> None:
     nod = await make(make_nod)
     proposal = await propose(nod, "one")
     assert (await nod.press(Verb.MUTE, proposal, by=ADA)).answer is Answer.REFUSED
+
+
+async def test_a_mute_that_is_over_counts_no_longer_towards_the_most(make_nod: MakeNod) -> None:
+    nod = await make(make_nod)
+    now, hour, ben = nod.clock(), timedelta(hours=1), Person("ben", accounts=frozenset({str(BEN)}))
+
+    def fill(session: Session) -> tuple[bool, bool]:
+        for number in range(rows.MAX_MUTES):
+            rows.set_mute(session, BEN, ben, f"tool{number}", now + hour, now)
+        during = rows.set_mute(session, BEN, ben, "paint", now + 2 * hour, now)
+        return during, rows.set_mute(session, BEN, ben, "paint", now + 4 * hour, now + 2 * hour)
+
+    assert await nod.database.write(fill) == (False, True)
+
+
+async def test_of_two_mutes_of_linked_accounts_the_one_that_ends_last_counts(make_nod: MakeNod) -> None:
+    nod = await make(make_nod)
+    now, hour = nod.clock(), timedelta(hours=1)
+
+    def find_after_link(session: Session) -> datetime | None:
+        for hours, who in enumerate((BEN, EVE), start=1):
+            person = Person(str(who), accounts=frozenset({str(who)}))
+            rows.set_mute(session, who, person, "paint", now + hours * hour, now)
+        both = Person("both", accounts=frozenset({str(BEN), str(EVE)}))
+        found = rows.find_mute(session, both, "paint", now)
+        return found.until if found else None
+
+    assert await nod.database.write(find_after_link) == now + 2 * hour
