@@ -148,9 +148,10 @@ def _insert_into(dialect: str, rows: Table) -> Any:
 def explain_refusal(error: object) -> str:
     """Return why the database can't be used, in a line that names the setting and says what to do.
 
-    ``error``: the error of SQLAlchemy, psycopg or sqlite3.
+    ``error``: the error of psycopg or sqlite3, which has the code (``orig`` or the cause of SQLAlchemy's).
     """
-    first = str(error).strip().splitlines()[0].rstrip(".")
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    first = lines[0].rstrip(".")
     if "unsupported startup parameter" in first:
         first = _POOLER_TEXT
     code = str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "")
@@ -186,7 +187,10 @@ def open_engine(
     file = Path(parts.database or "")
     if readonly:
         engine = create_engine(
-            "sqlite://", execution_options=options, poolclass=NullPool, creator=lambda: _open_readonly(file)
+            "sqlite://",
+            execution_options=options,
+            poolclass=NullPool,
+            creator=lambda: _open_readonly(file, patience),
         )
     else:
         engine = create_engine(
@@ -214,7 +218,7 @@ def open_engine(
     return engine
 
 
-def _open_readonly(file: Path) -> sqlite3.Connection:
+def _open_readonly(file: Path, patience: float = PATIENCE) -> sqlite3.Connection:
     """Open a database for reading, so that no file is changed or left behind.
 
     SQLite makes a write-ahead log for a reader as well where it is missing:
@@ -235,7 +239,7 @@ def _open_readonly(file: Path) -> sqlite3.Connection:
     else:
         mode = "ro&immutable=1"
     uri = f"file:{quote(str(path))}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=PATIENCE)
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=patience)
 
 
 def check_pages(file: Path, max_bytes: float = math.inf) -> None:

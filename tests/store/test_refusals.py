@@ -106,3 +106,9 @@ def test_a_server_that_takes_no_more_connections():
 
 def test_what_is_not_known_is_told_as_it_is():
     assert explain_refusal(ValueError("odd")) == "NOD_DATABASE_URL: odd; nod doctor looks closer"
+
+
+def test_an_error_without_words():
+    assert explain_refusal(sqlite3.OperationalError()) == (
+        "NOD_DATABASE_URL: OperationalError; nod doctor looks closer"
+    )
