@@ -2,7 +2,7 @@
 
 `bundle` joins JavaScript modules by text: a module becomes a function whose result has its exports, and an
 import becomes a ``const`` with names from that result. It knows the forms of import and export that the
-console's modules have, and refuses any other form.
+console's modules have, and refuses any other form. An exported ``const`` declares one name.
 """
 
 import re
@@ -38,6 +38,8 @@ def _join(path: Path, joined: dict[Path, str], importers: tuple[Path, ...]) -> N
         raise ValueError(f"{path.name}: it imports itself by a detour")
     if path in joined:
         return
+    if any(_variable(other) == _variable(path) for other in joined):
+        raise ValueError(f"{path.name}: another module has this name")
     text = path.read_text(encoding="utf-8")
     for statement in _IMPORT.finditer(text):
         _join((path.parent / statement["path"]).resolve(), joined, (*importers, path))

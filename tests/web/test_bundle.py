@@ -81,6 +81,18 @@ def test_modules_that_import_each_other_are_refused(tmp_path: Path):
         bundle(entry)
 
 
+def test_two_modules_of_one_name_are_refused(tmp_path: Path):
+    (tmp_path / "more").mkdir()
+    write_modules(tmp_path / "more", some="export const b = 2;\n")
+    entry = write_modules(
+        tmp_path,
+        main='import { a } from "./some.js";\nimport { b } from "./more/some.js";\n',
+        some="export const a = 1;\n",
+    )
+    with pytest.raises(ValueError, match=r"some\.js: another module has this name"):
+        bundle(entry)
+
+
 def test_the_console_is_one_script_with_each_of_its_modules_once():
     script = bundle(STATIC / "console.js")
     names = re.findall(r"^const module_\w+ = \(\(\) => \{ // (.+)$", script, re.MULTILINE)
