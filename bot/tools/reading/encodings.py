@@ -21,7 +21,7 @@ _WINDOWS_WEIGHT = 1.2
 _MAC_WEIGHT = 1.1
 _MAC_WITH_CRLF_WEIGHT = 0.5  # a Mac does not end lines that way
 _MIN_CONFIDENCE = 0.02  # below it chardet knows nothing
-_ODD_WEIGHT = 4  # multiplies the share of odd characters: if a quarter is odd, all count as odd
+_ODD_WEIGHT = 4  # an odd character for four bytes that are not ASCII is as bad as it gets
 _MAX_ODD_SHARE = 0.95  # the most that odd characters take from the confidence
 _NOT_ASCII = bytes(range(128, 256))
 _ODD = re.compile(
@@ -52,7 +52,11 @@ def detect_encoding(data: bytes) -> str:
 
 
 def _score(name: str, confidence: float, data: bytes) -> float:
-    """Return chardet's confidence, weighted by how common the encoding is, and reduced by odd characters."""
+    """Return chardet's confidence, weighted by how common the encoding is, and reduced by odd characters.
+
+    They are compared with the bytes that are not ASCII, which are the same for each candidate. So an odd
+    character counts for less in an encoding of several bytes a character.
+    """
     weight = 1.0
     if name == _LIKELIEST:
         weight = _LIKELIEST_WEIGHT
