@@ -93,7 +93,7 @@ class Line:
     calls: Sequence[Call]  # the calls in an answer
     results: Mapping[str, CallResult]  # by call id, of those calls that never became a proposal
     created_at: datetime
-    # the id that the channel gave it; for an answer its key; for the run of a schedule SCHEDULE.NUMBER
+    # the id that the channel gave it; for an answer its key; for the run of a schedule SCHEDULE.RUN
     event_id: str | None = None
     files: Sequence[str] = ()  # handles of the files that came with it
 

@@ -2,7 +2,7 @@
 
 A run begins with one guarded UPDATE (`claim_run`), which only one process makes. Changes by people are in the
 audit log. A live schedule is neither paused nor ended. A schedule runs at its times (``due_at`` is the next),
-or once after the end of the proposal that it ``follows``.
+or once after the end of the proposal that it ``follows``; it waits for that end as long as ``runs`` is 0.
 """
 
 from collections.abc import Collection
@@ -115,16 +115,21 @@ def list_due(session: Session, now: datetime, limit: int, held: Collection[str] 
     return found
 
 
-def claim_run(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
-    """Count a run of a schedule, and set the time of its next run to ``due_at``.
+def claim_run(
+    session: Session, schedule: Schedule, due_at: datetime | None, now: datetime, *, counts: bool = True
+) -> bool:
+    """Claim a run of a schedule, and set the time of its next run to ``due_at``.
 
     ``ran_for`` gets the time for which this run was due, and ``spent``, the tokens of the last run, begins at
-    0. Return False if another process has claimed the run, or if the schedule was paused or ended since it
-    was read.
+    0. ``counts``: False for a run while the schedule waits for a proposal, which leaves it waiting. Return
+    False if another process has claimed the run, or if the schedule was paused, ended or made due at another
+    time since it was read.
     """
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
+    same &= _ROW.c.due_at.is_not_distinct_from(schedule.due_at)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
-    return bool(count_changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
+    number = schedule.runs + 1 if counts else schedule.runs
+    return bool(count_changed(session.execute(taken.values(runs=number, spent=0))))
 
 
 def correct_due_times(session: Session, now: datetime) -> int:

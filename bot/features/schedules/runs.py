@@ -7,6 +7,7 @@ twice. The agent's proposals in a run ask people as always, or run under a grant
 schedule. Each public function is a part of one transaction.
 """
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from bot.domain.chat import Address, chat_of
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Membership, Role
-from bot.domain.proposals import Level, Risk
+from bot.domain.proposals import SETTLED, Level, Proposal, Risk
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place
 from bot.domain.text import one_line
@@ -135,8 +136,9 @@ def run_schedule(
     if why:
         has_ended = _end_with_grants(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
         return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
+    is_early = _find_awaited(session, due) is not None
     due_at = due.times.after(now) if due.times else None
-    if not rows.claim_run(session, due, due_at, now):
+    if not rows.claim_run(session, due, due_at, now, counts=not is_early):
         return ()
     late = _describe_lateness(due, now)
     current = conversations.find_current_id(session, where.address) or where.id
@@ -144,7 +146,10 @@ def run_schedule(
     after = messages.find_last_heard(session, current)
     messages.add_notice(session, current, _DUE_NOTICE.format(**words), after, now, delivered=False)
     note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
-    event_id = f"{due.id}.{due.runs + 1}"
+    if is_early:
+        event_id = f"{due.id}.{secrets.token_hex(6)}"  # the number is the awaited run's
+    else:
+        event_id = f"{due.id}.{due.runs + 1}"
     messages.add_note(session, current, note, now, actor=due.person, event_id=event_id)
     if not turns.request_turn(session, current, now):
         raise LostRace
@@ -287,11 +292,19 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
     return (Job(Work.DELIVER, conversation_id),)
 
 
+def _find_awaited(session: Session, due: Schedule) -> Proposal | None:
+    """Return the proposal that a schedule waits for; None if it waits for none, or if that has ended."""
+    followed = proposals.get(session, due.follows) if due.follows and not due.runs else None
+    return followed if followed and followed.state not in SETTLED else None
+
+
 def _describe_occasion(session: Session, due: Schedule) -> str:
-    """Return why a schedule runs now: its times in words, or the end of the proposal that it waited for."""
+    """Return why a schedule runs now: its times in words, or the state of the proposal that it follows."""
     followed = proposals.get(session, due.follows) if due.follows else None
     if followed is None:
         return due.words
+    if followed.state not in SETTLED:
+        return f"a person wants it now, while the proposal “{one_line(followed.description)}” is still open"
     return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"
 
 

@@ -227,7 +227,7 @@ class Schedule:
     until: datetime | None = None
     follows: str | None = None  # for a schedule without times: the proposal after whose end it runs once
     due_at: datetime | None = None  # the next run
-    runs: int = 0  # the number of runs so far
+    runs: int = 0  # the number of runs so far, without those before the end of a followed proposal
     ran_for: datetime | None = None  # the due time of the last run
     last_at: datetime | None = None  # the begin of the last run
     spent: int = 0  # the tokens of the last run

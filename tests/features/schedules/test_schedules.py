@@ -363,6 +363,28 @@ async def test_it_runs_once_a_proposal_has_ended(nod: Nod, decline: bool) -> Non
     assert f"the proposal “Paint lamp desk red” has ended as {'declined' if decline else 'succeeded'}" in told
 
 
+async def test_a_run_that_someone_wants_earlier_comes_in_addition_to_the_awaited_one(nod: Nod) -> None:
+    [painted] = await nod.asked(call("paint", lamp="desk", color="red"))
+    [asked] = await nod.asked(call("schedule_task", task="tell Sam", after_proposal=painted.id[:8]))
+    await nod.approve(asked)
+    for count in (1, 2):
+        await nod.command(f"/nod schedules run {asked.id[:8]}")
+        await nod.tick()
+        await nod.tick()
+        assert runs(nod, "tell Sam") == count
+        assert (await only(nod)).state is ScheduleState.ACTIVE
+    await nod.press(Verb.APPROVE, painted)
+    await nod.idle()
+    await nod.tick()
+    await nod.tick()
+    assert runs(nod, "tell Sam") == 3
+    found = await only(nod)
+    assert (found.state, found.runs) == (ScheduleState.DONE, 1)
+    early, _, awaited = [line.text for line in (await nod.transcript()).lines if line.schedule]
+    assert "a person wants it now, while the proposal “Paint lamp desk red” is still open" in early
+    assert "the proposal “Paint lamp desk red” has ended as succeeded" in awaited
+
+
 async def test_no_one_is_asked_to_wait_for_what_is_not_there_or_hidden(nod: Nod) -> None:
     [painted] = await nod.asked(call("paint", lamp="desk", color="red"), by=BEN, at=Address("chat", "bens"))
     for named in (painted.id, "1a2b3c4d"):
