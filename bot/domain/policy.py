@@ -255,7 +255,8 @@ class Policy:
     def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
         """Return the rule, in words, that forbids a call; None if no rule does.
 
-        ``always``: look only for a rule that forbids it with any arguments.
+        ``always``: look only for a rule that forbids it with any arguments. The rule may hold for this person
+        or at this time alone; `find_lasting_objection` leaves out those that hold for a time.
         """
         if not self.book.forbids:
             return None
@@ -266,6 +267,12 @@ class Policy:
         if found.rule and found.value is Mode.FORBID:
             return found.rule.words
         return None
+
+    def find_lasting_objection(self, call: CallFacts) -> str | None:
+        """Return the rule, in words, that forbids a call with any arguments and at any time; None without."""
+        rules = self.book.matching(Subject.POLICY, call)
+        lasting = (rule for rule in rules if rule.value is Mode.FORBID and not rule.is_for_a_time)
+        return next((rule.words for rule in lasting), None)
 
     def find_message_objection(self, person: Person, place: str) -> str | None:
         """Return why a person may not talk to Nod at a place (an address as text); None if they may.

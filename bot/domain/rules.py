@@ -336,6 +336,11 @@ class Rule:
         """True if it may be about several tools."""
         return bool(_WILDCARD.search(self.pattern))
 
+    @property
+    def is_for_a_time(self) -> bool:
+        """True if the rule holds in some hours, on some days or until an end only."""
+        return self.limits is not None and bool(self.limits.hours or self.limits.days or self.limits.until)
+
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
         """Return whether a call is within the limits; None if that is unknown (`Limits.hold`)."""
         return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)

@@ -24,7 +24,7 @@ from bot.domain.proposals import SETTLED, Level, Proposal, Risk
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place
 from bot.domain.text import one_line
-from bot.errors import Hopeless, LostRace
+from bot.errors import Hopeless, LostRace, NodError
 from bot.features.schedules import rows
 from bot.features.schedules.schedule import MAX_COUNTED_MISSES, Schedule
 from bot.store import conversations, messages, notices, people, proposals, turns
@@ -41,6 +41,10 @@ _DUE_NOTE = (
 )
 _DUE_NOTICE = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)  # a run that begins later than this says so
+
+
+class ForbiddenForNow(NodError):
+    """A rule forbids schedules there at this time. The run comes later."""
 
 
 class ScheduleAction(StrEnum):
@@ -127,7 +131,8 @@ def run_schedule(
 
     ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
     jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
-    turn is under way in the conversation: nothing is stored then, and the sweep tries this run again.
+    turn is under way in the conversation, and ForbiddenForNow if a rule forbids schedules at this time: then
+    nothing is stored, and the sweep tries this run again.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
@@ -256,7 +261,8 @@ def _find_hindrance(
 ) -> str:
     """Return why a schedule may no longer run in its person's name there; empty if it may.
 
-    ``standing``: the person's membership in the chat; None if they have left.
+    ``standing``: the person's membership in the chat; None if they have left. Raises ForbiddenForNow, with
+    the rule in words, if it may run there at another time.
     """
     who, policy = due.person.label, policies.load(session)
     if where.deleted:
@@ -266,8 +272,11 @@ def _find_hindrance(
     person = people.person_of(session, replace(due.person, standing=standing))
     place = Place(str(where.origin), where.private)
     call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
-    if policy.find_message_objection(person, place.address) or policy.find_call_objection(call, always=True):
+    if policy.find_message_objection(person, place.address) or policy.find_lasting_objection(call):
         return f"{who} may no longer do that there"
+    objection = policy.find_call_objection(call, always=True)
+    if objection:
+        raise ForbiddenForNow(objection)
     return ""
 
 

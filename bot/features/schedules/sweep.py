@@ -2,6 +2,7 @@
 
 Before a run, the platform is asked if the schedule's person is still a member of the chat. If the platform
 can't say now, the schedule waits, for longer after each further try; if it never can, the schedule is paused.
+A schedule also waits while a rule that holds for a time forbids it.
 """
 
 import asyncio
@@ -76,6 +77,10 @@ class Schedules:
             jobs = await self.database.write(runs.run_schedule, self.policies, due, standing, now)
         except LostRace:
             return False  # another turn is under way there, so this run comes later
+        except runs.ForbiddenForNow as error:
+            self._pauses.note_refusal(due.id)
+            log.info("a schedule waits for the end of a rule", schedule=due.id, rule=error.message)
+            return False
         except NotDeliverable as error:  # the platform will never say it
             jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
             await self.wake(*jobs)

@@ -264,6 +264,26 @@ async def test_it_ends_when_a_rule_forbids_schedules_there(nod: Nod) -> None:
     assert (await only(nod)).state is ScheduleState.ENDED
 
 
+@pytest.mark.parametrize("limit", ["between 09:30 and 11:30", "on monday", "until tomorrow"])
+async def test_while_a_rule_forbids_schedules_for_a_time_it_waits_and_comes_late(
+    nod: Nod, limit: str
+) -> None:
+    await made(nod)
+    rule_set = await nod.command(f"/approvals policy forbid for schedule_task {limit}", by=ADA)
+    assert rule_set.answer is Answer.ACCEPTED, rule_set.text
+    await nod.tick(HOUR)
+    assert (runs(nod), (await only(nod)).state) == (0, ScheduleState.ACTIVE)
+    await nod.tick(2 * HOUR if "between" in limit else DAY)
+    assert (runs(nod), (await only(nod)).state) == (1, ScheduleState.ACTIVE)
+
+
+async def test_it_ends_when_a_rule_forbids_schedules_to_its_person(nod: Nod) -> None:
+    await made(nod)
+    await nod.command(f"/approvals policy forbid for schedule_task by {ANA}", by=ADA)
+    await nod.tick(HOUR)
+    assert (await only(nod)).state is ScheduleState.ENDED
+
+
 async def test_where_the_platform_cannot_say_it_waits_and_comes_late(nod: Nod) -> None:
     await made(nod)
     nod.chat.refusals["standing"] = ChannelError("down")
