@@ -210,13 +210,15 @@ def find_key(session: Session, channel: str, ref: str) -> str | None:
 
 def mark_outdated(session: Session, channel: str, prefix: str) -> None:
     """Mark the cards whose references begin with ``prefix`` as outdated."""
-    outdated = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
+    below = col(CopyRow.ref).startswith(prefix, autoescape=True)
+    outdated = update(CopyRow).where(col(CopyRow.channel) == channel, below)
     session.execute(outdated.values(wanted=CopyRow.wanted + 1, shown=None))
 
 
 def is_place_known(session: Session, channel: str, key: str) -> bool:
     """Return whether anyone has talked to Nod at this place or below it."""
-    keys = (col(ConversationRow.key) == key) | col(ConversationRow.key).startswith(f"{key}/")
+    at = col(ConversationRow.key)
+    keys = (at == key) | at.startswith(f"{key}/", autoescape=True)
     found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
     return session.exec(found).first() is not None
 

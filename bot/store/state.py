@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func
+from sqlalchemy import ColumnElement, String, and_, bindparam, delete, func
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -38,7 +38,10 @@ class StateRow(Row, table=True):
 
 _ROWS = table_of(StateRow)
 _ALL = select(StateRow.key, StateRow.state).where(_ROWS.c.channel == bindparam("room"))
-_BELOW = _ALL.where(_ROWS.c.key.startswith(bindparam("prefix")))
+# not LIKE, which has wildcards, and which on SQLite ignores case
+_BELOW = _ALL.where(
+    func.substr(_ROWS.c.key, 1, func.length(bindparam("prefix", type_=String))) == bindparam("prefix")
+)
 
 
 def load_state(session: Session, room: str, key: str) -> dict[str, Any] | None:

@@ -52,6 +52,15 @@ def test_a_room_lists_counts_and_forgets_its_own_alone(database: Database, clock
     assert (list(read(list_states, "asks")), list(read(list_states, "other"))) == (["b/1"], ["a/1"])
 
 
+@pytest.mark.parametrize(
+    ("prefix", "other"), [("my_hub ", "my-hub 1"), ("50% ", "50 percent 1"), ("a/", "A/1")]
+)
+def test_a_prefix_is_taken_literally(database: Database, clock: FakeClock, prefix: str, other: str) -> None:
+    for key in (f"{prefix}1", other):
+        database.write_now(keep_state, "waits", key, {}, clock())
+    assert list(database.read_now(list_states, "waits", prefix)) == [f"{prefix}1"]
+
+
 def test_what_is_taken_is_gone_and_what_is_too_old_is_not_given(database: Database, clock: FakeClock) -> None:
     for key in ("old", "new"):
         database.write_now(keep_state, "begun", key, {"key": key}, clock())
