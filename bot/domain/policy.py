@@ -223,18 +223,16 @@ class Policy:
         ================================================  ======================  =========================
         a plan                                           yes                      the rule on plans
         a write by someone outside, not asked otherwise  yes                      that outsiders always ask
-        its kind always asks, its mode doesn't           yes                      its kind
-        spared by a rule, mode writes or destructive     if its kind always asks  the rule that spares
+        its kind always asks, its mode doesn't, or is    yes                      its kind
+        writes or destructive and a rule spares it
+        spared by a rule, mode writes or destructive     no                       the rule that spares
         spared by a rule, mode always                    yes                      its mode
         any other                                        if its mode asks         its mode
         ================================================  ======================  =========================
         """
         mode, kind = found.value, call.kind
-        asks_by_mode = mode.asks(risk)
-        if is_spared:
-            asks = mode is Mode.ALWAYS or kind.always_asks
-        else:
-            asks = asks_by_mode or kind.always_asks
+        asks_by_mode = mode is Mode.ALWAYS if is_spared else mode.asks(risk)
+        asks = asks_by_mode or kind.always_asks
         if kind.has_lead:
             plans = self.plan_rule(call.place.address)
             return _Asking(asks, plans.rule.words if plans.rule else f"plans {plans.value}")

@@ -270,3 +270,6 @@ def test_what_asks_though_no_rule_says_so_says_why() -> None:
     policy = Policy(Mode.NEVER, approvers=frozenset({"chat:ben"}))
     verdict = policy.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, kinds.REQUEST))
     assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")
+    spared = Policy(approvers=policy.approvers, book=book((Subject.RISK, "*", "deploy", Level.READ)))
+    verdict = spared.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, kinds.REQUEST))
+    assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")
