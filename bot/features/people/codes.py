@@ -87,14 +87,17 @@ def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: da
 
 
 def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> LinkOutcome:
-    """Confirm ``other``, which has given the code of ``actor``. Link them unless an admin is needed."""
+    """Confirm ``other``, which has given the code of ``actor``. Link them unless an admin is needed.
+
+    An agreement waits for an admin for `ADMIN_LIFE` from the first confirmation.
+    """
     pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
         return LinkOutcome.NOTHING
     mine = _waiting(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
     if pair.needs_admin:
         waits = {"wanted": True, "expires_at": now + ADMIN_LIFE}
-        session.execute(update(LinkCodeRow).where(mine).values(waits))
+        session.execute(update(LinkCodeRow).where(mine, col(LinkCodeRow.wanted).is_(False)).values(waits))
         return LinkOutcome.WAITS
     return _take(session, policies, mine, actor, now)
 

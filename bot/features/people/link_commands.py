@@ -28,6 +28,7 @@ from bot.store import people
 _MAX_WRONG_CODES = 5  # the most wrong codes of an account within the window
 _WRONG_CODES_WINDOW = timedelta(minutes=1)
 _INVALID_CODE_TEXT = "That code is invalid or has expired. Ask for a new one from the other account."
+_OUTDATED_AGREEMENT_TEXT = "That code was used or has expired. Ask for a new one with `/nod link`."
 _YES = "yes"
 _ACCOUNTS_OF_LINK = 2
 
@@ -133,7 +134,7 @@ class LinkCommands:
             admin_command = f"/approvals link {pair.first} {pair.second}"
             return f"Both sides agree. An admin has to allow it, because of the role: `{admin_command}`."
         if outcome is LinkOutcome.NOTHING:
-            return _INVALID_CODE_TEXT
+            return _OUTDATED_AGREEMENT_TEXT
         return f"Linked: {_name_account(pair.second)} and {_name_account(pair.first)} are one person now."
 
     async def _allow(self, command: Command, text: str) -> str:

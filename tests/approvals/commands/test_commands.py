@@ -1,5 +1,6 @@
 """Slash commands, the same words in every channel."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -179,6 +180,27 @@ async def test_a_link_code_works_once_and_only_for_ten_minutes(nod: Nod) -> None
     late = (await nod.command("/nod link", by=ANA)).text.split("`")[1]
     nod.clock.forward(timedelta(minutes=10))
     assert "invalid" in (await nod.command(f"/nod link {late}", by=tablet)).text
+
+
+async def test_a_link_waits_for_an_admin_for_a_day_however_often_it_is_confirmed(nod: Nod) -> None:
+    await nod.command(f"/approvals roles add {BEN} approver", by=ADA)
+    code = (await nod.command("/nod link", by=ANA)).text.split("`")[1]
+    await nod.command(f"/nod link {code} yes", by=BEN)
+    for _ in range(2):
+        assert "An admin has to allow it" in (await nod.command(f"/nod link yes {BEN}", by=ANA)).text
+        nod.clock.forward(timedelta(hours=20))
+    allowed = await nod.command(f"/approvals link {ANA} {BEN}", by=ADA)
+    assert "don't wait for an admin" in allowed.text
+
+
+async def test_of_two_confirmations_at_the_same_time_the_later_names_the_way_to_a_new_code(nod: Nod) -> None:
+    code = (await nod.command("/nod link", by=ANA)).text.split("`")[1]
+    await nod.command(f"/nod link {code} yes", by=EVE)
+    replies = await asyncio.gather(*(nod.command(f"/nod link yes {EVE}", by=ANA) for _ in range(2)))
+    linked, late = sorted((reply.text for reply in replies), key=lambda text: not text.startswith("Linked"))
+    assert linked.startswith("Linked")
+    assert "Ask for a new one with `/nod link`." in late
+    assert "other account" not in late
 
 
 @pytest.mark.parametrize(
