@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -97,6 +98,13 @@ def _add_headers(message: Message, policy: bytes, request: str) -> None:
     message["headers"] = [*headers, (b"x-request-id", request.encode())]
 
 
+class _ArrivingPart(NamedTuple):
+    """A part of a body that is awaited."""
+
+    begun: float  # the begin of the request, in the loop's time
+    limit: asyncio.Timeout
+
+
 class BodyLimits:
     """Middleware that bounds the size and the time of bodies, and adds safe headers to every response."""
 
@@ -105,19 +113,21 @@ class BodyLimits:
         self._app = app
         self._pace = pace
         self._files = files
-        self._arriving: dict[str, asyncio.Timeout] = {}  # by request, the oldest first
+        self._arriving: dict[str, _ArrivingPart] = {}  # by request
 
-    async def _receive_part(self, request: str, receive: Receive, due: float) -> Message:
+    async def _receive_part(self, request: str, receive: Receive, begun: float, due: float) -> Message:
         """Return the next part of a body. Raises TimeoutError if it does not arrive before ``due``.
 
-        ``due`` is in the loop's time. If too many bodies are arriving, the time of the oldest one ends now.
+        The times are in the loop's time; ``begun`` is that of the request. If too many bodies are arriving,
+        the time of the one that began first ends now.
         """
         if len(self._arriving) >= ARRIVING:
+            oldest = min(self._arriving, key=lambda each: self._arriving[each].begun)
             with contextlib.suppress(RuntimeError):  # the time of that body is over
-                self._arriving.pop(next(iter(self._arriving))).reschedule(0)
+                self._arriving.pop(oldest).limit.reschedule(0)
         try:
             async with asyncio.timeout_at(due) as limit:
-                self._arriving[request] = limit
+                self._arriving[request] = _ArrivingPart(begun, limit)
                 return await receive()
         finally:
             self._arriving.pop(request, None)
@@ -141,7 +151,8 @@ class BodyLimits:
         size = 0
         request = secrets.token_hex(6)
         pace = self._pace()
-        due = asyncio.get_running_loop().time() + (pace.files if brings_files else pace.body)
+        begun = asyncio.get_running_loop().time()
+        due = begun + (pace.files if brings_files else pace.body)
 
         async def receive_bounded() -> Message:
             nonlocal size, is_complete
@@ -150,7 +161,7 @@ class BodyLimits:
             if is_complete or size > max_bytes:
                 return await _wait_for_end(receive)
             try:
-                message = await self._receive_part(request, receive, due)
+                message = await self._receive_part(request, receive, begun, due)
             except TimeoutError:
                 raise HTTPException(408, _SLOW_BODY_TEXT, {"Connection": "close"}) from None
             is_complete = not message.get("more_body")
@@ -159,7 +170,7 @@ class BodyLimits:
                 return message
             with contextlib.suppress(TimeoutError):
                 while message.get("more_body") and size < max_bytes + _EXTRA_BYTES:
-                    message = await self._receive_part(request, receive, due)
+                    message = await self._receive_part(request, receive, begun, due)
                     size += len(message.get("body", b""))
             kibibytes = max_bytes // 1024
             raise HTTPException(413, f"The body is larger than {kibibytes} KiB. Send less in one request.")

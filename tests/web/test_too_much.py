@@ -201,6 +201,31 @@ async def test_of_requests_that_hold_their_body_back_the_oldest_end_and_others_a
         assert (await nod.chat("hello"))[-1]["type"] == "done"
 
 
+async def test_a_body_that_trickles_is_no_younger_for_each_of_its_parts(serve: Serve):
+    async with serve(**ADMIN) as nod, contextlib.AsyncExitStack() as held:
+        port = int(nod.url.rpartition(":")[2])
+        who = f"Host: 127.0.0.1\r\nAuthorization: Bearer {CHIEF}".encode()
+        head = b"POST /api/chat HTTP/1.1\r\n" + who + b"\r\nContent-Length: 90\r\n\r\n"
+        connections = []
+
+        async def begin(many: int) -> None:
+            for _ in range(many):
+                connection = await asyncio.open_connection("127.0.0.1", port)
+                held.callback(connection[1].close)
+                connection[1].write(head)
+                connections.append(connection)
+            await asyncio.sleep(0.5)
+
+        await begin(60)
+        for _, writer in connections[:10]:
+            writer.write(b" ")
+        await asyncio.sleep(0.5)
+        await begin(50)
+        async with asyncio.timeout(10):
+            for reader, _ in connections[:10]:
+                assert b" 408 " in await reader.readline()
+
+
 async def test_who_missed_more_than_is_replayed_is_told_to_read_the_list_again(serve: Serve):
     async with serve(model=ScriptedModel(ask(("keep", {"text": "milk"}))), **ADMIN) as nod:
         (proposal,) = await nod.proposed()
