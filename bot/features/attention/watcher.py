@@ -12,6 +12,7 @@ or of the first proposal of its batch; the rows call it ``proposal_id``.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 from sqlmodel import Session
 
@@ -91,7 +92,8 @@ class AttentionWatcher:
                 account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
             )
             rows.store_held(session, row)
-        self._add_hold_line(session, current, held_from | hold_from, until, now)
+        times = {account: row.until for account, row in rows_by_account.items() if row.released_at is None}
+        self._add_hold_line(session, current, times | dict.fromkeys(hold_from, until), now)
         return held_from | hold_from
 
     def tell_people(
@@ -139,12 +141,21 @@ class AttentionWatcher:
         return rows.has_earlier_open(session, proposal, asker.accounts, _NEVER_HELD)
 
     def _add_hold_line(
-        self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
+        self, session: Session, proposal: Proposal, times: Mapping[str, datetime], now: datetime
     ) -> None:
-        """Store the hold line in place of an earlier hold line, guarded by the proposal's version."""
-        named = _name_people(people.find_known_names(session, sorted(held)), held)
+        """Store the hold line in place of an earlier hold line, guarded by the proposal's version.
+
+        ``times``: by account, the time when it is told.
+        """
         zone = self.policies.load(session).book.zone
-        text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."
+        accounts_by_time: dict[str, list[str]] = {}
+        for account, until in sorted(times.items(), key=itemgetter(1, 0)):
+            accounts_by_time.setdefault(f"{until.astimezone(zone):%H:%M}", []).append(account)
+        sentences = [
+            f"{_name_people(session, accounts)} will be told at {clock}."
+            for clock, accounts in accounts_by_time.items()
+        ]
+        text = " ".join([*sentences, "Many cards came within an hour."])
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
         by = By.nod(Act.HOLD, text)
         transitions.move(session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines))
@@ -184,9 +195,13 @@ def _has_reached(session: Session, account: str, proposal: Proposal) -> bool:
     return rows.has_reached(session, _find_person(session, account).accounts, proposal.card_id)
 
 
-def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
-    """Return the names of people, or their number if not all names are known."""
-    known = [names[account] for account in sorted(held) if names.get(account)]
-    if len(known) == len(held):
-        return name_some(list(dict.fromkeys(known)), _MAX_NAMED)
-    return "1 person" if len(held) == 1 else f"{len(held)} people"
+def _name_people(session: Session, accounts: Collection[str]) -> str:
+    """Return the names of the people with these accounts, or their number if not all names are known."""
+    names = people.find_known_names(session, sorted(accounts))
+    name_by_person: dict[str, str] = {}
+    for account in sorted(accounts):
+        person_id = _find_person(session, account).id
+        name_by_person[person_id] = name_by_person.get(person_id) or names.get(account, "")
+    if all(name_by_person.values()):
+        return name_some(list(dict.fromkeys(name_by_person.values())), _MAX_NAMED)
+    return "1 person" if len(name_by_person) == 1 else f"{len(name_by_person)} people"

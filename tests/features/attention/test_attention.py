@@ -17,6 +17,7 @@ from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.features.attention import rows
 from bot.features.attention.tables import HeldRow, ReachedRow
+from bot.features.attention.watcher import AttentionWatcher
 from bot.store.audit import log
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call
 
@@ -87,6 +88,25 @@ async def test_what_is_beyond_the_number_waits_in_one_table_and_who_asked_is_tol
         assert (await nod.now(proposal)).annotations == ()
     await nod.tick(timedelta(minutes=30))
     assert len(list_tables(nod)) == 1
+
+
+async def test_the_line_counts_people_and_says_for_each_when_they_are_told(make_nod: MakeNod) -> None:
+    nod = await make(make_nod)
+    tablet = Actor("tablet", "3")
+    nod.database.write_now(linking.join, nod.gate.policies, EVE, tablet, EVE, nod.clock())
+    nod.clock.now = nod.clock.now.replace(minute=10, second=0)
+    *earlier, held = await ask(nod, LIMIT + 1)
+    for proposal in earlier:
+        nod.database.write_now(rows.note_reached, [str(EVE)], proposal.id, nod.clock())
+    nod.clock.forward(timedelta(minutes=25))
+    watcher, notified = AttentionWatcher(nod.gate.policies), {str(BEN), str(EVE), str(tablet)}
+    hold_back = watcher.hold_back
+    assert nod.database.write_now(hold_back, await nod.now(held), notified, nod.clock()) == notified
+    [line] = (await nod.now(held)).annotations
+    assert line.words == (
+        "Attention: 1 person will be told at 09:30. 1 person will be told at 10:00. "
+        "Many cards came within an hour."
+    )
 
 
 async def test_a_row_opens_its_card_in_the_private_chat_and_that_card_decides(make_nod: MakeNod) -> None:
