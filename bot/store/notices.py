@@ -71,8 +71,10 @@ def store_notice(
     """Have a notice posted soon: a text or, without one, the card of a proposal.
 
     ``instead``: the address to try if the first refuses for good. Below the text are either ``offers`` or a
-    ``link``, but only at ``address``.
+    ``link``, but only at ``address``. Raises ValueError for both.
     """
+    if offers and link is not None:
+        raise ValueError("a notice offers either commands or a page")
     stored_offers = [[each.about, each.label, each.words] for each in offers]
     if link is not None:
         stored_offers = [[link.label, link.url]]

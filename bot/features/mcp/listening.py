@@ -120,7 +120,11 @@ class ToolListeners:
     async def _watch(
         self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
     ) -> None:
-        """Call ``notify`` at each change of the tools since ``seen``, until the token ends."""
+        """Call ``notify`` at each change of the tools since ``seen``, until the token ends.
+
+        ``seen``: None if Nod could not list them. The client may have listed others since, so it is notified
+        once they can be listed.
+        """
         while seen is None or not seen.has_token_ended:
             await asyncio.sleep(self._look_seconds)
             current = await self._look(headers)
