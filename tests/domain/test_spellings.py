@@ -284,6 +284,22 @@ def test_no_spelling_passes_a_rule_that_forbids() -> None:
     assert through == []
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        "http://[::1]/a",
+        "http://x@[::1]/a",
+        "http://x:word@[::1]/a",
+        "http://x@[::1]:80/a",
+        "http://x@[0:0:0:0:0:0:0:1]/a",
+        "x@[::1]/a",
+    ],
+)
+def test_no_spelling_of_an_address_with_an_ipv6_host_passes_a_rule_that_forbids_it(found: str) -> None:
+    for schema in (declares(url=Referent.ADDRESS), NOTHING):
+        assert judge(Mode.FORBID, 'url = "http://[::1]/a"', {"url": found}, schema) is Judgement.REFUSE
+
+
 def condition_field(condition: str) -> str:
     return Condition.parse(condition).fields[0].name
 

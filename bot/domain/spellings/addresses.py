@@ -123,9 +123,10 @@ def _loosen_address(text: str) -> str:
 
     end_of_host = re.search(r"[/?]|$", plain)
     host_chars = end_of_host.start() if end_of_host else len(plain)
-    host, rest = plain[:host_chars], plain[host_chars:]
+    authority, rest = plain[:host_chars], plain[host_chars:]
+    host = authority.rpartition("@")[2]
     if not host.endswith("]"):  # then it is no IPv6 address, whose colons are not a port's
-        host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2])
+        host = re.sub(r":(?:80|443|21)?$", "", host)
     path, _, query = rest.partition("?")
     path = re.sub(r"/{2,}", "/", _without_dots(path)).rstrip("/")
     loose = f"{loosen_host(host)}{path.casefold()}"
