@@ -7,6 +7,7 @@ loose form scheme, user, usual port, case and doubled slashes do not count eithe
 import contextlib
 import re
 import unicodedata
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,6 +20,10 @@ from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
 _USUAL_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
+# the beginning of an address, also in short or with backslashes: "https://", "//", "https:"
+_BEGINNING = re.compile(r"[\s<>\"']*(?:(?:[a-z][a-z0-9+.-]*:)?[/\\]{2}|(?:https?|wss?|ftp):)", re.IGNORECASE)
+# schemes and slashes, then all up to the next slash: "https://" and "ana@example.org?to=ben"
+_FRONT = re.compile(r"[<>\"']*(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}[/\\]*([^/]*)")
 # percent-escapes of letters, digits, "-", ".", "_" and "~", which are never necessary (RFC 3986, 2.3)
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 
@@ -26,21 +31,28 @@ _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
     """Compare an argument with an address that a rule names.
 
-    None where the two forms disagree, and for these addresses: one below the address that the rule names, one
-    with a user's name, one with characters that make it unclear where it leads, and one that can't be parsed.
+    True if it fits in both forms. None
+
+    - if it fits in one form alone, or as one program reads it (`_list_readings`),
+    - if it fits and has an ``@``: programs disagree on where a user's name ends,
+    - if it is below the address that the rule names,
+    - if it begins like an address, and can't be parsed or has characters that make it unclear where it leads,
+    - if it has more than `MAX_CHARS` characters.
     """
     if len(found) > MAX_CHARS:
         return None
     strict = _normalize_address(found)
-    loose, loose_wanted = _loosen_address(found), _loosen_address(wanted.text)
-    fits_loosely = wanted.fits(loose, loose_wanted)
+    loose_wanted = _loosen_address(wanted.text)
+    loose_forms = [_loosen_address(reading) for reading in _list_readings(found)]
+    fits_loosely = any(wanted.fits(loose, loose_wanted) for loose in loose_forms)
     is_below = False
     if loose_wanted and not wanted.pattern:
-        is_below = loose.startswith(tuple(f"{loose_wanted}{mark}" for mark in "/?;!"))
+        beginnings = tuple(f"{loose_wanted}{mark}" for mark in "/?;!")
+        is_below = any(loose.startswith(beginnings) for loose in loose_forms)
 
     is_unclear = _UNCLEAR.search(found) is not None and found != wanted.text
     if strict is None or is_unclear:
-        may_be_address = SCHEME.match(found.strip())
+        may_be_address = _BEGINNING.match(found)
         return None if fits_loosely or is_below or may_be_address else False
 
     fits_strictly = wanted.fits(strict, wanted.normal(_normalize_address))
@@ -51,7 +63,23 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
         return None
     if not fits_strictly:
         return None if is_below else False
-    return None if "@" in strict else True  # programs disagree on where a user's name ends
+    return None if "@" in found else True
+
+
+def _list_readings(address: str) -> Iterator[str]:
+    """Yield an address as it is, and without the user's name as different programs read it.
+
+    Some end the name at the first ``@``, some at the last, even after ``?``, ``#`` or an escaped slash:
+    ``http://a@b@c/d`` -> ``b/d`` and ``c/d``.
+    """
+    yield address
+    plain = "".join(address.split())
+    front = _FRONT.match(plain)
+    hosts = front[1].split("@")[1:] if front else []
+    if front and hosts:
+        rest = plain[front.end() :]
+        yield f"{hosts[0]}{rest}"
+        yield f"{hosts[-1]}{rest}"
 
 
 class _SplitAddress(NamedTuple):
