@@ -226,6 +226,7 @@ HOSTS = [
     "http://127.0.0.1./",
     "http://127.0.0.1:80/",
     "http://ana@127.0.0.1/",
+    "http://ana@127.0.0.1:80@good.example/",
     "http://127%2E0.0.1/",
     "http://\uff11\uff12\uff17.0.0.1/",
     "http://127.0.0.1\\@good.example/",

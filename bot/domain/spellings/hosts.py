@@ -35,7 +35,9 @@ def _list_hosts(address: str) -> Iterator[str]:
     rest = _SLASHES.sub("", address)  # some programs accept any number of slashes
     if not _IN_BRACKETS.search(rest):
         front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
-        yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
+        hosts = front.split("@")[1:] or [front]
+        for host in (hosts[0], hosts[-1]):  # behind the first or the last mark after a user's name
+            yield host.partition(":")[0].removesuffix(".")
     late = _LATE_USER.search(rest)  # some programs take ``?@`` and ``#@`` for the end of a user's name
     if late:
         yield late[1]
