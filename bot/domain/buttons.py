@@ -35,7 +35,7 @@ def make_button(
     """Return the button of a verb on a card.
 
     - ``title``: the title of the card, which is asked as a question before what can't be undone
-    - ``fillable``: the proposal is a question with fields to fill in
+    - ``fillable``: the arguments have fields; a question without any has nothing to fill in
     - ``wait``: the time that the proposal waits when it is extended
     - ``count``: the number of open proposals in the group, for the buttons that decide all
     - ``left_out``: the number of these that can't be undone, so that "Approve all" leaves them out

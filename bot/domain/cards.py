@@ -106,8 +106,8 @@ class Card:
     verbs: tuple[Verb, ...]  # the buttons, in their order
     group: Group | None  # the group whose shared buttons this card has; None: it has none
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
-    told: str = ""  # the result in one sentence, which replaces the title of a card that is done
-    data: str = ""  # the tool's own output, if the card shows ``told`` in its place
+    told: str = ""  # the result in one sentence of the tool, the headline once the call has succeeded
+    data: str = ""  # the tool's full output, if the card shows ``told`` in its place
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
     wait: timedelta | None = None  # the time that it waits when it is extended
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
@@ -118,7 +118,7 @@ class Card:
     undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
     undoing: str = ""  # the effect of Undo in words, where the card offers it
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
-    again: str = ""  # a sentence that fields, which were read again after the run, are as approved
+    again: str = ""  # a sentence on the fields that were read again after the run: they are as approved
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
     unsure: bool = False  # the call failed, and may have happened all the same
@@ -445,8 +445,8 @@ def _list_verbs(
         own = (Verb.RETRY,)
     if group is None or group.open < _MIN_TOGETHER:
         return own
-    together = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
-    return (*own, *together, Verb.DECLINE_ALL)
+    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
+    return (*own, *approve_all, Verb.DECLINE_ALL)
 
 
 def _describe_undo(p: Proposal) -> str:
@@ -660,7 +660,10 @@ def _list_notes(
 
 
 def _waits_for_owner(p: Proposal) -> bool:
-    """Tell if others decide the call too, and the person under whose account it runs has not agreed yet."""
+    """Tell if others decide the call, too, and the person under whose account it runs has not agreed yet.
+
+    That person agrees by a vote to approve, or by a `CONSENT` if they may not decide.
+    """
     if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
         return False
     owner = p.connection.owner
@@ -806,9 +809,10 @@ def whole_text(card: Card) -> str:
     for field in card.fields:
         lines += _list_change_lines(field)
     given = without_defaults(card.arguments, defaults_of(card.schema))
-    rest = {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}
-    if rest:
-        lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
+    # a value that the changes above show in full is not repeated
+    unshown = {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}
+    if unshown:
+        lines += ["", "Arguments", json.dumps(unshown, indent=2, ensure_ascii=False, sort_keys=True)]
     defaults = _list_defaults(card)
     if defaults:
         lines += ["", "Defaults", *defaults]

@@ -26,4 +26,4 @@ class Connections(Protocol):
         """Return the access to a connection's token, for a call that is made now."""
 
     def providers(self) -> Mapping[str, Identity]:
-        """Return the servers that a team's own tools may name, each with whose accounts it takes."""
+        """Return the servers that a team's own tools may name, each with the kind of account it takes."""

@@ -18,7 +18,11 @@ from urllib.parse import quote, quote_plus
 from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
 
 CONSENT = "consent"
-"""The verb of an owner's vote that only lets a call run in their name, where others decide about the call."""
+"""The verb of a vote in which an owner lets a call run in their name, and no more.
+
+Others decide about the call, so the vote does not count for its quorum. An owner who may decide as well votes
+to approve instead.
+"""
 _MAX_NAME_CHARS = 60
 _MIN_SECRET_CHARS = 8  # a shorter value is a part of too many words to be hidden in texts
 
@@ -48,8 +52,9 @@ class Connection:
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
-    # True: a chat's account is not used now, since strangers read along there, or since the person who
-    # connected it is not an admin now. It is found out at each look-up, and not stored
+    # True: the account of a chat *rests*, which means that Nod does not use it for now: people of another
+    # company read along in the chat, or the admin who connected it is not an admin now. Each look-up of the
+    # connection sets this; it is not stored with a proposal
     is_resting: bool = False
 
     @classmethod
@@ -72,7 +77,11 @@ class Connection:
 
     @property
     def key(self) -> str:
-        """JSON that names the account in a digest: its server, with issuer and subject, else with its id."""
+        """JSON that identifies the account, for example as a part of a proposal's digest.
+
+        It has the server with the issuer and the subject, or with the connection's own id if the server gives
+        no subject.
+        """
         account = [self.issuer, self.subject] if self.subject else [self.id]
         return json.dumps([self.server, *account], ensure_ascii=False, separators=(",", ":"))
 
@@ -106,10 +115,15 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The requester and the place of a call, by which its connection is found."""
+    """The key by which a call's connection is found: its requester and its place.
+
+    The server's `Identity` says which of the two counts.
+    """
 
     accounts: frozenset[str]  # the linked accounts of the person who asks
-    place: str  # the address of the conversation; a thread's begins with its chat's
+    # the address of the conversation; the address of a thread begins with the address of its chat, so the
+    # account of the chat is found in its threads, too
+    place: str
 
 
 class TokenSource(Protocol):
@@ -152,12 +166,12 @@ def bound_name(text: str) -> str:
 
 def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
     """Return each secret plain, and percent-, base64- and JSON-encoded, the longest first."""
-    found: set[str] = set()
+    encodings: set[str] = set()
     for secret in secrets:
         if len(secret) >= _MIN_SECRET_CHARS:
-            found |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
-            found |= _in_base64(secret.encode())
-    return tuple(sorted(found, key=len, reverse=True))
+            encodings |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+            encodings |= _in_base64(secret.encode())
+    return tuple(sorted(encodings, key=len, reverse=True))
 
 
 def _in_base64(secret: bytes) -> set[str]:

@@ -22,6 +22,8 @@ from bot.domain.text import storable
 
 
 class LineRole(StrEnum):
+    """The role of a line: its author, and whether people or the model read it."""
+
     USER = "user"  # a person
     NOTE = "note"  # Nod tells the model, e.g. how a proposal ended since its last answer
     ASSISTANT = "assistant"  # the agent

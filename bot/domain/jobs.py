@@ -177,7 +177,10 @@ class OwnWork:
         self._people[str(actor)] = person
 
     def owner(self, actor: Actor) -> str:
-        """Return the owner of a new turn: this process, by its id, if it can begin it now; else empty."""
+        """Return the owner of a new turn of an account: the id of this process if it can begin the turn now.
+
+        Empty if it can't: then the turn waits in its queue, and any process may begin it.
+        """
         person = self._people.get(str(actor))
         if not person:
             return ""

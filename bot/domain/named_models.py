@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from bot.domain.times import parse_duration
 
-_MOST_BYTES, _MOST_MODELS = 200_000, 100
+_MOST_CHARS, _MOST_MODELS = 200_000, 100  # of the file
 _NAME = re.compile(r"[\w.:/@+-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # the start of a table: ["my model"], ['my model'], [my-model], or of a table in it: [my-model.options]
@@ -64,7 +64,7 @@ class NamedModel:
     parallel_tool_calls: bool = True  # an answer may have several calls
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further fields of each request
     secret: str = field(default="", repr=False)  # the key itself, which the settings fill in
-    setting: str = "NOD_MODELS"  # the setting that names the model
+    setting: str = "NOD_MODELS"  # the setting to correct, for errors: of the file, or NOD_MODEL
 
     @property
     def host(self) -> str:
@@ -77,8 +77,8 @@ def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
 
     ``default`` is the model of the settings, which may be a fallback although the file does not have it.
     """
-    if len(text) > _MOST_BYTES:
-        raise ValueError(f"it is longer than {_MOST_BYTES:,} characters")
+    if len(text) > _MOST_CHARS:
+        raise ValueError(f"it is longer than {_MOST_CHARS:,} characters")
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -116,17 +116,18 @@ def _find_line(text: str, table: str, key: str = "") -> int:
     The parser of TOML does not tell lines, so they are searched for. A value that is not found counts as on
     the line of its table, and a table that is not found as on the first line.
     """
-    table_line, is_inside = 0, False
+    table_line, is_inside = 0, False  # 0: not found yet. ``is_inside``: the lines now belong to the table
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
             is_inside = table in header.groups()[:3]
             if is_inside and not table_line:
                 table_line = number
-            is_of_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)  # as in [claude.options]
+            # the value has a header of its own, as ``options`` in [claude.options]
+            is_of_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
             if is_inside and key and header[4] == "." and is_of_key:
                 return number
-        elif key and is_inside and _assigns(line, key):
+        elif key and is_inside and _assigns(line, key):  # a line of the table: key = …
             return number
         elif not key and not table_line and _assigns(line, table):  # a table without a header: claude = {…}
             table_line = number

@@ -253,7 +253,9 @@ class Policy:
     def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
         """Return the rule, in words, that forbids a call; None if no rule does.
 
-        ``always``: look only for a rule that forbids it with any arguments. The rule may hold for this person
+        ``always``: count only rules that certainly hold for the call, and none whose condition is unknown for
+        it. A condition on arguments is unknown for a call without arguments, so such a call stands for all
+        calls of its tool: the rule that is found forbids them with any arguments. It may hold for this person
         or at this time alone; `find_lasting_objection` leaves out those that hold for a time.
         """
         if not self.book.forbids:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _MILLION = 1_000_000
-_MOST_BYTES, _MOST_LINES = 1_000_000, 10_000
+_MOST_CHARS, _MOST_LINES = 1_000_000, 10_000  # of the file
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # the date at the end of a version's name: "gpt-5-2025-08-07"
@@ -60,13 +60,14 @@ class Prices:
         """Return the prices with the price of a further model: two or three numbers, as in the file."""
         if not price:
             return self
+        # without a third number, cached prompts cost as much as others
         prompt, answer, cached = (*price, price[0])[:3]
         return Prices(self.currency, {**self.models, model: Price(prompt, answer, cached)})
 
 
 def read_prices(text: str) -> Prices:
     """Read a price file; raises ValueError with the number of the first wrong line and its fault."""
-    if len(text) > _MOST_BYTES or text.count("\n") > _MOST_LINES:
+    if len(text) > _MOST_CHARS or text.count("\n") > _MOST_LINES:
         raise ValueError(f"the file is too long; use at most {_MOST_LINES:,} lines")
     currency, models = "", dict[str, Price]()
     for number, line in enumerate(text.split("\n"), 1):

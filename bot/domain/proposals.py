@@ -169,7 +169,9 @@ class Inverse:
     reason: str = ""  # the reason why no call undoes it; empty if a call does
     tool_name: str = ""
     digest: str = ""  # the digest of the call that undoes
-    left: str = ""  # `hash_old_values` of its preview right after the run
+    # `hash_old_values` of its preview right after the run, which is of the values that the run has left. If
+    # the hash differs when Undo is pressed, they have changed since
+    left: str = ""
     title: str = ""  # the effect of the undo, in brief and without secrets, like the fields
     fields: tuple[PreviewField, ...] = ()
 

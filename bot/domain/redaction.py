@@ -3,8 +3,7 @@
 A value is a secret by its name (``api_key``), by its schema (``writeOnly``), by its shape (``ghp_…``), or
 because it repeats a value that is secret by name or schema (`secrets_in`). `redact` puts the dots into JSON,
 `redact_text` into a text. The digest by which people approve a call (`Proposal.digest`) is made of the true
-values. Texts are hostile, so shapes are
-found by an engine that takes linear time (RE2).
+values. Texts are hostile, so shapes are found by an engine that takes linear time (RE2).
 """
 
 import json
@@ -336,8 +335,8 @@ def _follow_pointer(root: Any, pointer: str) -> Any:
 def _is_named_like_secret(name: str, value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return False
-    cache = _find_secret_signs_cached if len(name) <= _MAX_CACHED_NAME_CHARS else _find_secret_signs
-    signs = cache(name)
+    find_signs = _find_secret_signs_cached if len(name) <= _MAX_CACHED_NAME_CHARS else _find_secret_signs
+    signs = find_signs(name)
     words = signs.words
     if isinstance(value, int | float):
         words -= _COUNTED_WORDS

@@ -111,8 +111,8 @@ class Mode(StrEnum):
 STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
 
-# A rule for all places was made with people in mind, so it must not loosen anything for agents: because of it
-# none of their calls may run with fewer questions.
+# An agent here is a program that calls tools with a token, at a place of its own. A rule for all places was
+# made with people in mind, so because of it no call of an agent may run with fewer questions.
 _MAY_LOOSEN = frozenset({Subject.POLICY, Subject.RISK})
 """Subjects whose rules may loosen or tighten. For an agent only rules that name agents' places may loosen."""
 _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
@@ -471,7 +471,8 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
 
-        # a rule whose condition is unknown counts if it is stricter
+        # A rule whose condition is unknown counts if it is stricter than the value so far. Without a value
+        # (no rule matches, and the subject has no default) there is nothing that it could be stricter than
         if subject in self._limited and found.value is not None:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)
@@ -589,6 +590,7 @@ class Rulebook:
         return [str(rule.value) for rule in rules]
 
     def hears_outsiders(self, place: str) -> bool:
+        """Return whether guests and people of another company may talk to Nod at a place."""
         return bool(self._list_at(Subject.OUTSIDERS, place, EVERYWHERE))
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:

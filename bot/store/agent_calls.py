@@ -112,7 +112,7 @@ def mark_told(session: Session, call_id: str, now: datetime) -> None:
 
 
 def count_open(session: Session, agent: str, limit: int) -> int:
-    """Return the number of an agent's proposals that wait for a decision, counted up to ``limit``."""
+    """Return the number of an agent's proposals that wait for a decision, at most ``limit``."""
     waiting = (
         select(_PROPOSAL.c.id)
         .where(_PROPOSAL.c.agent == agent, is_one_of(_PROPOSAL.c.state, (State.PROPOSED,)))
@@ -134,7 +134,7 @@ def list_open(session: Session, agent: str) -> Sequence[Proposal]:
 def seal_outcome(
     session: Session, p: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
 ) -> dict[str, Any]:
-    """Store what a tool said for the agent alone; return the changes of the proposal without it.
+    """Store what a tool said for the agent and its person; return the changes of the proposal without it.
 
     ``state`` and ``changes`` are the proposal's end. An end that Nod itself describes stays as it is.
     ``files`` are stored as far as a program is given them.
@@ -178,12 +178,12 @@ def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
     """Delete up to ``limit`` ended calls from before a moment, with what tools said; return how many."""
-    waits = select(ProposalRow.id).where(
+    is_open = select(ProposalRow.id).where(
         ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )
     old = (
         select(AgentCallRow.id)
-        .where(AgentCallRow.created_at < before, ~waits.exists())
+        .where(AgentCallRow.created_at < before, ~is_open.exists())
         .order_by(col(AgentCallRow.created_at))
         .limit(limit)
     )

@@ -196,13 +196,10 @@ def find_current_id(session: Session, address: Address) -> str | None:
 
 
 class AnswerProgress(NamedTuple):
-    """The progress of a conversation past an answer of the agent.
+    """The progress of a conversation past an answer of the agent."""
 
-    ``is_unsettled``: a call of the answer has not ended. ``has_continued``: there are later messages.
-    """
-
-    is_unsettled: bool
-    has_continued: bool
+    is_unsettled: bool  # a proposal of the answer has not ended
+    has_continued: bool  # there are later messages, notes or answers
 
 
 def find_progress(session: Session, conversation_id: str, message_id: int) -> AnswerProgress:
@@ -212,10 +209,10 @@ def find_progress(session: Session, conversation_id: str, message_id: int) -> An
 
 
 class Arrival(NamedTuple):
-    """The stored facts about a message before it is accepted: on its conversation and its sender."""
+    """The stored facts about a message before it is accepted: its conversation, and its sender."""
 
     conversation_id: str | None  # the current conversation at its address
-    said: int  # the number of messages that the account sent lately
+    said: int  # the number of messages that the sender's account has sent since a moment, up to a limit
     person: str  # the id of the Person behind the account
 
 
@@ -333,10 +330,10 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
 
 
 def _title(text: str) -> str:
-    said = storable(" ".join(text.split()))
-    if len(said) <= _MAX_TITLE_CHARS:
-        return said
-    return f"{said[: _MAX_TITLE_CHARS - 1].rstrip()}…"
+    line = storable(" ".join(text.split()))
+    if len(line) <= _MAX_TITLE_CHARS:
+        return line
+    return f"{line[: _MAX_TITLE_CHARS - 1].rstrip()}…"
 
 
 def read_transcript(
@@ -352,7 +349,7 @@ def read_transcript(
 def load_transcript_of(
     session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
 ) -> Transcript:
-    """Return the transcript of a conversation that was read already; else like `read_transcript`."""
+    """Return what `read_transcript` does, for a conversation whose row was read already."""
     newest_first = messages.list_latest(session, conversation.id, limit)
     summaries = [line for line in newest_first if line.role is LineRole.SUMMARY]
     summary = summaries[0] if summaries else None

@@ -159,12 +159,12 @@ def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
     """Return the turns from a little before ``last_id`` on (see `LATE`), and those ``under_way``."""
-    here = _TURN.c.id > last_id - LATE
+    which = _TURN.c.id > last_id - LATE
     if under_way:  # with an empty list next to OR, all turns would be read
-        here |= _TURN.c.id.in_(under_way)
+        which |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
-    seen = select(*columns).where(here, _TURN.c.state != OPINION).order_by(_TURN.c.id)
-    rows = session.connection().execute(seen)
+    turns = select(*columns).where(which, _TURN.c.state != OPINION).order_by(_TURN.c.id)
+    rows = session.connection().execute(turns)
     return [
         TurnState(ident, state, None if end is None else (end - began).total_seconds())
         for ident, state, began, end in rows
@@ -174,27 +174,27 @@ def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> li
 def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
     """Return the usage of the turns since then, grouped by ``by``, in the conversations of these accounts.
 
-    ``accounts`` None: in all conversations. Days begin with the newest, other groups with the one of most
-    tokens.
+    ``accounts`` None: in all conversations. Days begin with the newest, other groups with the one whose
+    prompts have most tokens. By person or place, a group is one account or thread, which the caller adds up.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
     at = _TURN.c.created_at
     if session.connection().dialect.name == "postgresql":
         at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
-    most = func.sum(_TURN.c.prompt_tokens).desc()
-    titled = func.max(_PLACE.c.title)
-    key, name, first = {
+    most_tokens = func.sum(_TURN.c.prompt_tokens).desc()
+    title = func.max(_PLACE.c.title)
+    key, name, order = {  # the columns of the group's key and name, and the order of the groups
         Parts.DAY: (func.date(at), None, func.date(at).desc()),
-        Parts.CONVERSATION: (_PLACE.c.id, titled, most),
-        Parts.ACCOUNT: (_PLACE.c.owner, None, most),
-        Parts.PERSON: (func.coalesce(_TURN.c.asker, _PLACE.c.owner), None, most),
-        Parts.PLACE: (_CHAT, None, most),
-        Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most),
-        Parts.ORDER: (_TURN.c.asked, titled, most),
+        Parts.CONVERSATION: (_PLACE.c.id, title, most_tokens),
+        Parts.ACCOUNT: (_PLACE.c.owner, None, most_tokens),
+        Parts.PERSON: (func.coalesce(_TURN.c.asker, _PLACE.c.owner), None, most_tokens),
+        Parts.PLACE: (_CHAT, None, most_tokens),
+        Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most_tokens),
+        Parts.ORDER: (_TURN.c.asked, title, most_tokens),
     }[by]
     columns = [key, *([name] if name is not None else []), func.count(), *sums]  # the last five as in `Used`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(first, key)
+    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(order, key)
     found = found.limit(_MOST_FOLDED if by in _FOLDED else MOST_PARTS)
     if by is Parts.ORDER:
         found = found.where(_TURN.c.asked > 0)
@@ -213,5 +213,8 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
 
 
 def sum_spent_on_order(session: Session, order: int) -> float:
-    """Return the cost of all turns that one line of a person ordered, also of teammates'."""
+    """Return the cost of all turns that one line of a person led to, also of the turns of teammates.
+
+    ``order``: the id of that line.
+    """
     return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())

@@ -365,11 +365,11 @@ class _Write:
 
 
 class _Waiting:
-    """A thread-safe queue of writes; writes for which a person waits come first."""
+    """A thread-safe queue of writes; *urgent* writes, for which a person waits, come first."""
 
     def __init__(self) -> None:
         self._urgent: deque[_Write] = deque()
-        self._rest: deque[_Write] = deque()
+        self._others: deque[_Write] = deque()
         self._urgent_in_a_row = 0
         self._lock = threading.Lock()
 
@@ -378,13 +378,13 @@ class _Waiting:
             if first:
                 self._urgent.append(write)
             else:
-                self._rest.append(write)
+                self._others.append(write)
 
     def take(self, limit: int) -> list[_Write]:
         """Take up to ``limit`` writes from the queue, and drop writes whose callers are gone."""
         taken: list[_Write] = []
         with self._lock:
-            while len(taken) < limit and (self._urgent or self._rest):
+            while len(taken) < limit and (self._urgent or self._others):
                 write = self._next()
                 if write.ended.set_running_or_notify_cancel():
                     taken.append(write)
@@ -392,11 +392,11 @@ class _Waiting:
 
     def _next(self) -> _Write:
         """Remove and return the next write; the queue must not be empty."""
-        is_turn_of_rest = self._urgent_in_a_row >= _MAX_URGENT_IN_A_ROW
-        if self._rest and (is_turn_of_rest or not self._urgent):
+        is_turn_of_others = self._urgent_in_a_row >= _MAX_URGENT_IN_A_ROW
+        if self._others and (is_turn_of_others or not self._urgent):
             self._urgent_in_a_row = 0
-            return self._rest.popleft()
-        if self._rest:
+            return self._others.popleft()
+        if self._others:  # urgent writes are counted only while others wait
             self._urgent_in_a_row += 1
         else:
             self._urgent_in_a_row = 0

@@ -52,10 +52,11 @@ def record(
 def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
     """Store that an event came, as already handled; False if it came before.
 
-    It is known until some days after ``until`` (`forget_handled`), for as long as it may come again.
+    ``until``: the time up to which the platform may deliver it again. It is stored as the time at which the
+    event was handled, so that `forget_handled` deletes the row only some days after.
     """
-    seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
-    return insert_new(session, EventRow, seen) is not None
+    row = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
+    return insert_new(session, EventRow, row) is not None
 
 
 def mark_handled(session: Session, row_id: int, now: datetime) -> None:

@@ -1,12 +1,13 @@
 """Sign-ins of Nod itself at MCP servers, as rows: the tokens of each server, and sign-ins under way.
 
-A finished sign-in (`McpLoginRow`, `SignIn`) has the tokens of one server, encrypted, which are sent to one
-address alone. One process at a time refreshes them: it claims the row (`claim`) and stores new tokens
+A finished sign-in (`FinishedSignInRow`, `SignIn`) has the tokens of one server, encrypted, which are sent to
+one address alone. One process at a time refreshes them: it claims the row (`claim`) and stores new tokens
 (`renew`).
 
-A sign-in under way (`McpSignInRow`, `StoredSignIn`) is a row as well, since the person who signs in at the
-server may come back to another process than the one that began it. The person brings a code for the process
-that began: without the secret in that process's memory no one can use the code.
+A sign-in under way (`PendingSignInRow`, `PendingMcpSignIn`) is a row as well: a person goes to the server's
+page to sign in, and their browser may come back to another process than the one that began. That process
+stores what the browser brought (`store_return`), and the process that began takes it (`pop_return`). No other
+can use the code that the browser brought, since its secret is only in the memory of the process that began.
 """
 
 import secrets
@@ -27,8 +28,8 @@ _SECRETS = ("client", "tokens")  # the encrypted columns
 _LONGEST_SECONDS = 366 * 86_400  # the longest lifetime of a token that is believed
 
 
-class McpLoginRow(Row, table=True):
-    """The finished sign-in at an MCP server; `SignIn` explains the columns."""
+class FinishedSignInRow(Row, table=True):
+    """The finished sign-in at an MCP server; `SignIn` explains the columns that it has."""
 
     __tablename__ = "mcp_login"
 
@@ -41,10 +42,11 @@ class McpLoginRow(Row, table=True):
     signed_in_by: str
     signed_in_at: datetime = Field(sa_type=UTCDateTime)
     version: int = 1
-    busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the end of a claim
+    # the time at which a process's claim on the refresh ends, if it stores no tokens before; NULL: no claim
+    busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class McpSignInRow(Row, table=True):
+class PendingSignInRow(Row, table=True):
     """A sign-in under way, or one that has just ended."""
 
     __tablename__ = "mcp_sign_in"
@@ -52,21 +54,21 @@ class McpSignInRow(Row, table=True):
     id: str = Field(primary_key=True)  # a hash of the id in the memory of the process that began it
     state: str = Field(unique=True)  # a hash of the parameter ``state`` of OAuth
     server: str
-    until: datetime = Field(sa_type=UTCDateTime)
-    # the parameters that the person came back with, until the process that began has read them
+    until: datetime = Field(sa_type=UTCDateTime)  # after this time no one can come back any longer
+    # the parameters with which the browser came back; NULL before, and after the process that began took them
     said: dict[str, str] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
-    back: bool = False  # the person came back
-    ended: str | None = None  # how it ended, in words; NULL: it has not ended
-    well: bool = False  # it succeeded
+    back: bool = False  # the browser came back, so it can't do so once more
+    ended: str | None = None  # how the sign-in ended, in words for people; NULL: it has not ended
+    well: bool = False  # the sign-in succeeded
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSignIn:
+class PendingMcpSignIn:
     """A sign-in under way, or one that has just ended."""
 
     server: str
-    ended: str | None  # how it ended, in words for people; None: it has not ended
-    well: bool  # it succeeded
+    ended: str | None  # how the sign-in ended, in words for people; None: it has not ended
+    well: bool  # the sign-in succeeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class SignIn:
     expires_at: datetime | None
     signed_in_by: str  # an account
     signed_in_at: datetime
-    version: int = 1  # grows with each refresh
+    # random after a sign-in, and 1 more after each refresh; a change of the row names the version it has read
+    version: int = 1
     is_lost: bool = False  # no key of NOD_SECRET_KEY opens the row, so ``client`` and ``tokens`` are empty
 
     def __repr__(self) -> str:
@@ -95,12 +98,13 @@ def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
 
 def find(session: Session, server: str, url: str) -> SignIn | None:
     """Return the finished sign-in at a server if it was for this address, or None."""
-    row = session.get(McpLoginRow, server)
+    row = session.get(FinishedSignInRow, server)
     if row is None or row.url != url:
         return None
     try:
         opened = {
-            name: decrypt_in(session, McpLoginRow, name, server, getattr(row, name)) for name in _SECRETS
+            name: decrypt_in(session, FinishedSignInRow, name, server, getattr(row, name))
+            for name in _SECRETS
         }
     except SecretLost:
         return value_of(SignIn, row, **dict.fromkeys(_SECRETS, ""), is_lost=True)
@@ -111,32 +115,37 @@ def store_sign_in(session: Session, sign_in: SignIn) -> None:
     """Store a finished sign-in in place of the one before."""
     server = sign_in.server
     encrypted = {
-        name: encrypt_in(session, McpLoginRow, name, server, getattr(sign_in, name)) for name in _SECRETS
+        name: encrypt_in(session, FinishedSignInRow, name, server, getattr(sign_in, name))
+        for name in _SECRETS
     }
     values = asdict(sign_in) | encrypted
-    values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}  # no older claim fits
+    # random, so that a process that still refreshes the sign-in before this one can't change the new row
+    values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}
     del values["is_lost"]
-    insert_or_replace(session, McpLoginRow, values)
+    insert_or_replace(session, FinishedSignInRow, values)
 
 
 def forget_sign_in(session: Session, server: str) -> bool:
-    """Sign out; False where no one was signed in."""
-    statement = delete(McpLoginRow).where(col(McpLoginRow.server) == server)
-    return session.execute(statement.returning(col(McpLoginRow.server))).scalar_one_or_none() is not None
+    """Delete the finished sign-in at a server; False where there was none."""
+    statement = delete(FinishedSignInRow).where(col(FinishedSignInRow.server) == server)
+    return (
+        session.execute(statement.returning(col(FinishedSignInRow.server))).scalar_one_or_none() is not None
+    )
 
 
 def claim(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the refresh of tokens until then; False if another process has claimed it.
+    """Claim the refresh of tokens for the time up to ``until``.
 
-    A refresh token may be good for one use only, so no two processes may use it.
+    False if another process has claimed it, or if the row has changed since it was read. A refresh token may
+    be good for one use only, so no two processes may use it.
     """
-    free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
+    free = or_(col(FinishedSignInRow.busy_until).is_(None), col(FinishedSignInRow.busy_until) < now)
     return _change(session, sign_in, free, busy_until=until)
 
 
 def renew(session: Session, sign_in: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Store new tokens and end the claim; False if a new sign-in came first."""
-    encrypted = encrypt_in(session, McpLoginRow, "tokens", sign_in.server, tokens)
+    encrypted = encrypt_in(session, FinishedSignInRow, "tokens", sign_in.server, tokens)
     values = {"tokens": encrypted, "expires_at": expires_at, "busy_until": None}
     return _change(session, sign_in, **values, version=sign_in.version + 1)
 
@@ -155,35 +164,35 @@ def begin_sign_in(
     session: Session, ident: str, state: str, server: str, now: datetime, until: datetime
 ) -> None:
     """Store a sign-in that waits for a person, and delete the sign-ins whose time is up."""
-    session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
-    session.add(McpSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
+    session.execute(delete(PendingSignInRow).where(col(PendingSignInRow.until) < now))
+    session.add(PendingSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
 
 
 def store_return(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
-    """Store the parameters that a person came back with, once, for the process that began the sign-in.
+    """Store the parameters with which a browser came back, once, for the process that began the sign-in.
 
     ``state``: the parameter of that name, which finds the sign-in. Returns the key for `find_sign_in`; None
-    if no sign-in waits for this.
+    if no sign-in with this state waits.
     """
     waits = (
-        col(McpSignInRow.state) == hash_text(state),
-        col(McpSignInRow.until) >= now,
-        col(McpSignInRow.back).is_(False),
-        col(McpSignInRow.ended).is_(None),
+        col(PendingSignInRow.state) == hash_text(state),
+        col(PendingSignInRow.until) >= now,
+        col(PendingSignInRow.back).is_(False),
+        col(PendingSignInRow.ended).is_(None),
     )
-    taken = update(McpSignInRow).where(*waits).values(said=said, back=True)
-    return session.execute(taken.returning(col(McpSignInRow.id))).scalar_one_or_none()
+    taken = update(PendingSignInRow).where(*waits).values(said=said, back=True)
+    return session.execute(taken.returning(col(PendingSignInRow.id))).scalar_one_or_none()
 
 
 def has_returned(session: Session, ident: str) -> bool:
-    """Return whether the person came back to another process, whose parameters are still stored."""
-    row = session.get(McpSignInRow, hash_text(ident))
+    """Return whether the browser came back to another process, and its parameters are still stored."""
+    row = session.get(PendingSignInRow, hash_text(ident))
     return row is not None and row.said is not None
 
 
 def pop_return(session: Session, ident: str) -> dict[str, str] | None:
-    """Return the parameters that a person brought to another process, and delete them."""
-    row = session.get(McpSignInRow, hash_text(ident))
+    """Return the parameters with which the browser came back to another process, and delete them."""
+    row = session.get(PendingSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None
     said, row.said = row.said, None
@@ -191,25 +200,31 @@ def pop_return(session: Session, ident: str) -> dict[str, str] | None:
 
 
 def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:
-    """Store the end of a sign-in in words, for requests to other processes. ``well``: it succeeded."""
-    this = update(McpSignInRow).where(col(McpSignInRow.id) == hash_text(ident))
+    """Store how a sign-in ended, in words: another process may show it to the person.
+
+    ``well``: the sign-in succeeded.
+    """
+    this = update(PendingSignInRow).where(col(PendingSignInRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
-def find_sign_in(session: Session, key: str) -> StoredSignIn | None:
+def find_sign_in(session: Session, key: str) -> PendingMcpSignIn | None:
     """Return a sign-in under way, or just ended, by the key that `store_return` gave."""
-    row = session.get(McpSignInRow, key)
+    row = session.get(PendingSignInRow, key)
     if row:
-        return value_of(StoredSignIn, row)
+        return value_of(PendingMcpSignIn, row)
     return None
 
 
 def _change(session: Session, sign_in: SignIn, *conditions: object, **values: object) -> bool:
-    """Change the row of a sign-in as it was read; False if it has changed since, or a condition is false."""
-    statement = update(McpLoginRow).where(
-        col(McpLoginRow.server) == sign_in.server,
-        col(McpLoginRow.version) == sign_in.version,
+    """Change the row of a finished sign-in, unless it has changed since it was read as ``sign_in``.
+
+    False if it has changed, or if one of ``conditions`` is false.
+    """
+    statement = update(FinishedSignInRow).where(
+        col(FinishedSignInRow.server) == sign_in.server,
+        col(FinishedSignInRow.version) == sign_in.version,
         *conditions,  # type: ignore[arg-type]
     )
-    found = session.execute(statement.values(**values).returning(col(McpLoginRow.server)))
-    return found.scalar_one_or_none() is not None
+    changed = session.execute(statement.values(**values).returning(col(FinishedSignInRow.server)))
+    return changed.scalar_one_or_none() is not None

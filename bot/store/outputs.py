@@ -289,10 +289,10 @@ def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     """Store the content of an attached file; False where the file was deleted, or read before."""
-    kept = {"text": storable(read.told), "data": read.data, "kind": read.kind, "fault": read.fault}
+    content = {"text": storable(read.told), "data": read.data, "kind": read.kind, "fault": read.fault}
     size = {"size": len(read.data)} if read.data else {}
     unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
-    done = update(_OUTPUT).where(*unread).values(**kept, **size, ref="", ready=True)
+    done = update(_OUTPUT).where(*unread).values(**content, **size, ref="", ready=True)
     return bool(count_changed(session.execute(done)))
 
 

@@ -106,12 +106,12 @@ def list_voters(session: Session, p: Proposal, verb: str | None = None) -> list[
 def learn(session: Session, names: Names) -> None:
     """Store the current names of accounts and places, by account or address."""
     for key, name in sorted(names.items()):  # sorted, or two transactions could wait for each other
-        said = storable(" ".join(name.split()))[:_MAX_NAME_CHARS]
+        line = storable(" ".join(name.split()))[:_MAX_NAME_CHARS]
         row = session.get(NameRow, key)
         if row is None:
-            session.execute(insert_or_ignore(session, NameRow).values(key=key, name=said))
-        elif row.name != said:
-            row.name = said
+            session.execute(insert_or_ignore(session, NameRow).values(key=key, name=line))
+        elif row.name != line:
+            row.name = line
             session.add(row)
 
 
@@ -134,7 +134,7 @@ def find_by_name(session: Session, name: str) -> list[Actor]:
         return []
     rows = session.exec(select(NameRow).where(col(NameRow.name).istartswith(said, autoescape=True)).limit(50))
     names = ((row, row.name.casefold()) for row in rows if row.standing in (None, Membership.MEMBER))
-    return [Actor.parse(row.key, row.name) for row, each in names if said in (each, each.split()[0])]
+    return [Actor.parse(row.key, row.name) for row, known in names if said in (known, known.split()[0])]
 
 
 def accounts_in(session: Session, channel: str) -> list[str]:

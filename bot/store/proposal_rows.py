@@ -86,7 +86,7 @@ def to_row(p: Proposal) -> dict[str, Any]:
 
 
 def _same(value: Any) -> Any:
-    return value
+    return value  # for an enum, which is a text as it is
 
 
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -30,9 +30,12 @@ ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
 
 
 def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:
-    """Count a further question of a person; False, uncounted, if they asked ``most`` in the last hour."""
-    kept = load_state(session, _ASKERS, person_id) or {"at": []}
-    lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
+    """Count a further question of a person.
+
+    False, without counting it, if they asked ``most`` questions in the last hour.
+    """
+    stored = load_state(session, _ASKERS, person_id) or {"at": []}
+    lately = [at for at in stored["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
         return False
     keep_state(session, _ASKERS, person_id, {"at": [*lately, now.isoformat()]}, now)
@@ -70,8 +73,8 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
     found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
     for each in _load_questions(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
-            over = not is_turn_wanted(session, each.home)
-            found.append(replace(each, answer=_answer(session, each)) if over else each)
+            is_answered = not is_turn_wanted(session, each.home)  # a turn that is wanted may still answer it
+            found.append(replace(each, answer=_answer(session, each)) if is_answered else each)
     return sorted(found, key=lambda each: each.note)
 
 
@@ -115,5 +118,5 @@ def _answer(session: Session, question: AskedQuestion) -> str:
         )
         .order_by(col(MessageRow.id))
     ).all()
-    said = [line for line in lines if line.role == LineRole.ASSISTANT] or lines
-    return "\n\n".join(line.text for line in said if line.after == said[0].after) or _NO_ANSWER
+    replies = [line for line in lines if line.role == LineRole.ASSISTANT] or lines
+    return "\n\n".join(line.text for line in replies if line.after == replies[0].after) or _NO_ANSWER

@@ -127,6 +127,10 @@ class Policies:
         version: int | None,
         paused_at: datetime | None,
     ) -> tuple[Policy, Person]:
+        """Return the policy and the Person of an account, by the columns of `KNOWN` and `VERSION` as read.
+
+        What was read is cached for the rest of the snapshot.
+        """
         person = people.make_person(session, actor, person_id, stored_standing)
         database.cache_read(session, people.make_cache_key(actor), person)
         know_version(session, version, paused_at)

@@ -113,7 +113,7 @@ def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
 
 
 def find_repeat_hindrance(session: Session, proposal: Proposal) -> str | None:
-    """Return why an expired proposal of a teammate cannot be asked for again; None when it can."""
+    """Return why people can't be asked again about an expired proposal of a teammate; None if they can."""
     found = get(session, proposal.conversation_id)
     if found is None or found.over:
         return "The teammate that asked for it was stopped or failed."
@@ -192,7 +192,10 @@ def list_outdated(session: Session) -> list[str]:
 
 
 def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:
-    """Store the posted message ``ref`` as current; return True if the team has changed since it was read."""
+    """Store that the message ``ref`` shows the team as it was read with ``copy``.
+
+    Returns True if the team has changed since then, so that the message is outdated again.
+    """
     shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
     wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
     return wanted is not None and wanted != copy.wanted

@@ -101,6 +101,7 @@ def issue_token(
 def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
     """Raise NodError for a name that another person's agent or a script has, so that no one confuses them."""
     for row in session.exec(select(TokenRow).where(TokenRow.name == name)):
+        # the id of the Person for an agent's token, None for a script's: two scripts may share a name
         theirs = people.person_of(session, Actor.parse(row.person)).id if row.person else None
         mine = people.person_of(session, terms.person).id if terms else None
         if theirs != mine and (row.person or terms):

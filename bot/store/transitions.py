@@ -77,7 +77,8 @@ _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thi
 def _update(columns: tuple[str, ...]) -> Any:
     """Return the guarded UPDATE of these columns; their values are its parameters.
 
-    Two columns are set only where a run begins, and bring conditions of their own, as `move` says.
+    Two columns are set only where a run begins, and each brings a condition of its own: ``owner`` that Nod is
+    not paused and the rulebook has the version ``book``, ``thing`` that no other run changes the same thing.
     """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
@@ -219,7 +220,8 @@ def raise_requirements(
     is neither open nor approved, and for any other change.
     """
     deciders_before = before.deciders
-    same = replace(
+    # the new deciders with the lists as before: if only lists were added to, these are the deciders before
+    with_lists_before = replace(
         deciders,
         roles=deciders_before.roles,
         people=deciders_before.people,
@@ -230,11 +232,13 @@ def raise_requirements(
     has_people = set(deciders_before.people) <= set(deciders.people)
     adds_groups = all(map(is_group, set(deciders.people) - set(deciders_before.people)))
     has_chats = set(deciders_before.escalation_chats) <= set(deciders.escalation_chats)
-    kept = has_roles and has_people and adds_groups and has_chats and same == deciders_before
+    only_adds = (
+        has_roles and has_people and adds_groups and has_chats and with_lists_before == deciders_before
+    )
     quorum = before.quorum if quorum is None else quorum
     if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")
-    if not kept or quorum < before.quorum or not times.keys() <= _DUE_TIMES:
+    if not only_adds or quorum < before.quorum or not times.keys() <= _DUE_TIMES:
         raise ValueError("nothing that it asked for is dropped")
     changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
     if before.state is State.APPROVED:
@@ -247,9 +251,9 @@ def raise_requirements(
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
     """Store the progress of a run; False if that run is over. The proposal gets no new version."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
-    told = {"progress": storable(words)}
+    values = {"progress": storable(words)}
     guard |= _cards_of(claimed)
-    moved_row = session.connection().execute(_update(("progress",)), told | guard).first()
+    moved_row = session.connection().execute(_update(("progress",)), values | guard).first()
     if moved_row is None:
         return False
     if moved_row.is_posted:

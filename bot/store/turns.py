@@ -74,7 +74,10 @@ _NEWEST_LINE = (
     .limit(1)
 )
 _IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
-"""1 for a turn that another process ran, which is gone if this process may take the turn over; else 0."""
+"""1 for a turn that another process has as its owner, else 0.
+
+If this process may take such a turn over, the owner is gone: one more failed attempt.
+"""
 _ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_IS_WANTED_HERE)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)

@@ -12,7 +12,7 @@ from bot.errors import SecretLost, SettingsError
 from bot.settings import EXAMPLE_SECRET_KEY, Settings
 from bot.store import mcp, secrets
 from bot.store.database import Database
-from bot.store.mcp import McpLoginRow, SignIn
+from bot.store.mcp import FinishedSignInRow, SignIn
 from bot.store.secrets import Keyring
 from bot.store.tables.workspaces import WorkspaceRow
 
@@ -36,7 +36,7 @@ def installed(token: str = "xoxb-marked-4711") -> WorkspaceRow:
 
 def stored(session: Session) -> list[str]:
     """All that the rows hold in place of the secrets."""
-    signed_in = session.exec(select(McpLoginRow.client, McpLoginRow.tokens)).all()
+    signed_in = session.exec(select(FinishedSignInRow.client, FinishedSignInRow.tokens)).all()
     return [text for row in signed_in for text in row] + list(session.exec(select(WorkspaceRow.token)))
 
 

@@ -341,7 +341,7 @@ class RiskIs:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """The opposite of another expression; unknown where that is unknown."""
 
     part: "Expression"
 
@@ -354,7 +354,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """All of these (``and``), or any of these (``or``)."""
+    """Several expressions, joined by ``and`` or by ``or``."""
 
     parts: tuple["Expression", ...]
     decisive: bool  # the answer of one part that decides for all parts: False for ``and``, True for ``or``

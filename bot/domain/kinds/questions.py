@@ -21,6 +21,7 @@ def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
 
 
 def _introduce(asker: AskerFacts) -> str:
+    """Return the line on the person who is asked, or on the requester if others may answer as well."""
     words = introduce_asker(asker)
     if asker.decides:
         return words.replace("Asked by", "Asked of", 1)

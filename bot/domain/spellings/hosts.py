@@ -25,7 +25,10 @@ _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # the second host in "a.exa
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
-    """Compare the host in an address with the host that a rule names; None if programs read others."""
+    """Compare the host in an address with the host that a rule names.
+
+    None if programs read different hosts in the address, and these have different answers.
+    """
     return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
 

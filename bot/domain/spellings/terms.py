@@ -10,7 +10,11 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 Answer = bool | None
-"""An answer: True if a text is what a rule names, False if not, None where the spellings disagree."""
+"""An answer with three values: True if a text is what a rule names, False if it certainly is not.
+
+None: no one can tell, since one program takes the text for what the rule names and another one does not, or
+since the text is too long to be compared.
+"""
 
 MAX_CHARS = 8_000  # for a longer text the answer is None
 
@@ -41,7 +45,10 @@ class NamedText(NamedTuple):
         return found == named
 
     def normal(self, form: Callable[[str], str | None]) -> str:
-        """Return the text in the form that ``form`` makes; a pattern, or a text that has none, as it is."""
+        """Return the text in the form that ``form`` makes; a pattern as it is.
+
+        ``form`` returns None for a text that has no such form, which also stays as it is.
+        """
         if self.pattern:
             return self.text
         return form(self.text) or self.text

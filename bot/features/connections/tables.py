@@ -44,7 +44,7 @@ class ConnectionRow(Row, table=True):
             where="subject <> '' AND identity = 'person'",
             unique=True,
         ),
-        make_audited(CONNECTION, uncounted=_UNAUDITED),
+        make_audited(CONNECTION, unrecorded=_UNAUDITED),
     )
 
     id: str = Field(primary_key=True)

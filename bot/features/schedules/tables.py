@@ -28,7 +28,7 @@ class ScheduleRow(Row, table=True):
         partial("schedule_last", "last_at", where="ended_at IS NULL"),
         partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
         # the runs themselves are recorded in the conversation
-        make_audited(SCHEDULE, uncounted=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
+        make_audited(SCHEDULE, unrecorded=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
     )
 
     id: str = Field(primary_key=True)

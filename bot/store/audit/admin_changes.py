@@ -1,9 +1,13 @@
 """The audit log of changes other than of proposals: of rules, grants, accounts, tokens, sessions, pauses.
 
 Each row of it (`LedgerRow`) names a *thing* and its key, who changed it and when, and the states before and
-after. It also *holds* the hash of each table row that the change left behind. So `breaks` finds a rule, a
-grant or a link that no one made, or that was altered since. Rows are only added. They are links of the one
-chain (``bot/store/audit/chain.py``), like the rows about proposals (``bot/store/audit/log.py``).
+after. Its column ``holds`` has the hashes of the table rows that the change was about, as they were after it,
+by names such as ``rule 7``. `breaks` compares these hashes with the tables, so it finds a rule, a grant or a
+link that no one is recorded to have made, or that was altered since.
+
+Rows are only added. They are links of the one chain (``bot/store/audit/chain.py``), like the rows about
+proposals (``bot/store/audit/log.py``). The chain inserts new rows as the last step of a transaction, so a
+function that reads the log calls `chain.link_added` first: it inserts the rows so far.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +47,9 @@ class Thing(StrEnum):
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
     PAUSE = "pause"  # the key is always the word everything
-    TOOL = "tool"  # name and version; only in rows from before the upgrade; now proposals' rows have it
+    # name and version. Only rows from before the chain (`chain.UPGRADE`) are about tools; since then the rows
+    # about proposals have the hash of the tool's schema
+    TOOL = "tool"
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of a token, which is no secret
@@ -117,7 +123,7 @@ def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
 
     The rows before it are trusted as they are now. If they are changed later, that is found.
     """
-    first = chain.adopt(session)
+    first = chain.adopt(session)  # the chain takes no sealed row after rows without a seal, except this one
     by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
     _seal_with(session, by, {"from": first}, now)
     return first
@@ -230,19 +236,22 @@ def _hash_now(session: Session, name: str) -> str | None:
     """Return the hash of the table row of this name as it is now; None if it's gone, or needs no record."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
-    by = table.c[table.info[AUDITED].key]
-    same = by == (int(key) if isinstance(by.type, Integer) else key)
-    found = session.execute(select(table).where(same)).mappings().first()
-    if found:
-        return _hash_content(table.info[AUDITED], found)
+    key_column = table.c[table.info[AUDITED].key]
+    has_key = key_column == (int(key) if isinstance(key_column.type, Integer) else key)
+    row = session.execute(select(table).where(has_key)).mappings().first()
+    if row:
+        return _hash_content(table.info[AUDITED], row)
     return None
 
 
 def _hash_content(audited: Audited, row: Any) -> str | None:
-    """Return the hash of a table row; None for one that needs no record, such as the book without a pause."""
-    kept = {name: value for name, value in row.items() if name not in audited.uncounted}
-    if audited.counts(row):
-        return chain.content(kept)
+    """Return the hash of a table row, without the columns that change unrecorded.
+
+    None for a row that needs no record, such as the row of the rulebook while Nod is not paused.
+    """
+    hashed = {name: value for name, value in row.items() if name not in audited.unrecorded}
+    if audited.needs_record(row):
+        return chain.content(hashed)
     return None
 
 
@@ -252,9 +261,9 @@ def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
-            found = _hash_content(audited, row)
-            if found is not None:
-                yield f"{thing} {row[audited.key]}", found
+            content_hash = _hash_content(audited, row)
+            if content_hash is not None:
+                yield f"{thing} {row[audited.key]}", content_hash
     for tool in session.exec(select(ToolVersionRow)):
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
@@ -262,8 +271,9 @@ def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
 def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
     """Yield a sentence on each table row that is not as the log recorded it: unrecorded, missing or altered.
 
-    `chain.breaks` checks the log itself. All is read over one snapshot, after the recorded schemas of tools:
-    a schema that is added in between counts as one that was not used yet.
+    `chain.breaks` checks the log itself. The schemas of tools that proposals recorded are read first, a part
+    at a time; all else is read over one snapshot afterwards. A schema that is added in between has no record
+    yet, which is no fault.
     """
     schemas = {
         f"{Thing.TOOL} {name} {version}": schema
@@ -279,7 +289,7 @@ def _find_deviations(session: Session, count: Counter, schemas: Mapping[str, str
         execution_options={"yield_per": _BATCH},
     )
     for holds in count.follow(rows.scalars()):
-        recorded |= holds
+        recorded |= holds  # oldest first, so the newest record of each row remains
     now = dict(current_hashes(session))
     for name in sorted(now.keys() | recorded.keys()):
         hash_recorded, hash_now = recorded.get(name), now.get(name)

@@ -129,7 +129,7 @@ class Additions:
     """The new rows of a transaction, until `link` inserts them."""
 
     rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)  # each with its statement
-    adopts: bool = False  # the first of these rows is the first with a seal, after rows without
+    adopts: bool = False  # the first of these rows begins the seal, after rows that have none (`adopt`)
 
 
 def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
@@ -138,7 +138,7 @@ def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> 
 
 
 def link_added(session: Session) -> None:
-    """Insert the rows that this transaction has added so far, so that the session can read them."""
+    """Insert the rows that this transaction has added so far, so that queries after it see them."""
     added = session.info.get(ADDITIONS)
     if added is not None:
         link(session.connection(), added)
@@ -153,9 +153,9 @@ def link(connection: Connection, added: Additions) -> None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
     key = _choose_key(_keys_in(connection), end, adopts=added.adopts)
     number, previous = end.number, end.hash
-    for insert_rows, together in groupby(added.rows, key=itemgetter(0)):
+    for insert_rows, run in groupby(added.rows, key=itemgetter(0)):  # successive rows of one table
         rows = []
-        for _, values in together:
+        for _, values in run:
             number += 1
             row = {**values, "id": number, "previous": previous}
             row["hash"] = _hash(key, row)
@@ -191,7 +191,7 @@ def is_sealed_with_newest(session: Session) -> bool:
 
 
 def adopt(session: Session) -> int:
-    """Have the next row be the first with a seal, after rows without; return its number.
+    """Let the next row be the first with a seal, although the rows before it have none; return its number.
 
     Raises NodError if that is impossible.
     """

@@ -89,7 +89,7 @@ _REQUESTS = (
 class By:
     """The author of a change, and what they did: a person through an account, or Nod itself."""
 
-    verb: Done
+    verb: Done  # what they did: a verb of the audit log
     actor: str  # the account, as text; ``nod`` for Nod
     person: str  # the id of the Person; ``nod`` for Nod
     channel: str
@@ -116,7 +116,7 @@ class Change:
     """A change of a proposal: the proposal as the change left it, and the author."""
 
     proposal: Proposal
-    row: Mapping[str, Any]  # the same as the columns of its row
+    row: Mapping[str, Any]  # the proposal as columns (`proposal_rows.to_row`), which ``content`` hashes
     by: By
     about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
@@ -213,7 +213,7 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
     """
     after = ""
     while part := read(partial(_read_with_last_row, after=after)):
-        for row in count.follow(part):
+        for row in count.follow(part):  # yields each row, and counts it for the progress of the check
             difference = _find_difference(row)
             if difference:
                 yield f"proposal {row['id']}: {difference}"
@@ -247,13 +247,13 @@ def _find_difference(row: Any) -> str | None:
 
 def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the version and the hash of the schema of every tool that was ever proposed."""
-    seen, after = set(), 0
+    yielded, after = set(), 0
     while part := read(partial(_read_requests, after=after)):
         for _, about in count.follow(part):
             name, version = about["tool"]
             proposed = (name, version, about["schema"])
-            if about["schema"] is not None and proposed not in seen:
-                seen.add(proposed)
+            if about["schema"] is not None and proposed not in yielded:
+                yielded.add(proposed)
                 yield proposed
         after = part[-1][0]
 

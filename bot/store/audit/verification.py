@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, select
 
-import bot.store.migrations.schema  # noqa: F401 - the log answers for rows of all tables, also of features
+import bot.store.migrations.schema  # noqa: F401 - the checks cover all tables, also those of features
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
 from bot.domain.record import Wanted
@@ -37,7 +37,7 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _PROPOSAL = table_of(ProposalRow)
 _PLACE = table_of(ConversationRow)
-PART_ROWS = 1000  # the numbers of rows in one part of an export
+PART_ROWS = 1000  # one part of an export has the rows of this many numbers in a row, as far as they match
 _AUDIT_COLUMNS = tuple(column.name for column in _AUDIT.columns)
 _LAST_COLUMNS = ("about", "content", "previous", "hash")  # the last ones of an export
 _REQUEST_COLUMNS = ("tool_name", "description", "requester", "requester_name", "tool_version")
@@ -155,28 +155,28 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
     """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
     who = _accounts(session, wanted)
     asked = _of_proposals(wanted, who)
-    of_proposals, of_the_rest = _read(session, asked, limit), _of_the_rest(session, wanted, who)
-    rows = sorted([*of_proposals, *of_the_rest], key=lambda row: (row["at"], row["id"]))
+    of_proposals, of_other_things = _read(session, asked, limit), _of_other_things(session, wanted, who)
+    rows = sorted([*of_proposals, *of_other_things], key=lambda row: (row["at"], row["id"]))
     count = len(of_proposals)
     if count == limit:
         count = session.execute(select(func.count()).select_from(asked.subquery())).scalar_one()
     newest = rows[-limit:] if limit else rows
-    return [_plain(row) for row in newest], count + len(of_the_rest)
+    return [_plain(row) for row in newest], count + len(of_other_things)
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return a page of the matching rows, newest first, and the ``before`` of the next page, if there is one.
 
-    A page may have one row more than ``limit``: rows from before the upgrade are numbered in each table
-    apart.
+    A page may have one row more than ``limit``: rows from before the chain (`chain.UPGRADE`) are numbered in
+    each of the two tables apart, so two rows may have the number at which the page ends.
     """
     who = _accounts(session, wanted)
     of_proposals = _read(session, _of_proposals(wanted, who), limit + 1)
-    both = [*of_proposals, *_of_the_rest(session, wanted, who, limit + 1)]
+    both = [*of_proposals, *_of_other_things(session, wanted, who, limit + 1)]
     newest = sorted(both, key=lambda row: -row["id"])
     if len(newest) <= limit:
         return [_plain(row) for row in newest], None
-    last: int = newest[limit - 1]["id"]
+    last: int = newest[limit - 1]["id"]  # the smallest number on the page, which two rows may have
     shown = [_plain(row) for row in newest if row["id"] >= last]
     has_more = newest[-1]["id"] < last
     return shown, last if has_more else None
@@ -203,7 +203,7 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
     done = min(after + PART_ROWS, total)
     some = wanted.between(after, done + 1)
     who = _accounts(session, wanted)
-    both = [*_read(session, _of_proposals(some, who)), *_of_the_rest(session, some, who)]
+    both = [*_read(session, _of_proposals(some, who)), *_of_other_things(session, some, who)]
     return ExportPart([_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
@@ -266,7 +266,7 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_the_rest(
+def _of_other_things(
     session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest matching rows about other changes, newest first."""

@@ -151,7 +151,7 @@ class TeammateRow(Row, table=True):
     name: str
     role: str
     task: str
-    tools: list[str] | None = as_json(nullable=True)
+    tools: list[str] | None = as_json(nullable=True)  # NULL: all that the lead agent has
     needs_plan: bool
     position: int  # among the teammates of that conversation
     asked: int = Field(sa_column=Column(Id, nullable=False))  # the id of the person's line that led to it

@@ -27,7 +27,7 @@ class NameRow(Row, table=True):
 
     key: str = Field(primary_key=True)  # an account or an address
     name: str
-    standing: str | None = None  # the membership of an account, as its channel last reported it
+    standing: str | None = None  # a `Membership`, as the account's channel last reported it; NULL: it did not
 
 
 class AbsenceRow(Row, table=True):
@@ -59,7 +59,7 @@ class TokenRow(Row, table=True):
     __tablename__ = "token"
     __table_args__ = (
         partial("token_of_person", "person", where="person IS NOT NULL"),
-        make_audited("token", "label", uncounted=frozenset({"accounts", "known", "last_used_at"})),
+        make_audited("token", "label", unrecorded=frozenset({"accounts", "known", "last_used_at"})),
     )
 
     label: str = Field(primary_key=True)  # the part of the token that is no secret

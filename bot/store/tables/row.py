@@ -38,12 +38,18 @@ class Audited:
     """The kind of its rows in the log (`Thing`)."""
     key: str = "id"
     """The column that identifies a row."""
-    uncounted: frozenset[str] = frozenset()
-    """The columns that change without a record."""
+    unrecorded: frozenset[str] = frozenset()
+    """The columns that change without a record, so that the log has no hash of them."""
     find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
-    """A function of the key and the two states in a record: it returns the keys of the rows that changed."""
-    counts: Callable[[Mapping[str, Any]], bool] = lambda _: True
-    """A function of a row: it returns False if the row needs no record, as the rulebook without a pause."""
+    """A function of the key and of the states (before, after) in a record, without states that are None.
+
+    It returns the keys of the table rows that changed.
+    """
+    needs_record: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    """A function of a row: it returns False if the row may be there without a record.
+
+    The row of the rulebook needs one only while Nod is paused.
+    """
 
 
 def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
@@ -66,9 +72,9 @@ Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER 
 
 
 def value_of(kind: type[T], row: Any, /, **converted: Any) -> T:
-    """Return a value of this dataclass, each field from the column of the same name.
+    """Return a value of the dataclass ``kind``, each field from the column of the same name.
 
-    ``converted`` are the fields whose values are not as in the row.
+    ``converted``: the values of the fields that differ from the row's.
     """
     same = {}
     for field in fields(kind):  # type: ignore[arg-type]
@@ -117,7 +123,10 @@ def starts_with(column: Any, prefix: str) -> Any:
 
 
 def is_old(column: Any, before: datetime, now: datetime) -> Any:
-    """Return the condition for times up to ``before``, or after ``now``: then the clock was set back."""
+    """Return the condition for times up to ``before``.
+
+    Times after ``now`` count as old, too: they were stored before the clock was set back.
+    """
     return or_(column <= before, column > now)
 
 

@@ -48,9 +48,9 @@ class BookRow(Row, table=True):
     __tablename__ = "book"
     __table_args__ = make_audited(
         "pause",
-        uncounted=frozenset({"version", "memory"}),  # columns of a cache and of recurring tasks
+        unrecorded=frozenset({"version", "memory"}),  # columns of a cache and of recurring tasks
         find_keys=lambda *_: [1],
-        counts=lambda row: row["paused_at"] is not None,
+        needs_record=lambda row: row["paused_at"] is not None,
     )
 
     id: int = Field(primary_key=True)
@@ -72,7 +72,7 @@ class GrantRow(Row, table=True):
         # how often it was used is counted in the proposals
         make_audited(
             "grant",
-            uncounted=frozenset({"uses"}),
+            unrecorded=frozenset({"uses"}),
             find_keys=lambda label, _: [label.removeprefix("G-")],
         ),
     )
@@ -90,8 +90,8 @@ class GrantRow(Row, table=True):
     requester: str | None = None  # an account: it counts only for calls of its Person
     place: str | None = None  # an address as text: it counts only there
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
-    plan_digest: str | None = None
-    schedule: str | None = None
+    plan_digest: str | None = None  # the digest of the plan that gave it: it counts while that is current
+    schedule: str | None = None  # the id of the schedule whose calls alone it lets run
     connection: str | None = None  # the key of the connection whose calls alone it lets run
     uses: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)

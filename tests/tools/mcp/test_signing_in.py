@@ -406,8 +406,8 @@ async def test_a_person_may_come_back_to_another_process_than_the_one_they_left_
 async def test_no_row_of_a_sign_in_under_way_has_what_signs_in(guarded: Guarded, database: Database) -> None:
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     state = dict(parse_qsl(urlsplit(page).query))["state"]
-    [row] = database.read_now(lambda s: s.exec(select(store.McpSignInRow)).all())
+    [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
     assert not {ident, state} & set(map(str, row.model_dump().values()))
     assert await guarded.logins.came_back(await sent_back(page)) == "You are signed in at lamps."
-    [row] = database.read_now(lambda s: s.exec(select(store.McpSignInRow)).all())
+    [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
     assert (row.said, row.ended) == (None, "You are signed in at lamps.")
