@@ -134,13 +134,13 @@ class App:
     settings: Settings
     clock: Clock
     process: Process
-    receives: bool
+    receives: bool  # takes in messages and HTTP requests
     database: Database
     registry: Registry
     notifier: ChangeNotifier
     core: Core
     dispatcher: Runner
-    callbacks: Webhooks
+    callbacks: Webhooks  # tell scripts how their requests ended
     scheduler: Scheduler
     channels: dict[str, Channel]
     site: Site
@@ -149,8 +149,8 @@ class App:
     sweeps: Sequence[Sweep]  # the sweeps of features
     questions: Questions
     cluster: Cluster
-    own_tools: OwnTools
-    mcp: Servers
+    own_tools: OwnTools  # the tools that the settings name
+    mcp: Servers  # the MCP servers
     begin_metrics: Callable[[], Awaitable[None]] | None  # starts the counting; None without NOD_METRICS_TOKEN
     metrics_web: WebServer | None  # serves /metrics on a port of its own
     models: Sequence[Model]
@@ -169,7 +169,7 @@ class App:
                 stack.push_async_callback(asyncio.to_thread, end)
 
             # checks that may refuse the start (another process, a port in use) come before any row is changed
-            stack.enter_context(self.cluster.claim())
+            stack.enter_context(self.cluster.claim())  # claims the database, or refuses the start
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
             for model in self.models:
@@ -184,6 +184,7 @@ class App:
             self._end_outdated_grants()
             if self.begin_metrics is not None:
                 await self.begin_metrics()
+            # from now on other processes know that this one is alive, and leave its work to it
             await stack.enter_async_context(self.cluster.at_work())
 
             # Tools come before channels, which may receive messages immediately. At a stop open questions are
@@ -250,7 +251,7 @@ class App:
             log.warning("no key of NOD_SECRET_KEY opens these; sign in there again", places=places)
 
     def _end_outdated_grants(self) -> None:
-        """End the grants of older versions that covered every command with the same beginning."""
+        """End the grants for shell commands that have a form of earlier releases and cover no call now."""
         if not self.settings.shell:
             return
         from bot.tools.builtin.shell.prefix import FORM
@@ -260,12 +261,12 @@ class App:
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
 
     async def _watch_cluster(self) -> None:
-        """Read the rows again whenever another process has changed them."""
+        """Look for work in the rows, and wake listeners, whenever another process has changed rows."""
         async for _ in self.cluster.changes():
             try:
                 await self.core.recovery.recover(self.clock())
                 self.notifier.notify()
-            except SQLAlchemyError as error:  # the next tick reads the rows again
+            except SQLAlchemyError as error:  # the scheduler's next sweep looks again
                 log.error("a look at the rows failed", exc_info=error)
 
 
@@ -292,6 +293,7 @@ def build(
     """
     database = _open_database(settings)
     notifier, process = ChangeNotifier(), Process.this()
+    # the processes at this database; ``cluster.others`` reaches the others, and is None if there can be none
     cluster = _make_cluster(settings, database, process, clock, works=works)
     dispatcher = cluster.dispatcher
     cluster.join(notifier)
@@ -526,10 +528,10 @@ def make_parts(
 ) -> FeatureParts:
     """Return the parts that features are made over.
 
-    One of the parts are the connections: the accounts of people or chats at MCP servers, in whose names calls
-    are made. One of the features keeps them. ``channels`` may be filled later; they tell whether strangers
-    can read a chat. Raises SettingsError where calls are made in people's names and no feature keeps their
-    accounts.
+    They include the connections, which are the accounts of people or chats at MCP servers, in whose names
+    calls are made. The first feature that can keep connections does so. Raises SettingsError if a server
+    needs them, and no feature keeps them. ``channels``: may be filled later; they tell if strangers can read
+    a chat.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
     servers = [server for server in _load_servers(settings) if server.identity is not Identity.NOD]
@@ -577,7 +579,7 @@ def registry_of(
         *_make_feature_tools(parts, named=False),
     ]
     tools_of_nod = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
-    # a name goes to the first tool that has it: of Nod, then your tools, then tools of MCP servers
+    # of two tools with one name, Nod's own tool keeps it, then one of your tools, then one of an MCP server
     names_of_nod = frozenset(tool.name for tool in tools_of_nod.fixed)
     own_tools = load_own(settings.tools, names_of_nod)
     connected = ConnectedTools(own_tools, database)
@@ -585,7 +587,7 @@ def registry_of(
     all_toolsets: list[Toolset]
     if toolsets is None:
         all_toolsets = [tools_of_nod, connected, mcp]
-    else:
+    else:  # these replace your tools and the MCP servers
         all_toolsets = [*toolsets, tools_of_nod]
     if questions is not None:
         all_toolsets.append(questions)
@@ -594,11 +596,11 @@ def registry_of(
 
 def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
     """Make the tools of the features whose tools the settings name; if not ``named``, of the others."""
-    made_toolsets: list[FixedToolset] = []
+    toolsets: list[FixedToolset] = []
     for feature in FEATURES:
         if feature.has_named_tools is named:
-            made_toolsets += feature.make_toolsets(parts)
-    return made_toolsets
+            toolsets += feature.make_toolsets(parts)
+    return toolsets
 
 
 def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
@@ -609,21 +611,21 @@ def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
 
 def _make_builtin_tools(settings: Settings) -> list[FixedToolset]:
     """Make the tools of a workspace, of Docker and of the web, as far as the settings turn them on."""
-    found: list[FixedToolset] = []
+    toolsets: list[FixedToolset] = []
     if settings.workspace is not None:
         if not settings.workspace.is_dir():
             raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")
-        found.append(file_tools(settings.workspace))
+        toolsets.append(file_tools(settings.workspace))
         if settings.shell:
             from bot.tools.builtin.shell.tools import shell_tools
 
             shell = shell_tools(settings.workspace, environment=os.environ, trials=settings.trials)
-            found.append(shell)
+            toolsets.append(shell)
     if settings.docker_url is not None:
-        found.append(docker_tools(settings.docker_url))
+        toolsets.append(docker_tools(settings.docker_url))
     if settings.fetch:
-        found.append(fetch_tools(ports=settings.fetch_ports))
-    return found
+        toolsets.append(fetch_tools(ports=settings.fetch_ports))
+    return toolsets
 
 
 def _load_servers(settings: Settings) -> tuple[ServerConfig, ...]:

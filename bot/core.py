@@ -73,9 +73,9 @@ class Core:
     execution: Execution
     loop: Loop
     cards: Cards
-    turns: Turns
+    turns: Turns  # the delivery of turns to people
     assistant: Assistant
-    lookup: CoreLookup
+    lookup: CoreLookup  # what channels may look up
     recovery: Recovery
     reminders: Reminders
 

@@ -2,7 +2,7 @@
 
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
-├── LostRace             another transaction changed the row first; `Database.write` runs the whole one again
+├── LostRace             another transaction changed the row first; `Database.write` repeats this one
 ├── UnknownCard          no row says that the pressed message is a card of that proposal
 ├── TakenOver            another process has taken over this turn, so this process must not continue it
 ├── LeasedElsewhere      another process holds the lease for this work; ``owner`` is its id

@@ -109,7 +109,7 @@ class Assistant:
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds
-    own_work: OwnWork  # the work that only this process does
+    own_work: OwnWork  # a cache of the work that this process makes and does itself
     site_url: Callable[[], str] = str  # returns the address of the console; empty without one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
@@ -148,13 +148,13 @@ class Assistant:
         """Handle what a person sent. Returns the reply for them once it is committed."""
         if isinstance(incoming, ChatMoved):
             return await self._move_chat(incoming)
-        new = self._find_new_names(incoming)
+        new_names = self._find_new_names(incoming)
         if isinstance(incoming, Message):  # the usual case: one transaction stores names and message
-            return await self._take_message(incoming, new)
-        if new:
+            return await self._take_message(incoming, new_names)
+        if new_names:
             mentioned = incoming.mentions if isinstance(incoming, Command) else ()
-            await self.database.write(_learn_names, new, incoming.actor, *mentioned)
-            self._remember_names(new)
+            await self.database.write(_learn_names, new_names, incoming.actor, *mentioned)
+            self._remember_names(new_names)
         match incoming:
             case Press() | Choice():
                 return await self._take_press(incoming)
@@ -173,12 +173,13 @@ class Assistant:
         return Reply(Answer.ACCEPTED, "")
 
     def _find_new_names(self, incoming: Sent) -> Names:
+        """Return the names that came with what a person sent, and that this process has not stored."""
         return {key: name for key, name in names_in(incoming).items() if self._known_names.get(key) != name}
 
-    def _remember_names(self, new: Names) -> None:
+    def _remember_names(self, new_names: Names) -> None:
         if len(self._known_names) >= _MAX_KNOWN_NAMES:
             self._known_names.clear()
-        self._known_names |= new
+        self._known_names |= new_names
 
     def _find_refusal(self, session: Session, incoming: Message | Command) -> str | None:
         """Return why this person may not write here; None if they may."""
@@ -203,7 +204,7 @@ class Assistant:
             return own_queue
         return await self.database.read(turns.find_queue, job.key, self.bounds.turns_by_person, self.process)
 
-    async def _take_message(self, message: Message, new: Names) -> Reply:
+    async def _take_message(self, message: Message, new_names: Names) -> Reply:
         refusal = self.bounds.files.refusal(message.files)
         if refusal:
             return Reply(Answer.INVALID, refusal)
@@ -215,12 +216,14 @@ class Assistant:
                 f"That is {len(message.text):,} characters; I read at most {_MAX_MESSAGE_LENGTH:,} "
                 "in one message. Please shorten or split it.",
             )
-        owner = self.own_work.owner(message.actor)
+        owner = self.own_work.owner(message.actor)  # this process, if it can begin the turn now; else empty
         try:
-            accepted = await self.database.write(self._store_message, message, new, self.clock(), owner)
+            accepted = await self.database.write(
+                self._store_message, message, new_names, self.clock(), owner
+            )
         except (TooMuch, LostRace) as error:
             return Reply(_REFUSAL_ANSWERS[type(error)], error.message)
-        self._remember_names(new)
+        self._remember_names(new_names)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)
         if accepted is None or accepted == MessageAnswer(""):
@@ -240,15 +243,15 @@ class Assistant:
         )
 
     def _store_message(
-        self, session: Session, message: Message, new: Names, now: datetime, owner: str
+        self, session: Session, message: Message, new_names: Names, now: datetime, owner: str
     ) -> arrive.StoredLine | MessageAnswer | str | None:
         """Store a message, and return its conversation and its id there (`arrive.StoredLine`).
 
         Returns None for a duplicate, and a text for a refusal. A message for which a feature has waited is
         not stored: the feature's answer is returned.
         """
-        if new:
-            _learn_names(session, new, message.actor)
+        if new_names:
+            _learn_names(session, new_names, message.actor)
         refusal = self._find_refusal(session, message)
         if refusal:
             return refusal
@@ -397,6 +400,7 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw_card(self, key: str) -> tuple[Job, ...]:
+        """Tell listeners of a change, and redraw the cards of a message. ``key``: its id, or empty."""
         await self.cards.announce_change()
         if key:
             await self.cards.redraw(int(key))
@@ -431,10 +435,11 @@ def _stop_turn_and_team(
     return was_running, team, jobs
 
 
-def _learn_names(session: Session, new: Names, *who: Actor) -> None:
-    people.learn(session, new)
-    for each in who:
-        people.learn_standing(session, each)
+def _learn_names(session: Session, new_names: Names, *actors: Actor) -> None:
+    """Store names, and the membership in a team that came with these accounts."""
+    people.learn(session, new_names)
+    for actor in actors:
+        people.learn_standing(session, actor)
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:

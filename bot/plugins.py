@@ -28,8 +28,8 @@ def channel_names() -> frozenset[str]:
 
 def list_unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
     """Return the entry points that installed packages other than Nod offer and ``names`` does not name."""
-    found = sorted(entry_points(group=group))
-    return [p for p in found if not is_own(p) and f"{ENTRY}{p.name}" not in names]
+    points = sorted(entry_points(group=group))
+    return [p for p in points if not is_own(p) and f"{ENTRY}{p.name}" not in names]
 
 
 def is_own(point: EntryPoint) -> bool:
@@ -50,24 +50,24 @@ def load_entry_point(group: str, setting: str, name: str) -> Any:
     Raises SettingsError, in one line that begins with ``setting``, where it is missing, ambiguous or broken.
     """
     word = name.removeprefix(ENTRY)
-    found = sorted(entry_points(group=group, name=word))
-    if not found:
+    points = sorted(entry_points(group=group, name=word))
+    if not points:
         there = ", ".join(sorted({point.name for point in entry_points(group=group)})) or "none"
         raise SettingsError(
             f"{setting}: no installed package has the entry point {word!r} of {group} (there are: {there}); "
             "install the package, or take the name out"
         )
-    if len(found) > 1:
+    if len(points) > 1:
         raise SettingsError(
-            f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, found)))}); "
+            f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, points)))}); "
             "uninstall all but one"
         )
-    value: Any = import_named(setting, name, found[0].module)
-    for part in filter(None, (found[0].attr or "").split(".")):
+    value: Any = import_named(setting, name, points[0].module)
+    for part in filter(None, (points[0].attr or "").split(".")):
         value = getattr(value, part, None)
     if value is None:
         raise SettingsError(
-            f"{setting}: {name} leads to {found[0].value}, which is not there; upgrade the package"
+            f"{setting}: {name} leads to {points[0].value}, which is not there; upgrade the package"
         )
     return value
 

@@ -322,57 +322,58 @@ class ModelSettings(BaseModel):
         Raises SettingsError. ``default``: the name of the model for which NOD_MODEL_PRICE is.
         """
         try:
-            found = _read_file(self.price_file or _DEFAULT_PRICE_FILE, read_prices)
+            prices = _read_file(self.price_file or _DEFAULT_PRICE_FILE, read_prices)
         except ValueError as error:
             raise SettingsError(f"NOD_PRICES: {error}") from None
-        for each in self.list_models():
-            found = found.with_price(each.name, each.price or found.of(each.name) or found.of(each.model))
-        return found.with_price(default, self.model_price)
+        for model in self.list_models():
+            price = model.price or prices.of(model.name) or prices.of(model.model)
+            prices = prices.with_price(model.name, price)
+        return prices.with_price(default, self.model_price)
 
     def models(self) -> list[NamedModel]:
         """Return every model that answers people, the default one first; raises SettingsError."""
-        found = self.list_models()
-        if any(each.audio and each.name == self.model for each in found):
+        models = self.list_models()
+        if any(model.audio and model.name == self.model for model in models):
             raise SettingsError(f"NOD_MODEL: {self.model} transcribes recordings; name a model that answers")
-        return [each for each in found if not each.audio]
+        return [model for model in models if not model.audio]
 
     def hearing_models(self) -> list[NamedModel]:
         """Return every model that transcribes recordings; raises SettingsError."""
-        return [each for each in self.list_models() if each.audio]
+        return [model for model in self.list_models() if model.audio]
 
     def list_models(self) -> list[NamedModel]:
         """Return every named model, the default one first; raises SettingsError.
 
         These are the models of the file and, where a key or a server is set, the one of NOD_MODEL.
         """
-        found: dict[str, NamedModel] = {}
+        by_name: dict[str, NamedModel] = {}
         if self.model_file is not None:
             try:
-                found = _read_file(self.model_file, partial(read_models, default=self.model))
+                by_name = _read_file(self.model_file, partial(read_models, default=self.model))
             except ValueError as error:
                 raise SettingsError(f"NOD_MODELS: {error}") from None
-        key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
-        has_server = bool(key or self.openai_base_url)
+        api_key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
+        has_server = bool(api_key or self.openai_base_url)
         variables = {**dotenv_values(".env"), **os.environ}
-        for name, each in found.items():  # ``key`` is the name of the variable with the model's API key
-            secret = (variables.get(each.key) or "").strip(_BLANKS)
-            if each.key and not secret:
-                raise SettingsError(f"NOD_MODELS: {name}: the variable {each.key} is not set")
+        for name, model in by_name.items():  # ``model.key``: the variable with its API key
+            secret = (variables.get(model.key) or "").strip(_BLANKS)
+            if model.key and not secret:
+                raise SettingsError(f"NOD_MODELS: {name}: the variable {model.key} is not set")
             try:
                 header_secret(SecretStr(secret))
             except ValueError as error:
-                raise SettingsError(f"{each.key}: {error}") from None
-            if not (each.key or each.base_url or has_server):
+                raise SettingsError(f"{model.key}: {error}") from None
+            if not (model.key or model.base_url or has_server):
                 raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
-            shared_key = "" if each.key or each.base_url else key  # for the server of NOD_MODEL alone
-            found[name] = replace(
-                each,
-                base_url=each.base_url or self.openai_base_url,
+            shared_key = "" if model.key or model.base_url else api_key  # for the server of NOD_MODEL alone
+            by_name[name] = replace(
+                model,
+                base_url=model.base_url or self.openai_base_url,
                 secret=secret or shared_key,
-                key=each.key or "OPENAI_API_KEY",
+                key=model.key or "OPENAI_API_KEY",
             )
-        if self.model not in found and has_server:
-            found[self.model] = NamedModel(
+        if self.model not in by_name and has_server:
+            by_name[self.model] = NamedModel(
                 self.model,
                 self.model,
                 self.openai_base_url,
@@ -385,14 +386,14 @@ class ModelSettings(BaseModel):
                 strict=self.model_strict,
                 stream_options=self.model_stream_options,
                 parallel_tool_calls=self.model_parallel_tool_calls,
-                secret=key,
+                secret=api_key,
                 setting="NOD_MODEL",
             )
-        if found and self.model not in found and self.model != type(self).model_fields["model"].default:
+        if by_name and self.model not in by_name and self.model != type(self).model_fields["model"].default:
             raise SettingsError(
-                f"NOD_MODEL: {self.model_file} has no {self.model}; it has {', '.join(found)}"
+                f"NOD_MODEL: {self.model_file} has no {self.model}; it has {', '.join(by_name)}"
             )
-        return sorted(found.values(), key=lambda each: each.name != self.model)
+        return sorted(by_name.values(), key=lambda model: model.name != self.model)
 
     @property
     def scripted(self) -> bool:
@@ -776,12 +777,12 @@ class Settings(
 
     def environment(self) -> dict[str, str]:
         """Return the variables that give these settings, with values as a person writes them."""
-        found = {}
+        values = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if value not in (None, "", ()):
-                found[str(field.validation_alias)] = _write_value(value)
-        return found
+                values[str(field.validation_alias)] = _write_value(value)
+        return values
 
     def hash_shared(self) -> dict[str, str]:
         """Return a hash of each setting that must be equal in all processes on one database.

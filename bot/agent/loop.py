@@ -205,7 +205,7 @@ class Loop:
             async for event in self._end_failed(run, error):
                 yield event
         else:
-            seen = run.turn.transcript.seen
+            seen = run.turn.transcript.seen  # the id of the newest message that the turn has read
             yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:

@@ -60,7 +60,7 @@ class Models:
         self.by_name = {model.name: model for model in models}
         self.faults: dict[str, ModelFault] = {}
         self._refusals: dict[tuple[str, str], _Refusal] = {}  # by the names of model and tool
-        self.text_callers: set[str] = set()  # models that write calls as text even when asked not to
+        self.text_callers: set[str] = set()  # names of models that write calls as text, even after a remark
         self._settings: Mapping[str, NamedModel] = {settings.name: settings for settings in named}
         self._clock = clock
         self._max_history_tokens = history
@@ -112,7 +112,7 @@ class Models:
 
     def note_fault(self, model: Model, error: ModelError) -> None:
         """Note that a model failed. This is logged if the reason is new."""
-        previous = self.faults.pop(model.name, None)
+        previous = self.faults.pop(model.name, None)  # removed first, so that the newest fault comes last
         self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
         if previous is None or previous.words != error.message:
             log.error("the language model gives no answers", model=model.name, why=error.message)
@@ -138,7 +138,8 @@ class Models:
     def max_history_chars(self, model: Model, specs_chars: int) -> int:
         """Return the most characters of history for a model whose tools' specifications take ``specs_chars``.
 
-        The lowest of three limits counts: the setting, the model's window, the size that the model accepted.
+        The lowest of three limits counts: the setting, or without it a share of the model's window; the room
+        for a request in the window; and, after a refusal for length, the size that the model then accepted.
         """
         window_tokens = self.settings_of(model).window or 0
         default_tokens = max(_DEFAULT_HISTORY_TOKENS, int(window_tokens * _HISTORY_SHARE))

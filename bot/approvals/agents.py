@@ -103,15 +103,14 @@ class AgentCalls:
     most_per_minute: int  # the most calls of one agent
 
     def __post_init__(self) -> None:
-        self._call_times: dict[str, deque[datetime]] = {}  # the last minute's, by the label of the token
-        self._look_times: dict[
-            str, deque[datetime]
-        ] = {}  # the last minute's, by the key of the agent's account
+        # the times within the last minute: of calls by the token's label, of looks by the agent's account
+        self._call_times: dict[str, deque[datetime]] = {}
+        self._look_times: dict[str, deque[datetime]] = {}
         # the time of the last look at each open call, by the id of the call, oldest first
         self._last_looks: dict[str, datetime] = {}
         # the free slots for reads that run side by side, by the label of the token
         self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._asked_about: set[tuple[str, ...]] = set()  # labels with servers that a person was asked about
+        self._asked_about: set[tuple[str, ...]] = set()  # consents that were asked for: label and servers
 
     async def find_agent(self, actor: Actor) -> Agent:
         """Return the agent behind an account. Raises Refused if its token has ended."""
@@ -143,10 +142,13 @@ class AgentCalls:
         self.count_look(actor)
         agent = await self.find_agent(actor)
         await self._note_use(agent)
-        return sorted(await self._list_tools(agent), key=lambda tool: tool.name)
+        return sorted(await self._choose_tools(agent), key=lambda tool: tool.name)
 
-    async def _list_tools(self, agent: Agent) -> list[Tool]:
-        """Return the tools that an agent may call. Its person is told, or asked, of what is new."""
+    async def _choose_tools(self, agent: Agent) -> list[Tool]:
+        """Return the tools that an agent may call now.
+
+        Its person is told of tools that are new to the agent, and asked for consent to new servers.
+        """
         available = await load_available(self.gate.registry, agent.person)
         policy, person = await self.database.read(self.gate.policies.load_for, agent.person)
         place = Place(str(agent.address_of("")), private=False, home=str(agent.person))
@@ -156,8 +158,10 @@ class AgentCalls:
         for tool in granted:
             if not may_act(agent, tool):
                 continue
-            facts = tool.call({}, risk, place, person, now)
-            if not policy.find_call_objection(facts, always=True):  # by rules without further conditions
+            # nothing is called: these are the facts of any call that writes, whatever its arguments; a tool
+            # is left out only if a rule forbids all its calls
+            any_call = tool.call({}, risk, place, person, now)
+            if not policy.find_call_objection(any_call, always=True):
                 tools.append(tool)
         # ``known``: the tools of which the agent's person was told
         new_names = {tool.name for tool in tools} - agent.known
@@ -202,7 +206,7 @@ class AgentCalls:
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
             raise Refused(_TOO_DEEP.format(depth=depth))
-        tools = {tool.name: tool for tool in await self._list_tools(agent)}
+        tools = {tool.name: tool for tool in await self._choose_tools(agent)}
         tool = tools.get(tool_name)
         if tool is None:
             raise UnknownTool(f"This token has no tool called {tool_name!r}. GET /api/tools lists its tools.")
@@ -378,13 +382,14 @@ async def load_available(registry: Registry, person: Actor) -> AvailableTools:
 
 
 def list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that an agent may be given."""
+    """Return the tools among these that any agent may be given; its token and the rules then decide."""
     return [tool for tool in available.offered if _is_callable(tool)]
 
 
 def _is_callable(tool: Tool) -> bool:
     if tool.effect is not None or tool.run is None:
-        return False  # it changes only the conversation that calls it, and an agent has none
+        return False  # an effect changes only the conversation of the call, and an agent has none
+    # not for agents: what asks people each time, what only undoes a change, and the tools about Nod itself
     return not (tool.kind.always_asks or tool.undoes or tool.group in _GROUPS_OF_NOD)
 
 
@@ -415,12 +420,13 @@ def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datet
     by = By.nod(Act.REVOKE, _TOKEN_ENDED)
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
     for token in ended:
-        agent = f"{token.name}/{token.label}"
-        agent_calls.lock_calls(session, agent)  # a call that is being opened is stored before, or is refused
-        grants.end_with_agent(session, agent, by, now)
-        if not token.is_agent:
+        agent_key = f"{token.name}/{token.label}"  # as in `Agent.key`
+        # a call that is being opened now is either stored before this lock is taken, or refused after it
+        agent_calls.lock_calls(session, agent_key)
+        grants.end_with_agent(session, agent_key, by, now)
+        if not token.is_agent:  # the token of a person or a script, with no calls of an agent
             continue
-        for proposal in agent_calls.list_open(session, agent):
+        for proposal in agent_calls.list_open(session, agent_key):
             _, end_jobs = lifecycle.end(session, proposal, by, now, State.CANCELLED, "Nod", **changes)
             jobs += end_jobs
     return tuple(jobs)

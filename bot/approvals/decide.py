@@ -97,10 +97,10 @@ def decide(
     the press was made on a message that is not a card of the proposal.
     """
     conversation_lock.with_proposal(session, press.proposal_id)
-    found = policies.find_for(session, press.proposal_id, press.actor)
-    if found is None:
+    loaded = policies.find_for(session, press.proposal_id, press.actor)
+    if loaded is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
-    p, policy, person = found
+    p, policy, person = loaded
     _check_card(session, press, p)
     refusal, absent = rights.judge_press(session, policy, p, person, press.actor, press.verb, press.address)
     if refusal:
@@ -157,16 +157,16 @@ def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
     if isinstance(presses, Reply):
         return presses
     by_id = {p.id: p for p in group}
-    together: list[Press] = []
-    apart: list[Proposal] = []
+    kept: list[Press] = []
+    apart: list[Proposal] = []  # see `SplitPress.apart`
     for each_press in presses:
         proposal = by_id[each_press.proposal_id]
         if each_press.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
             apart.append(proposal)
         else:
-            together.append(each_press)
-    if together:
-        return SplitPress(tuple(together), tuple(apart))
+            kept.append(each_press)
+    if kept:
+        return SplitPress(tuple(kept), tuple(apart))
     return Reply(Answer.INVALID, _refuse_apart(apart), tuple(apart))
 
 

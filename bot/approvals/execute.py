@@ -140,6 +140,7 @@ class Execution:
             running.cancel()
 
     def close(self) -> None:
+        """Give up all locks of resources."""
         self._resource_lock.close()
 
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:

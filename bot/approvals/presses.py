@@ -313,8 +313,8 @@ class Presses:
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
-        again = await self._decide(press, prepared)
-        return replace(again, jobs=(*decided.jobs, *again.jobs))
+        asked_again = await self._decide(press, prepared)
+        return replace(asked_again, jobs=(*decided.jobs, *asked_again.jobs))
 
     async def _edit_contents(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
         """Return the contents of a proposal with new arguments (``given``). Raises BadArguments or ToolError.

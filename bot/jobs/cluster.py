@@ -36,7 +36,10 @@ class Runner(Dispatcher, Protocol):
         """Return when nothing runs in this process."""
 
     async def close(self, seconds: float) -> None:
-        """Let running executions end for up to ``seconds``; interrupt the rest: the rows say to continue."""
+        """Let running executions end for up to ``seconds``, and interrupt all other jobs.
+
+        The interrupted work is still requested in the rows, so it continues after the next start.
+        """
 
 
 class Cluster(Protocol):
@@ -66,7 +69,7 @@ class Cluster(Protocol):
 
 
 class SingleProcess:
-    """The only process; a second one is refused."""
+    """Implements `Cluster` for the only process at an SQLite file; a second one is refused."""
 
     def __init__(self, file: Path, database: Database, process: Process, clock: Clock) -> None:
         self._file = file
@@ -79,6 +82,7 @@ class SingleProcess:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[object]:
+        """Lock the file and check it. Raises SettingsError if it is in use, lost or damaged."""
         with self._lock:
             check_not_lost(self._file)
             check_pages(self._file, _MAX_CHECKED_BYTES)
@@ -86,6 +90,7 @@ class SingleProcess:
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
+        """Register this process in place of the last one, whose work it takes over."""
         self._lock.mark()
         self._database.write_now(processes.enter_alone, self._process, self._clock())
         yield
@@ -94,4 +99,5 @@ class SingleProcess:
         """Do nothing: no other process serves people who wait for changes."""
 
     def changes(self) -> AsyncIterator[None]:
+        """Yield whenever another process, such as a command of ``nod``, has changed rows."""
         return self._lock.wait_for_signals()

@@ -135,15 +135,15 @@ class EmbeddedDispatcher:
         self._paused = False
 
     async def close(self, seconds: float) -> None:
-        """Let running executions end for up to ``seconds``; interrupt the rest: the rows say to continue."""
+        """Let running executions end for up to ``seconds``, and interrupt all other jobs."""
         self.pause()
         running = [task for job, task in self._tasks.items() if job.work is Work.EXECUTE]
         if running:
             await asyncio.wait(running, timeout=seconds)
-        rest = list(self._tasks.values())
-        for task in rest:
+        remaining = list(self._tasks.values())
+        for task in remaining:
             task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.gather(*remaining, return_exceptions=True)
 
     async def _run(self, job: Job, handler: Handler) -> None:
         follow_ups: tuple[Job, ...] = ()
@@ -152,7 +152,7 @@ class EmbeddedDispatcher:
                 self._tickets[job] = SlotTicket(self._slots[job.work], await self.find_queue(job))
             await self._tickets[job].granted
             follow_ups = await handler(job)
-        except Exception as error:  # the rows still ask for the work, and the next tick finds it
+        except Exception as error:  # the rows still ask for the work, and `Recovery` finds it there
             log.error("job failed", work=job.work, key=job.key, exc_info=error)
         finally:
             if job in self._again:
@@ -161,7 +161,7 @@ class EmbeddedDispatcher:
         await self.wake(*follow_ups)
 
     def _forget(self, job: Job, task: asyncio.Task[None] | None) -> None:
-        """Give back the slot of a task that ended, unless the job has a newer task."""
+        """Forget a task that ended, and give back its slot, unless the job has a newer task."""
         if self._tasks.get(job) is task:
             del self._tasks[job]
             self._again.discard(job)
@@ -198,6 +198,7 @@ class Slots:
         return self._taken[queue.name] >= queue.most
 
     def wait(self, ticket: "SlotTicket") -> None:
+        """Put a ticket at the end of its queue, and give it a slot if it is its turn."""
         self._waiting.setdefault(ticket.queue, deque()).append(ticket)
         self._grant_next()
 
@@ -210,6 +211,7 @@ class Slots:
                 del self._waiting[ticket.queue]
 
     def release(self, ticket: "SlotTicket") -> None:
+        """Free the slot of a ticket for the next one."""
         self._free_count += 1
         name = ticket.queue.name
         self._taken[name] -= 1

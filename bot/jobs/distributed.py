@@ -135,6 +135,7 @@ class DistributedDispatcher:
         return False
 
     async def wake(self, *jobs: Job) -> None:
+        """Run these jobs, for which there is new work, here or in another process."""
         if self._handler is None or self._closing:
             return
         with _log_outage("wake-ups"):
@@ -160,10 +161,12 @@ class DistributedDispatcher:
         await self._local.find(*jobs)
 
     async def stop_turn(self, conversation_id: str) -> None:
+        """Stop a turn, in whichever process it runs."""
         self.interrupt(conversation_id)
         self._wire.broadcast("stop", conversation_id)  # ``bot/app.py`` says who listens for this
 
     def interrupt(self, conversation_id: str) -> bool:
+        """Cancel the turn of a conversation; return False if none runs in this process."""
         return self._local.interrupt(conversation_id)
 
     async def idle(self) -> None:
@@ -171,7 +174,7 @@ class DistributedDispatcher:
         await self._local.idle()
 
     async def close(self, seconds: float) -> None:
-        """Let running executions end for up to ``seconds``; others take up the rest."""
+        """Let running executions end for up to ``seconds``; other processes take up all other work."""
         self._closing = True
         for worker in self._workers:
             worker.cancel()

@@ -54,7 +54,7 @@ class Metrics:
         self._database = database
         self._channels = channels
         self._clock = clock
-        self._is_reading = asyncio.Lock()
+        self._reading_lock = asyncio.Lock()
         self._tally = counts.StateTally(0, {}, 0)  # as of the last scrape
         self._last_turn = 0  # the id of the newest turn at the last scrape
         self._under_way: set[int] = set()  # ids of the turns that were under way at the last scrape
@@ -113,12 +113,12 @@ class Metrics:
         """Begin to count, from the current rows on."""
         self._tally = await self._database.read(counts.count_all)
         self._last_turn, self._under_way = await self._database.read(counts.find_turns_under_way)
-        seen = await self._database.read(counts.list_turns, self._last_turn, self._under_way)
-        self._counted = {turn.id for turn in seen if turn.seconds is not None}
+        turns = await self._database.read(counts.list_turns, self._last_turn, self._under_way)
+        self._counted = {turn.id for turn in turns if turn.seconds is not None}
 
     async def text(self) -> bytes:
         """Return all figures, in Prometheus's text format."""
-        async with self._is_reading:
+        async with self._reading_lock:
             await self._read_rows()
             return generate_latest(self._registry)
 
@@ -169,33 +169,37 @@ class Metrics:
         """Wrap a model so that its calls are timed."""
         return _TimedModel(model, self._model, self._first, partial(self._note_tokens, model.name))
 
-    def _note_tokens(self, model: str, end: Finished) -> None:
-        prompt, completion = end.prompt_tokens, end.completion_tokens
+    def _note_tokens(self, model: str, finished: Finished) -> None:
+        prompt, completion = finished.prompt_tokens, finished.completion_tokens
+        cost = self._prices.cost(model, prompt, completion, finished.cached_tokens)
         self._tokens.labels(model, "prompt").inc(prompt)
         self._tokens.labels(model, "completion").inc(completion)
-        self._cost.labels(model).inc(self._prices.cost(model, prompt, completion, end.cached_tokens) or 0)
+        self._cost.labels(model).inc(cost or 0)
 
 
 class _TimedModel:
     """Implements `Model` over another model, whose calls it times."""
 
     def __init__(
-        self, model: Model, calls: Histogram, first: Histogram, ended: Callable[[Finished], None]
+        self, model: Model, calls: Histogram, first: Histogram, note_end: Callable[[Finished], None]
     ) -> None:
-        """``calls``: times of whole calls; ``first``: of the first part; ``ended``: told each regular end."""
-        self._model, self._calls, self._first, self._ended = model, calls, first, ended
+        """Take the histograms of complete calls (``calls``) and of the times until their first part.
+
+        ``note_end`` is called with the end of each complete answer.
+        """
+        self._model, self._calls, self._first, self._note_end = model, calls, first, note_end
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        began, heard, end = time.monotonic(), False, "failed"
+        began, has_begun, end = time.monotonic(), False, "failed"
         try:
             async for part in self._model.stream(transcript, tools):
-                if not heard:
-                    heard = True
+                if not has_begun:
+                    has_begun = True
                     self._first.labels(self.name).observe(time.monotonic() - began)
                 if isinstance(part, Finished):
                     end = part.stop
-                    self._ended(part)
+                    self._note_end(part)
                 yield part
         except (GeneratorExit, asyncio.CancelledError):
             end = "stopped"

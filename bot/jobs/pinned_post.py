@@ -97,8 +97,8 @@ async def _post(
 ) -> PostAnswer:
     host = url.split("/")[2]
     async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
-        given = [("Host", host), *headers, ("Content-Length", str(len(body)))]
-        async with pool.stream("POST", url, headers=given, content=body) as response:
+        all_headers = [("Host", host), *headers, ("Content-Length", str(len(body)))]
+        async with pool.stream("POST", url, headers=all_headers, content=body) as response:
             # the body of the answer may be endless, and is not read
             fault = "" if response.status // 100 == 2 else f"HTTP {response.status}"  # noqa: PLR2004
             return PostAnswer(response.status, fault, _find_header(response.headers, b"retry-after"))

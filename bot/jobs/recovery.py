@@ -44,7 +44,7 @@ class Recovery:
     database: Database
     gate: Gate
     execution: Execution
-    shown: Turns  # the delivery of turns to people
+    delivery: Turns  # the delivery of turns to people
     dispatcher: Dispatcher
     process: str  # the id of this process
     retention: timedelta = timedelta(days=30)  # the time for which long output is kept
@@ -52,7 +52,7 @@ class Recovery:
     async def expire_due(self, now: datetime) -> int:
         """Expire proposals that no one decided in time, for about a second at most; returns how many.
 
-        After a long downtime thousands may be due: other writes come in between, and the next tick continues.
+        After a long downtime thousands may be due: other writes come in between, and the next call continues.
         """
         count, end = 0, time.monotonic() + _SWEEP_SECONDS
         while True:
@@ -80,9 +80,9 @@ class Recovery:
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
         await self.database.write(turns.request_due_retries, now)
-        over = await read(proposals.list_undo_expired, now, _MAX_UNDO_ENDED)
-        if over:
-            await self.database.write(transitions.end_undo, over)
+        no_longer_undoable = await read(proposals.list_undo_expired, now, _MAX_UNDO_ENDED)
+        if no_longer_undoable:
+            await self.database.write(transitions.end_undo, no_longer_undoable)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
@@ -105,11 +105,12 @@ class Recovery:
         for proposal in lost:
             if proposal.id in self.execution.under_way:
                 continue  # this process runs it
-            ended = await self.gate.trials.settle(available, proposal)
-            if ended is not None:
-                state, changes = ended
-                done = await self.database.write(partial(lifecycle.finish, **changes), proposal, state, now)
-                jobs += done[1] if done else ()
+            outcome = await self.gate.trials.settle(available, proposal)
+            if outcome is not None:
+                state, changes = outcome
+                finish = partial(lifecycle.finish, **changes)
+                finished = await self.database.write(finish, proposal, state, now)
+                jobs += finished[1] if finished else ()
                 continue
             tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
@@ -124,17 +125,17 @@ class Recovery:
 
     async def retry(self, _: datetime) -> None:
         """Repeat posts that a platform refused for a moment; `recover` repeats all others later."""
-        await self.dispatcher.wake(*self.shown.due())
+        await self.dispatcher.wake(*self.delivery.due())
 
     async def purge(self, now: datetime) -> None:
         """Delete expired rows, such as old output and the ids of old events, `_BATCH` at a time."""
         await self.database.write(questions.purge, now)
-        for forget, kept in (
+        for delete_rows, period in (
             (events.forget_handled, _EVENTS_KEPT),
             (outputs.purge, self.retention),
             (trials.purge, self.retention),
             (proposals.purge_inverses, self.retention),
             (agent_calls.forget_outcomes, self.retention),
         ):
-            while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
+            while await self.database.write(delete_rows, now - period, _BATCH) == _BATCH:
                 pass

@@ -212,10 +212,10 @@ def _format_reminder(act: Act, proposal: Proposal, more_count: int, now: datetim
 def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
     last = load_task_state(session, _LINKS_TASK)
-    found = admin_changes.links_after(session, last.get("row", 0))
-    if found:
-        keep_task_state(session, _LINKS_TASK, last, {"row": found[-1].row, "at": now.isoformat()})
-    return [change.words for change in found]
+    changes = admin_changes.links_after(session, last.get("row", 0))
+    if changes:
+        keep_task_state(session, _LINKS_TASK, last, {"row": changes[-1].row, "at": now.isoformat()})
+    return [change.words for change in changes]
 
 
 def is_quiet(book: Rulebook, now: datetime) -> bool:
@@ -237,13 +237,13 @@ def _store_digest_once(session: Session, rule: Rule, to: Address, now: datetime,
 
 def _format_digest(session: Session, scope: str, now: datetime) -> str:
     """Return the text of a digest: the open proposals in a scope, soonest to expire first."""
-    found, total = proposals.list_soonest(session, scope, _MAX_LISTED)
-    if not found:
+    listed, total = proposals.list_soonest(session, scope, _MAX_LISTED)
+    if not listed:
         return "Nothing is waiting for a decision today."
     lines = [
-        f"- `{p.id[:8]}` {p.description}{others(len(rest))} "
-        f"(asked by {p.requester.label}, {format_span(p.expires_at - now)} left)"
-        for p, *rest in together(found)  # the proposals of one card are one line
+        f"- `{first.id[:8]}` {first.description}{others(len(more))} "
+        f"(asked by {first.requester.label}, {format_span(first.expires_at - now)} left)"
+        for first, *more in together(listed)  # the proposals of one card are one line
     ]
-    lines += [f"…and {total - len(found)} more"] if total > len(found) else []
+    lines += [f"…and {total - len(listed)} more"] if total > len(listed) else []
     return f"**{total} waiting for a decision**\n" + "\n".join(lines)

@@ -1,8 +1,8 @@
-"""The clock: APScheduler ticks in every process and decides nothing.
+"""The scheduler: in every process, APScheduler starts each sweep every few seconds, which is called a tick.
 
-Due times live in rows and every sweep is a conditional UPDATE, so any number of tickers is safe and a
-missed tick is made up for by the next. Ticks keep their pace when the system's clock is set, back or
-ahead: each sweep does the work that is due by the new time.
+A tick decides nothing. Due times are in rows, and every sweep changes rows only by conditional updates. So
+several processes may tick at the same time, and the next tick makes up for a missed one. Ticks keep their
+pace when the system's clock is set, back or ahead: each sweep does the work that is due by the new time.
 """
 
 import asyncio
@@ -139,4 +139,4 @@ class Scheduler:
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
             elif not self._outage:  # the same outage is logged once
                 log.error("sweeps wait for the database", why=why)
-            self._outage = why or self._outage
+            self._outage = why or self._outage  # another fault does not end an outage

@@ -35,7 +35,10 @@ _SETTINGS_KIND = "settings"
 
 
 class DatabaseCluster:
-    """Implements `Cluster` and `Peers`: processes share the work, and take over from dead processes."""
+    """Implements `Cluster` and `Peers`: processes share the work, and take over from dead processes.
+
+    As `Peers` it sends messages to the other processes, by the wire (``bot/store/notifications.py``).
+    """
 
     def __init__(
         self,
@@ -61,10 +64,12 @@ class DatabaseCluster:
         self.wire.on(_SETTINGS_KIND, self._compare_settings)
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
+        """Claim nothing: several processes may use the database."""
         return contextlib.nullcontext()
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
+        """Register this process, open the wire and the queue of jobs, and send heartbeats until the end."""
         prepare(self._url)
         self._database.write_now(processes.enter_process, self._process, self._clock())
         heart = threading.Thread(
@@ -88,22 +93,28 @@ class DatabaseCluster:
                 notify(self._database.engine)  # the others take over the work that is left
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
+        """Call the handler with the body of each message of this kind from another process."""
         self.wire.on(kind, handler)
 
     def broadcast(self, kind: str, body: Any) -> None:
+        """Send a message to all other processes; it may be lost."""
         self.wire.broadcast(kind, body)
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
+        """Call the handler when another process begins to listen."""
         self.wire.on(HERE, lambda _: handler())  # the message by which a new process tells that it listens
 
     async def lease(self, name: str) -> bool:
+        """Try to take the lease on a name, and tell if this process has it."""
         return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
 
     def join(self, notifier: ChangeNotifier) -> None:
+        """Connect the notifiers of all processes: a change in one wakes the listeners of each."""
         self.wire.on("rows", lambda _: notifier.notify(others=False))
         notifier.notify_others = lambda: self.wire.broadcast("rows", None)
 
     def changes(self) -> AsyncIterator[None]:
+        """Yield whenever another process has changed rows, which may ask for work here."""
         return self.wire.wait_for_signals()
 
     def _compare_settings(self, message: tuple[Mapping[str, str], bool]) -> None:

@@ -83,11 +83,15 @@ class Webhooks:
         if not fault:
             await self._database.write(webhooks.mark_arrived, webhook, now)
             return
-        over = is_last or is_unwanted
-        await self._database.write(partial(webhooks.mark_failed, over=over), webhook, fault)
-        write_log = log.error if over else log.warning
+        gives_up = is_last or is_unwanted
+        await self._database.write(partial(webhooks.mark_failed, over=gives_up), webhook, fault)
+        write_log = log.error if gives_up else log.warning
         write_log(
-            "webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over
+            "webhook not delivered",
+            proposal=webhook.proposal_id,
+            url=webhook.url,
+            why=fault,
+            given_up=gives_up,
         )
 
     async def _send(self, due: _DueWebhook, now: datetime) -> tuple[str, bool]:
@@ -98,10 +102,10 @@ class Webhooks:
         return answer.fault, answer.status == _GONE
 
 
-def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
+def content_of(p: Proposal, hidden_values: Sequence[str] = ()) -> dict[str, Any]:
     """Return the content of a webhook: how a request ended, without the request, which the requester knows.
 
-    ``secrets`` are the hidden values of the arguments, which the content must not repeat.
+    ``hidden_values``: the secret values of the arguments, which the content must not repeat.
     """
     return {
         "type": "approval.ended",
@@ -109,12 +113,12 @@ def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
         "data": {
             "id": p.id,
             "end": end_of(p),
-            "summary": redact_text(p.description, secrets),
+            "summary": redact_text(p.description, hidden_values),
             "decided_by": p.decided_by,
             "decided_at": p.decided_at.isoformat() if p.decided_at else None,
-            "reason": redact_text(p.decline_reason, secrets) if p.decline_reason else None,
+            "reason": redact_text(p.decline_reason, hidden_values) if p.decline_reason else None,
             "edited_by": p.edited_by,
-            "error": redact_text(p.error, secrets) if p.error else None,
+            "error": redact_text(p.error, hidden_values) if p.error else None,
         },
     }
 
@@ -144,6 +148,7 @@ def _list_due(session: Session, now: datetime) -> list[_DueWebhook]:
     for webhook in webhooks.list_due(session, now, _BATCH):
         p = proposals.get(session, webhook.proposal_id)
         if p:
-            secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
-            due.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
+            schema = proposals.load_schema(session, p.tool_name, p.tool_version)
+            content = content_of(p, secrets_in(p.arguments, schema))
+            due.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content))
     return due

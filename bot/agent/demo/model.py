@@ -154,14 +154,14 @@ class _AnswerWriter:
         An issue with the description as its title counts alone. Otherwise a wish to reopen means closed
         issues, another change means open issues, and a wish to show or delete an issue means any.
         """
-        found = words.issues_in(self._find_result("search_issues", {"query": wish.described}))
-        exact = [issue for issue in found if str(issue.get("title", "")).lower() == wish.described.lower()]
+        issues = words.issues_in(self._find_result("search_issues", {"query": wish.described}))
+        exact = [issue for issue in issues if str(issue.get("title", "")).lower() == wish.described.lower()]
         if wish.tool in {"get_issue", "delete_issue"}:
-            return exact if len(exact) == 1 else found
+            return exact if len(exact) == 1 else issues
         if len(exact) == 1:
             return exact
         state = "closed" if wish.arguments.get("state") == "open" else "open"
-        return [issue for issue in found if issue.get("state") == state]
+        return [issue for issue in issues if issue.get("state") == state]
 
     def _find_result(self, tool: str, arguments: Any) -> str:
         return self._results.get((tool, str(arguments)), "")
@@ -213,11 +213,11 @@ class _AnswerWriter:
         """Return remarks on a change of labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._find_result("get_issue", {"number": number})
-        found = words.issues_in(result)
-        if not found:
+        issues = words.issues_in(result)
+        if not issues:
             failure = words.describe_failure(result)
             return [f"{failure} So I did nothing about “{words.short(wish.said)}”."], []
-        present = list(found[0].get("labels") or [])
+        present = list(issues[0].get("labels") or [])
         labels = [label for label in dict.fromkeys([*present, *wish.add]) if label not in wish.drop]
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]

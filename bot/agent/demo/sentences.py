@@ -305,7 +305,7 @@ def read_message(message: str, speaker: str = "", last_issue: int | None = None)
         if end is None:
             return [_not_understood(text[position:], text[begin:position])]
         position = _skip_lead(text, end)
-    return reader.found
+    return reader.items
 
 
 def _skip_lead(text: str, position: int) -> int:
@@ -348,7 +348,7 @@ class _Reader:
     """
 
     def __init__(self, speaker: str, last_issue: int | None) -> None:
-        self.found: list[Wish | Talk] = []
+        self.items: list[Wish | Talk] = []  # what the message asks for, in its order
         self._speaker = speaker
         self._latest: list[Wish] = []  # the wishes about the issues for which a pronoun stands
         if last_issue is not None:
@@ -359,7 +359,7 @@ class _Reader:
         for pattern, talk in _TALK:
             match = _compile(pattern).match(text, position)
             if match:
-                self.found.append(talk)
+                self.items.append(talk)
                 return match.end()
         for row in _TABLE:
             match = _compile(row.pattern).match(text, position)
@@ -375,7 +375,7 @@ class _Reader:
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
                 text = f"Who are you in the tracker? I don't know that, so I can't do “{short(said)}”."
-                self.found.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
+                self.items.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
                 return
             arguments["assignee"] = self._speaker
         labels, dropped = _split_labels(given.get("labels", "")), _split_labels(given.get("dropped", ""))
@@ -389,10 +389,10 @@ class _Reader:
         elif description:
             self._latest = [self._add(wish, None, description.strip(_MARKS))]
         elif "pronoun" not in given:  # the call is about no issue
-            self.found.append(wish)
+            self.items.append(wish)
         elif not self._latest:
             text = f"Which issue do you mean by “{short(said)}”? Please give me its number."
-            self.found.append(Talk(text, ("show open issues",)))
+            self.items.append(Talk(text, ("show open issues",)))
         elif self._latest[0].tool == "create_issue":
             self._change_new(wish)
         else:
@@ -403,14 +403,14 @@ class _Reader:
         labels = sorted({*wish.add, "bug"} if is_bug else set(wish.add))
         arguments = {**wish.arguments, "labels": labels} if labels else wish.arguments
         self._latest = [replace(wish, arguments=arguments, add=())]
-        self.found += self._latest
+        self.items += self._latest
 
     def _change_new(self, wish: Wish) -> None:
         """Add a change of an issue that does not exist yet to the call that creates the issue."""
         new = self._latest[0]
         if wish.tool != "update_issue" or wish.drop or "state" in wish.arguments:
             text = f"I can do more with a new issue once it exists, so I left out “{short(wish.said)}”."
-            self.found.append(Talk(text))
+            self.items.append(Talk(text))
             return
         arguments = {**new.arguments, **wish.arguments}
         labels = sorted({*new.arguments.get("labels", ()), *wish.add})
@@ -425,7 +425,7 @@ class _Reader:
         """
         numbered = {} if number is None else {"number": number}
         wish = replace(wish, described=description, arguments={**numbered, **wish.arguments})
-        for earlier in self.found:
+        for earlier in self.items:
             if earlier == wish:
                 return wish
             if not isinstance(earlier, Wish) or earlier.issue != wish.issue:
@@ -434,11 +434,11 @@ class _Reader:
             common = earlier.arguments.keys() & wish.arguments.keys() - {"number"}
             if are_changes and not common:
                 return self._swap(earlier, _merge(earlier, wish))
-        self.found.append(wish)
+        self.items.append(wish)
         return wish
 
     def _swap(self, old: Wish, new: Wish) -> Wish:
-        self.found[self.found.index(old)] = new
+        self.items[self.items.index(old)] = new
         return new
 
 

@@ -209,11 +209,11 @@ def _propose(transcript: Sequence[Entry], assignments: list[dict[str, Any]]) -> 
 
 
 def _report_issues(results: Mapping[str, str]) -> str:
-    found = words.issues_in(results["list_issues"])
-    unowned = sum(not issue.get("assignee") for issue in found)
-    urgent = sum(issue.get("priority") == "urgent" for issue in found)
-    head = f"{len(found)} issues are open: {urgent} urgent, {unowned} without an owner."
-    return "\n".join([head, "", *map(words.format_issue, found)])
+    issues = words.issues_in(results["list_issues"])
+    unowned = sum(not issue.get("assignee") for issue in issues)
+    urgent = sum(issue.get("priority") == "urgent" for issue in issues)
+    head = f"{len(issues)} issues are open: {urgent} urgent, {unowned} without an owner."
+    return "\n".join([head, "", *map(words.format_issue, issues)])
 
 
 def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -217,7 +217,7 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
     the list.
     """
     data, _ = _decode_result(result)
-    found = issues_in(result)
+    issues = issues_in(result)
     if result.startswith("ERROR"):
         return describe_failure(result)
     if not isinstance(data, dict):
@@ -228,48 +228,48 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
         return _describe_waiting(data.get("proposals", []))
     if tool == "my_decisions":
         return _describe_decisions(data.get("proposals", []))
-    if tool == "get_issue" and found:
-        return _format_in_full(found[0])
+    if tool == "get_issue" and issues:
+        return _format_in_full(issues[0])
     if tool == "search_issues":
         about = f"about “{arguments.get('query')}”"
-        if not found:
+        if not issues:
             return f"I found no issue {about}."
-        noun = "issue" if len(found) == 1 else "issues"
-        return "\n".join([f"{len(found)} {noun} {about}:", "", *map(format_issue, found)])
-    return _describe_list(found, int(data.get("total", len(found))), arguments, view)
+        noun = "issue" if len(issues) == 1 else "issues"
+        return "\n".join([f"{len(issues)} {noun} {about}:", "", *map(format_issue, issues)])
+    return _describe_list(issues, int(data.get("total", len(issues))), arguments, view)
 
 
-def _describe_list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
+def _describe_list(issues: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
     """Describe a list of issues. ``total``: the number of issues that fit, of which some may be left out."""
-    listed, head = found, f"{_count_issues(total, filters)}:"
+    listed, head = issues, f"{_count_issues(total, filters)}:"
     if view == "top":
-        listed = _list_most_urgent(found)
+        listed = _list_most_urgent(issues)
         if len(listed) == 1:
             head = "The most urgent open issue:"
         else:
             head = "The most urgent open issues:"
     elif view == "recent":
-        newest_first = sorted(found, key=lambda issue: str(issue.get("updated_at")), reverse=True)
+        newest_first = sorted(issues, key=lambda issue: str(issue.get("updated_at")), reverse=True)
         listed = newest_first[:_MAX_RECENT]
         head = "The issues that changed last, newest first:"
     elif view == "count" and total:
         return f"There {'is' if total == 1 else 'are'} {_count_issues(total, filters)}."
-    if not found:
+    if not issues:
         return f"There are no {_plural(filters)}."
-    if total > len(found) and not view:
-        more = ["", f"({total - len(found)} more are not shown.)"]
+    if total > len(issues) and not view:
+        more = ["", f"({total - len(issues)} more are not shown.)"]
     else:
         more = []
     return "\n".join([head, "", *map(format_issue, listed), *more])
 
 
-def _list_most_urgent(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _list_most_urgent(issues: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the issues with the highest priority that any of them has."""
     for priority in ("urgent", "high", "normal"):
-        issues = [issue for issue in found if issue.get("priority") == priority]
-        if issues:
-            return issues
-    return found
+        most_urgent = [issue for issue in issues if issue.get("priority") == priority]
+        if most_urgent:
+            return most_urgent
+    return issues
 
 
 def _count_issues(number: int, filters: Mapping[str, Any]) -> str:

@@ -29,19 +29,19 @@ _NO_RESULT = "ERROR: no result was kept for this call."
 
 @dataclass(frozen=True, slots=True)
 class UserTexts:
-    """Consecutive messages of people and Nod, sent as one message of several parts.
+    """Consecutive messages of people and Nod, which are sent as one message.
 
-    The parts are indented so that none can imitate the beginning of another.
+    They are indented so that none can imitate the beginning of another.
     """
 
-    parts: tuple[UserText, ...]
+    messages: tuple[UserText, ...]
 
     @property
     def texts(self) -> list[str]:
-        """The text of each part. Of several parts, all lines but the first are indented."""
-        if len(self.parts) == 1:
-            return [self.parts[0].spoken]
-        return [_indent(part.spoken) for part in self.parts]
+        """The text of each message. Of several messages, all lines but the first are indented."""
+        if len(self.messages) == 1:
+            return [self.messages[0].spoken]
+        return [_indent(message.spoken) for message in self.messages]
 
     @property
     def spoken(self) -> str:
@@ -49,7 +49,7 @@ class UserTexts:
 
     @property
     def has_pictures(self) -> bool:
-        return any(part.pictures for part in self.parts)
+        return any(message.pictures for message in self.messages)
 
 
 Arranged = SystemText | UserTexts | AssistantText | ToolResult
@@ -72,7 +72,7 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
             case UserText():
                 message = _fill_empty_text(entry)
                 if isinstance(before, UserTexts):
-                    arranged[-1] = UserTexts((*before.parts, message))
+                    arranged[-1] = UserTexts((*before.messages, message))
                     continue
                 if isinstance(before, ToolResult):
                     arranged.append(AssistantText(_BRIDGE_TEXT))
@@ -202,7 +202,7 @@ def _fill_empty_text(entry: UserText) -> UserText:
 
 
 def _indent(text: str) -> str:
-    """Indent all lines but the first, so that none passes for the beginning of another part."""
+    """Indent all lines but the first, so that none passes for the beginning of another message."""
     first, *others = text.splitlines() or [""]
     indented = [f"    {line}" if line.strip() else "" for line in others]
     return "\n".join([first, *indented])

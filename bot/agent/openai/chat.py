@@ -1,15 +1,15 @@
 """The fields of a request to Chat Completions: the history as messages, and the tools. Pure.
 
 A history is a list of entries in an order that all servers accept (``arrangement.py``). `chat_body` writes
-each as a message of this interface. Some models want more in answers that another model gave: see ``signed``
-and ``reasoned``.
+each as a message of this interface. Some models refuse an earlier answer without the signature or reasoning
+that they add to their own answers, even if another model gave it: see ``signed`` and ``reasoned``.
 """
 
 from collections.abc import Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.sent_back import Json, find_part_to_send_back, format_tool_result, make_argument_object
+from bot.agent.openai.sent_back import Json, find_fields_to_send_back, format_arguments, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolResult
 from bot.domain.named_models import NamedModel
 
@@ -61,7 +61,7 @@ def _write_message(entry: Arranged, model: str, *, signed: bool) -> Json:
         case SystemText(text):
             return {"role": "system", "content": text}
         case UserTexts():
-            return {"role": "user", "content": _write_parts(entry) if entry.has_pictures else entry.spoken}
+            return {"role": "user", "content": _write_content(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, ()):
             return {"role": "assistant", "content": text}
         case AssistantText(text, calls):
@@ -72,27 +72,28 @@ def _write_message(entry: Arranged, model: str, *, signed: bool) -> Json:
                     _write_call(call, model, signed=signed and position == 0)
                     for position, call in enumerate(calls)
                 ],
-                **find_part_to_send_back(calls[0], model, "answer"),
+                **find_fields_to_send_back(calls[0], model, "answer"),  # kept with the first call
             }
         case ToolResult(call_id):
             return {"role": "tool", "tool_call_id": call_id, "content": format_tool_result(entry)}
 
 
-def _write_parts(entry: UserTexts) -> list[Json]:
-    """Return texts and pictures as parts, each picture after the text that it came with."""
-    parts: list[Json] = []
-    for text, message in zip(entry.texts, entry.parts, strict=True):
-        parts.append({"type": "text", "text": text})
-        parts += [{"type": "image_url", "image_url": {"url": each.address}} for each in message.pictures]
-    return parts
+def _write_content(entry: UserTexts) -> list[Json]:
+    """Return texts and pictures as the parts of a message's content, each picture after its text."""
+    content: list[Json] = []
+    for text, message in zip(entry.texts, entry.messages, strict=True):
+        content.append({"type": "text", "text": text})
+        urls = [{"url": picture.address} for picture in message.pictures]
+        content += [{"type": "image_url", "image_url": url} for url in urls]
+    return content
 
 
 def _write_call(call: ToolCall, model: str, *, signed: bool) -> Json:
     written = {
-        **find_part_to_send_back(call, model, "call"),
+        **find_fields_to_send_back(call, model, "call"),
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": make_argument_object(call.arguments)},
+        "function": {"name": call.name, "arguments": format_arguments(call.arguments)},
     }
     if signed:
         return {"extra_content": _PLACEHOLDER_SIGNATURE, **written}  # a real signature takes its place

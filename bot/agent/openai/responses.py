@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.sent_back import Json, find_part_to_send_back, format_tool_result, make_argument_object
+from bot.agent.openai.sent_back import Json, find_fields_to_send_back, format_arguments, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolResult
 from bot.domain.named_models import NamedModel
 
@@ -39,10 +39,10 @@ def _write_items(entry: Arranged, model: str) -> Iterator[Json]:
         case SystemText(text):
             yield {"role": "system", "content": text}
         case UserTexts():
-            yield {"role": "user", "content": _write_parts(entry) if entry.has_pictures else entry.spoken}
+            yield {"role": "user", "content": _write_content(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, calls):
             if calls:
-                yield from find_part_to_send_back(calls[0], model, "answer").get("items", ())
+                yield from find_fields_to_send_back(calls[0], model, "answer").get("items", ())
             if text.strip():
                 yield {"role": "assistant", "content": text}
             for call in calls:
@@ -50,20 +50,20 @@ def _write_items(entry: Arranged, model: str) -> Iterator[Json]:
                     "type": "function_call",
                     "call_id": call.id,
                     "name": call.name,
-                    "arguments": make_argument_object(call.arguments),
+                    "arguments": format_arguments(call.arguments),
                 }
         case ToolResult(call_id):
             yield {"type": "function_call_output", "call_id": call_id, "output": format_tool_result(entry)}
 
 
-def _write_parts(entry: UserTexts) -> list[Json]:
-    """Return texts and pictures as parts, each picture after the text that it came with."""
-    parts: list[Json] = []
-    for text, message in zip(entry.texts, entry.parts, strict=True):
-        parts.append({"type": "input_text", "text": text})
+def _write_content(entry: UserTexts) -> list[Json]:
+    """Return texts and pictures as the parts of a message's content, each picture after its text."""
+    content: list[Json] = []
+    for text, message in zip(entry.texts, entry.messages, strict=True):
+        content.append({"type": "input_text", "text": text})
         image = {"type": "input_image", "detail": "auto"}
-        parts += [image | {"image_url": picture.address} for picture in message.pictures]
-    return parts
+        content += [image | {"image_url": picture.address} for picture in message.pictures]
+    return content
 
 
 def _write_tool(offer: ToolOffer) -> Json:

@@ -19,22 +19,22 @@ def format_tool_result(result: ToolResult) -> str:
     return result.text
 
 
-def find_part_to_send_back(call: ToolCall, model: str, part: str) -> Json:
+def find_fields_to_send_back(call: ToolCall, model: str, owner: str) -> Json:
     """Return the fields that the model's server sent with a call and wants back; empty without any.
 
-    ``part``: "call" for the fields of the call, "answer" for those of its answer. Fields that another model's
-    server sent are not returned.
+    ``owner``: "call" for the fields of the call, "answer" for those of its answer, which are kept with the
+    answer's first call. Fields that another model's server sent are not returned.
     """
-    fields = call.extra.get(part)
+    fields = call.extra.get(owner)
     if fields and call.extra.get("model") == model:
         return dict(fields)
     return {}
 
 
-def make_argument_object(arguments: str) -> str:
-    """Return arguments that are sent back as they are, or within an object if they are no JSON object.
+def format_arguments(arguments: str) -> str:
+    """Return the text of arguments that are sent back, which is always that of a JSON object.
 
-    Some servers refuse every history with broken JSON.
+    Any other text is put into an object, since some servers refuse every history with broken JSON.
     """
     try:
         is_object = isinstance(json.loads(arguments), dict)

@@ -155,14 +155,14 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     return visible[0]
 
 
-def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> str:
+def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) -> str:
     """Return a heading and a line for each proposal or batch, at most `MAX_LISTED`; empty without any."""
-    if not found:
+    if not listed:
         return ""
-    batches = together(found)
+    batches = together(listed)  # lists of proposals, one for each card
     lines = [f"**{title}**"]
-    for first, *rest in batches[:MAX_LISTED]:
-        what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{others(len(rest))}"
+    for first, *more in batches[:MAX_LISTED]:
+        what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{others(len(more))}"
         lines.append(f"- {what} (asked by {first.requester.label}, {format_expiry(first.expires_at, now)})")
     if len(batches) > MAX_LISTED:
         lines.append(f"…and {len(batches) - MAX_LISTED} more")

@@ -110,7 +110,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if subject in _WITH_PLACE:
         words = [_parse_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
-    limits = _parse_limits(parts, conditions, now, last=not _is_loosening(subject, value))
+    limits = _parse_limits(parts, conditions, now, later=not _is_loosening(subject, value))
     if subject in FOR_WHOM and "tools" in parts:  # the part names a person or a place, and no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
@@ -149,17 +149,17 @@ def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
 
 
 def _parse_limits(
-    parts: Mapping[str, Sequence[str]], conditions: Sequence[str], now: datetime, *, last: bool
+    parts: Mapping[str, Sequence[str]], conditions: Sequence[str], now: datetime, *, later: bool
 ) -> Limits:
     """Read the parts that limit a rule. ``conditions``: the text after ``where``, if there is one.
 
-    ``last``: as in `_parse_end`.
+    ``later``: as in `_parse_end`.
     """
     return Limits(
         _parse_condition(parts.get("identity", ()), conditions),
         str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
         _parse_hours(*parts["hours"]) if "hours" in parts else None,
-        _parse_end(parts, now, last=last),
+        _parse_end(parts, now, later=later),
         _parse_days(parts["days"][0]) if "days" in parts else "",
     )
 
@@ -231,11 +231,11 @@ def _parse_days(text: str) -> str:
     return format_weekdays(days)
 
 
-def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
+def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, later: bool) -> datetime | None:
     """Read the end of a rule; None if it has no end.
 
-    ``last``: of a time that the clocks repeat in autumn, the second is meant. A rule that loosens something
-    ends at the first, so that it never lasts longer than meant.
+    ``later``: of the two moments of a time that the clocks repeat in autumn, the second is meant. A rule that
+    loosens something ends at the first, so that it never lasts longer than meant.
     """
     if "length" in parts:
         return add_length(now, _parse_length(parts["length"][0]))
@@ -243,7 +243,7 @@ def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool)
         return None
     text = parts["until"][0]
     try:
-        until = parse_moment(text, now, last=last)
+        until = parse_moment(text, now, last=later)
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
     if until.astimezone(UTC) > now.astimezone(UTC) + _MAX_LIFE:

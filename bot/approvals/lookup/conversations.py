@@ -43,14 +43,14 @@ class ConversationLookup:
 
     async def own(self, conversation_id: str, address: Address) -> Conversation | None:
         """Return the conversation if it is at this address and not deleted, else None."""
-        found = await self._database.read(conversations.get_conversation, conversation_id)
-        if found and not found.deleted and found.address == address:
-            return found
+        conversation = await self._database.read(conversations.get_conversation, conversation_id)
+        if conversation and not conversation.deleted and conversation.address == address:
+            return conversation
         return None
 
     async def is_deleted(self, conversation_id: str) -> bool:
-        found = await self._database.read(conversations.get_conversation, conversation_id)
-        return found is not None and found.deleted
+        conversation = await self._database.read(conversations.get_conversation, conversation_id)
+        return conversation is not None and conversation.deleted
 
     async def page(
         self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
@@ -96,9 +96,9 @@ class ConversationLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
-            every = proposals.list_of_conversation(session, conversation_id)
+            all_proposals = proposals.list_of_conversation(session, conversation_id)
             lines = conversations.read_transcript(session, conversation_id, limit=None)
-            return lines, self._proposal_lookup.visible(session, every, actor, available)
+            return lines, self._proposal_lookup.visible(session, all_proposals, actor, available)
 
         return await self._database.read(read)
 
@@ -111,9 +111,11 @@ class ConversationLookup:
         return await self._database.read(outputs.list_of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
+        """Return a stored output by its handle; None if the conversation has no such output."""
         return await self._database.read(outputs.load_file, conversation_id, handle)
 
     async def team(self, conversation_id: str) -> TeamStatus:
+        """Return the state of the teammates that a conversation's agent started."""
         return await self._database.read(teams.load_status, conversation_id)
 
     async def of_event(self, channel: str, event_id: str) -> str | None:

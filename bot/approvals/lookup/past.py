@@ -2,8 +2,9 @@
 
 An admin tries a rule before setting it. Each past proposal is judged twice by `Policy.judge`, as live calls
 are: by the rules of now, and by these with the new rule. The difference is the rule's `Effect`. A rule that
-spares people questions has a price: the calls that they declined, edited or undid when they were asked. The
-risk of a call is the stored one. Reads left no proposals, so the simulation says nothing of them.
+spares people questions has a *price*: the calls that they declined, edited or undid when they were asked, and
+about which they would not have been asked under the rule. The risk of a call is the stored one. Reads left no
+proposals, so the simulation says nothing of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ class Effect(StrEnum):
     SPARED = "spared"  # people would not have been asked
     ASKED = "asked"  # people would have been asked in addition
     REFUSED = "refused"  # it could not have been proposed
-    OTHERWISE = "otherwise"  # other people, or another number of people, would have decided
+    OTHERWISE = "otherwise"  # others, or another number, would have decided; or a refused call would run
 
 
 class CorrectedCall(NamedTuple):
@@ -46,7 +47,7 @@ class CorrectedCall(NamedTuple):
     tool_name: str
     title: str
     at: datetime  # the time of the proposal
-    price: str  # the correction: "declined", "edited" or "undone"
+    price: str  # the correction, which is the price of the rule: "declined", "edited" or "undone"
     by: str | None  # who made the correction, if known
     reason: str | None  # of a decline
 
@@ -68,9 +69,8 @@ class TrialOfRule:
     looked: int  # the number of changes that were looked at, also of those that the rule is not about
     back_to: datetime | None  # the time of the oldest proposal that was looked at
     effects: Mapping[Effect, int]  # the number of changes with each effect
-    # calls that people corrected when they were asked, and that would not have asked them under the rule
-    price: Sequence[CorrectedCall]  # the newest of these calls
-    priced: int  # the number of all of them
+    price: Sequence[CorrectedCall]  # the newest corrected calls about which people would not have been asked
+    priced: int  # the number of all such calls, also of those that ``price`` leaves out
     before: Mark | None  # the beginning of the next page, if there are older changes
     zone: tzinfo  # the team's time zone
 
@@ -115,6 +115,7 @@ def try_rule(
     rows_read = looked = judged = 0
     last: Mark | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
+    # ``arguments``: they are read only if some rule has conditions on arguments
     for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
         rows_read += 1
         last = Mark(row.created_at, row.id)
@@ -148,7 +149,10 @@ def try_rule(
 
 
 def is_change(row: Any) -> bool:
-    """Tell if a row of the record is a call that writes. An undo does not count: a person pressed for it."""
+    """Tell if a row of the record is a call that writes, and that rules may let run without asking.
+
+    That leaves out plans and questions, which always ask people, and an undo, for which a person pressed.
+    """
     return not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes
 
 
@@ -174,7 +178,10 @@ def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Eff
 
 
 def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
-    """Return the verdict on the call of a row, as of its time. Its arguments count if they were read."""
+    """Return the verdict on the call of a row, as of its time.
+
+    A row has ``arguments`` only if `try_rule` read them; otherwise no rule has conditions on them.
+    """
     risk = Risk(Level(row.level), "", vouched=row.vouched is not False)
     person = people.person_of(session, Actor.parse(row.requester))
     call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)

@@ -166,10 +166,10 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> list[Seen]:
-            found = proposals.list_of_conversation(session, conversation_id)
+            all_proposals = proposals.list_of_conversation(session, conversation_id)
             for teammate in teams.list_of_lead(session, conversation_id):
-                found += proposals.list_of_conversation(session, teammate.id)
-            return self.visible(session, found, actor, available)
+                all_proposals += proposals.list_of_conversation(session, teammate.id)
+            return self.visible(session, all_proposals, actor, available)
 
         return await self._groups.read(read)
 
@@ -280,10 +280,10 @@ class ProposalLookup:
         return seen
 
     def _find_visible(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
-        found = self._policies.find_for(session, proposal_id, actor)
-        if found is None:
+        loaded = self._policies.find_for(session, proposal_id, actor)
+        if loaded is None:
             return None
-        proposal, _, _ = found
+        proposal, _, _ = loaded
         if rights.visible(session, self._policies, proposal, actor):
             return proposal
         return None
@@ -305,6 +305,7 @@ class ProposalLookup:
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
+        """Tell if a person may decide a proposal, in its conversation if that is theirs."""
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = None
         if conversation and conversation.origin.is_own(actor):

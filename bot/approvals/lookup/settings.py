@@ -104,6 +104,7 @@ class Doctor:
         return await asyncio.shield(task)
 
     async def stop(self) -> None:
+        """Cancel an examination under way, whose process is killed."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -136,8 +137,8 @@ class Doctor:
             async with asyncio.timeout(self._patience):
                 output, _ = await child.communicate()
             list_start = b"\n[\n"
-            _, _, rest = (b"\n" + output).rpartition(list_start)
-            return list_start + rest
+            _, _, items = (b"\n" + output).rpartition(list_start)
+            return list_start + items
         finally:
             if child.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

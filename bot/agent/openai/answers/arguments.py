@@ -113,12 +113,12 @@ def _skip_space_and_marks(text: str, position: int) -> int:
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as a dictionary. Raises _DoubtError for a name with two values."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
         for name, value in pairs:
-            if not is_same_json(made[name], value):
+            if not is_same_json(by_name[name], value):
                 raise _DoubtError(_TWICE_TEXT.format(name[:60]))
-    return made
+    return by_name
 
 
 def _is_plain_object(text: str) -> bool:
@@ -131,7 +131,7 @@ def _is_plain_object(text: str) -> bool:
 
 def make_distinct_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object as a dictionary. Raises ValueError on a repeated name."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
         raise ValueError
-    return made
+    return by_name

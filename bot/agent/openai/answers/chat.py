@@ -22,7 +22,7 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking
 
 
 class ChatAnswer(StreamedAnswer):
-    """An answer of Chat Completions."""
+    """The parser of one answer of Chat Completions: see `StreamedAnswer` for its methods."""
 
     def __init__(self, model: str) -> None:
         super().__init__(model)

@@ -78,9 +78,9 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
             is_first = False
         begun = [others[-1]]
         size = len(begun[0])
-    rest = b"".join(begun)
-    if rest:
-        yield rest.removeprefix(_BOM) if is_first else rest
+    last_line = b"".join(begun)
+    if last_line:
+        yield last_line.removeprefix(_BOM) if is_first else last_line
 
 
 def _cut_line(line: bytes) -> bytes:

@@ -24,7 +24,7 @@ _TEXT_EVENTS = frozenset({"response.output_text.delta", "response.refusal.delta"
 
 
 class ResponsesAnswer(StreamedAnswer):
-    """An answer of the Responses API."""
+    """The parser of one answer of the Responses API: see `StreamedAnswer` for its methods."""
 
     def __init__(self, model: str) -> None:
         super().__init__(model)

@@ -81,7 +81,7 @@ class SchemaWriter:
         description = describe_part(part)
         alternatives = parts.list_alternatives(part)
         if alternatives:
-            written = [self._write_part(each, depth + 1, references) for each in alternatives]
+            written = [self._write_part(one, depth + 1, references) for one in alternatives]
             return _write_any_of(written, description)
         types = parts.list_types(part)
         if not types:
