@@ -35,7 +35,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.schemas import Arguments, as_offered
-from bot.tools.tool import Arguments as Given
+from bot.tools.tool import Arguments as GivenArguments
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
@@ -64,7 +64,7 @@ class Questions:
         patience: timedelta = PATIENCE,
         others: Peers | None = None,
     ) -> None:
-        self._others = others
+        self._others = others  # the other processes at this database; None if there can be none
         if others is not None:
             others.on("question", self._note_asked_elsewhere)
             others.on("question over", self._forget_elsewhere)
@@ -168,16 +168,16 @@ class Questions:
 
         No server can bring a tool of that name, since it has a colon. Making the tool blocks.
         """
-        arguments = Arguments(question.schema or {"type": "object"})
+        checker = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
 
-        async def run(_: Given, __: CallContext) -> ToolOutput:
+        async def run(_: GivenArguments, __: CallContext) -> ToolOutput:
             if name not in waiting:
                 raise ToolError(f"{question.server} no longer waits for an answer.")
             return ToolOutput("answered")
 
-        async def preview(given: Given) -> Sequence[PreviewField]:
+        async def preview(given: GivenArguments) -> Sequence[PreviewField]:
             if question.url:
                 return [PreviewField("open this address", None, question.url)]
             fields = []
@@ -196,7 +196,7 @@ class Questions:
             reads=False,
             idempotent=False,
             timeout=5.0,
-            validate=arguments.check,
+            validate=checker.check,
             waits=True,
             classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
             summary=lambda _: f"{question.server} asks: {question.message}",

@@ -32,7 +32,7 @@ _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedul
 
 
 def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
-    """Return the tools that may be called in a conversation; the rest is withheld, each with the reason."""
+    """Return the tools that may be called in a conversation; others are withheld, each with the reason."""
     teammate = transcript.teammate
     withheld = {}
     for tool in available:

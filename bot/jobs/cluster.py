@@ -2,7 +2,7 @@
 
 `Cluster` is what ``bot/app.py`` asks for: a dispatcher that fits, a claim on the database before the start,
 and news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be
-several (``bot/jobs/together.py``).
+several (`DatabaseCluster` in ``bot/jobs/together.py``).
 """
 
 import contextlib

@@ -21,7 +21,7 @@ from bot.store.hooks import hooks_of
 from bot.store.rules import RuleRecord
 
 MOST_LINES = 50
-"""The most lines of one part; the rest are counted."""
+"""The most lines of one part; further lines are only counted."""
 _STEPS = "Steps"
 _OTHER_RULES = "Other rules"
 _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` lists what there is to set."

@@ -135,9 +135,9 @@ class ConsoleSessions:
     policies: Policies
     clock: Clock
     may: Callable[[Actor], bool]  # tells if the settings still let an account in
-    life = sign_in_links.SESSION_LIFE
-    organisation_life = sign_in_links.ORGANISATION_LIFE
-    away = sign_in_links.AWAY
+    life = sign_in_links.SESSION_LIFE  # of a session that a link began
+    organisation_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
+    away = sign_in_links.AWAY  # the longest time that a browser may spend at that sign-in
 
     async def enter(self, code: str) -> str | None:
         """Begin a session for the code of a link, and return its secret; None if the code can't be used."""

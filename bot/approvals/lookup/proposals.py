@@ -264,10 +264,10 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     def visible(
-        self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
+        self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
         """Return the views of the proposals that this person may see."""
-        visible = [p for p in found if rights.visible(session, self._policies, p, actor)]
+        visible = [p for p in listed if rights.visible(session, self._policies, p, actor)]
         return self._view(session, visible, actor, available)
 
     def _find(
@@ -289,14 +289,14 @@ class ProposalLookup:
         return None
 
     def _view(
-        self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
+        self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
         """Return the views of proposals. The caller has checked that this person may see them."""
-        found = _unseal_for(session, found, actor)
-        cards = cards_of(session, self._policies, available, found)
-        batches = proposals.load_siblings(session, {p.message_id for p in found if p.batch})
+        listed = _unseal_for(session, listed, actor)
+        cards = cards_of(session, self._policies, available, listed)
+        batches = proposals.load_siblings(session, {p.message_id for p in listed if p.batch})
         seen = []
-        for p in found:
+        for p in listed:
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _name_teammate_of(session, conversation)
             may_decide = self._may_decide(session, p, actor)
@@ -313,38 +313,38 @@ class ProposalLookup:
         return rights.find_objection(session, self._policies, p, actor, at=at) is None
 
 
-def _unseal_for(session: Session, found: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
+def _unseal_for(session: Session, listed: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
     """Return the proposals. Those of agents' calls have the tool's answer, if this person may read it.
 
     Only the agent that called and its person may read the answer. It is stored apart from the proposal.
     """
-    if not any(p.agent for p in found):
-        return found
+    if not any(p.agent for p in listed):
+        return listed
     accounts = people.person_of(session, actor).accounts
     unsealed = []
-    for p in found:
+    for p in listed:
         is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
         unsealed.append(agent_calls.unseal(session, p) if p.agent and is_theirs else p)
     return unsealed
 
 
 def cards_of(
-    session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
+    session: Session, policies: Policies, available: AvailableTools, listed: Sequence[Proposal]
 ) -> dict[str, Card]:
     """Return the cards of these proposals by id. Shared rows are read once for all cards."""
-    groups = proposals.load_siblings(session, {p.message_id for p in found if not p.batch})
-    declined = proposals.find_declined_before(session, found)
+    groups = proposals.load_siblings(session, {p.message_id for p in listed if not p.batch})
+    declined = proposals.find_declined_before(session, listed)
     policy = policies.load(session)
     paused = ""
     if policy.book.paused:
         paused = rules.format_pause(session, policy.book.zone)
-    schemas = {p.id: available.schema_of(session, p) for p in found}
+    schemas = {p.id: available.schema_of(session, p) for p in listed}
     accounts: set[str] = set()
-    for p in found:
+    for p in listed:
         accounts.update(list_named_on(p, schemas[p.id]))
     names = people.find_known_names(session, accounts)
     cards = {}
-    for p in found:
+    for p in listed:
         cards[p.id] = card_of(
             p,
             schemas[p.id],
