@@ -218,9 +218,7 @@ class Assistant:
             )
         owner = self.own_work.owner(message.actor)  # this process, if it can begin the turn now; else empty
         try:
-            accepted = await self.database.write(
-                self._store_message, message, new_names, self.clock(), owner
-            )
+            accepted = await self.database.write(self._store_message, message, new_names, self.clock(), owner)
         except (TooMuch, LostRace) as error:
             return Reply(_REFUSAL_ANSWERS[type(error)], error.message)
         self._remember_names(new_names)
