@@ -40,7 +40,7 @@ class Overview:
     waiting: tuple[Card, ...]  # proposals that this person may decide
     asked: tuple[Card, ...]  # this person's own open proposals
     recent: tuple[Card, ...]  # proposals that ended lately, decided or asked for by this person
-    offers: tuple[CommandOffer, ...] = ()  # the commands that parts of Nod offer to this person
+    offers: tuple[CommandOffer, ...] = ()  # the commands that features offer to this person
 
 
 class Lookup(Protocol):
@@ -102,7 +102,8 @@ class Lookup(Protocol):
     async def note_opened(self, proposal_id: str, actor: Actor) -> None:
         """Tell features that this person opened the full content of an open card. Never raises."""
 
-    async def overview(self, actor: Actor) -> Overview: ...
+    async def overview(self, actor: Actor) -> Overview:
+        """Return the cards that concern this person, and the commands that are offered to them."""
 
     async def follows(self, address: Address) -> bool:
         """Tell if a conversation is open at the address, so that messages there are for Nod."""
@@ -146,7 +147,8 @@ class Channel(Protocol):
 
     async def stop(self) -> None: ...
 
-    def open_stream(self, address: Address, requester: Actor) -> Stream: ...
+    def open_stream(self, address: Address, requester: Actor) -> Stream:
+        """Begin to show a turn at the address. ``requester``: the person to whom the turn is the answer."""
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         """Show the team of the conversation there, and return a reference to the message (≤ 255 characters).

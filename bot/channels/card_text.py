@@ -83,7 +83,8 @@ class TextBuilder(Protocol[T]):
     def mention(self, actor: Actor) -> T:
         """Return a person's name, which notifies them where the platform knows them."""
 
-    def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
+    def joined(self, parts: Iterable[T], between: str = "\n") -> T:
+        """Return written texts as one, with the unstyled text ``between`` any two."""
 
     def size(self, made: T) -> tuple[int, ...]:
         """Return the size of a written text: its units, then the platform's other counts, if any."""
@@ -217,13 +218,13 @@ class CardTextRenderer(Generic[T]):
 
     def _write_deciders(self, card: Card) -> _Part[T]:
         """Write the people who may decide. People of this platform are mentioned."""
-        parts = []
-        for part in card.circle.parts:
-            if isinstance(part, Actor):
-                parts.append(self.builder.mention(part))
+        written = []
+        for decider_or_words in card.circle.parts:
+            if isinstance(decider_or_words, Actor):
+                written.append(self.builder.mention(decider_or_words))
             else:
-                parts.append(self.builder.write(part))
-        words = self.builder.joined(parts, "")
+                written.append(self.builder.write(decider_or_words))
+        words = self.builder.joined(written, "")
         if self._units(words) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
         return _Part(self._after("Can decide", words), is_cut=False)
@@ -393,7 +394,7 @@ class CardTextRenderer(Generic[T]):
 
 
 class PlainTextBuilder(TextBuilder[str]):
-    """Writes text without styles, for channels and shells that have none."""
+    """A `TextBuilder` of text without styles, for channels and shells that have none."""
 
     folds = True  # so that nothing is cut
 

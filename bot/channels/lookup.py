@@ -1,9 +1,10 @@
 """The implementation of `Lookup`: a channel's queries about proposals, each for one person at one place.
 
 Most queries are answered from the database in one read, with the rights of that person (``rights``). Rights
-may depend on groups of people that a platform knows. ``presses.gate.groups.read`` asks the platform for
-groups that a read lacked, and reads again. A card is drawn by ``delivery/cards.py``. A batch is several calls
-of one tool that have one card; with ``together`` that card is returned for each of its proposals.
+may depend on groups of people whose members only a platform knows. If a read finds that such a group is not
+known here yet, ``presses.gate.groups.read`` asks the platform for it, and reads once more. A card is drawn by
+``delivery/cards.py``. A batch is several calls of one tool that have one card; with the flag ``together``
+that card is returned for each of its proposals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.lookup import context
+from bot.approvals.lookup import context as turn_context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
 from bot.channels.delivery.cards import Cards, draw_card
@@ -22,7 +23,8 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
-from bot.domain.proposals import SETTLED, Proposal, State, together
+from bot.domain.proposals import SETTLED, Proposal, State
+from bot.domain.proposals import together as group_by_card
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals
@@ -38,7 +40,11 @@ _MAX_RECENT = 20
 
 @dataclass(eq=False)
 class CoreLookup:
-    """Implements `Lookup` over the database."""
+    """Implements `Lookup` over the database; the protocol says what each query returns.
+
+    A method and its private namesake belong together: the first asks for missing groups of people, the second
+    reads within a transaction.
+    """
 
     database: Database
     cards: Cards
@@ -84,6 +90,7 @@ class CoreLookup:
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
+        """Return the arguments for an edit form, secrets hidden; None if this person may not edit."""
         if not await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, Verb.EDIT):
             return None
         return (await self.cards.load_card(proposal_id)).card.arguments
@@ -91,32 +98,39 @@ class CoreLookup:
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
+        """Tell if a person may press the button of ``verb``; the requester is a person like any other."""
         return await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, verb)
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
+        """Tell if a person may decide someone else's proposal: unlike `may_press`, never for their own."""
         return await self.presses.gate.groups.read(self._decides, proposal_id, actor)
 
     async def follows(self, address: Address) -> bool:
+        """Tell if a conversation is open at the address."""
         return await self.database.read(conversations.find_current_id, address) is not None
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
+        """Return the scopes of a grant, narrowest first: each rung of the ladder allows more calls."""
         return await self.presses.ladder(proposal_id, actor, address)
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
+        """Return the audiences of a grant, narrowest first: whose calls it covers, and where."""
         return await self.presses.reaches(proposal_id, actor, address)
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
+        """Return the turn that led to a proposal, as text; None for people who may not decide it."""
         groups, registry = self.presses.gate.groups, self.presses.gate.registry
-        lines = await context.context(groups, registry, proposal_id, actor, address)
+        lines = await turn_context.context(groups, registry, proposal_id, actor, address)
         if lines is None:
             return None
-        return context.format_lines(lines)
+        return turn_context.format_lines(lines)
 
     async def note_opened(self, proposal_id: str, actor: Actor) -> None:
+        """Tell the features that a person opened the full content of a card; a failure is only logged."""
         if not hooks_in(self.database).note_opened:
             return
         try:
@@ -129,9 +143,10 @@ class CoreLookup:
         if proposal is None or proposal.state is not State.PROPOSED:
             return
         for note_opened in hooks_of(session).note_opened:
-            note_opened(session, proposal, actor, "all", self.cards.clock())
+            note_opened(session, proposal, actor, "all", self.cards.clock())  # "all": by *View all*
 
     async def overview(self, actor: Actor) -> Overview:
+        """Return the cards that concern a person. All are read again if missing groups became known."""
         # the three sections of `Overview`: each is a list of cards, and a card is a list of its proposals
         sections: list[list[list[Proposal]]] = []
         offers: list[CommandOffer] = []
@@ -141,8 +156,7 @@ class CoreLookup:
             offers.clear()
             found: list[Proposal] = []
             for section in self._list_overview(session, actor):
-                # `together` joins the proposals that have one card
-                section_rows = [proposals.list_on_card(session, group[0]) for group in together(section)]
+                section_rows = [proposals.list_on_card(session, group[0]) for group in group_by_card(section)]
                 sections.append(section_rows)
                 for rows in section_rows:
                     found += rows

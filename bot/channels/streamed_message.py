@@ -43,7 +43,7 @@ class StreamedMessage(ABC):
 
     @abstractmethod
     async def preview(self, text: str, doing: str) -> None:
-        """Show the answer so far, and the current activity; may raise ChannelError."""
+        """Show the answer so far, and what Nod is ``doing`` now (may be empty). May raise ChannelError."""
 
     @abstractmethod
     async def finish(self, text: str, note: str) -> None:
@@ -94,7 +94,7 @@ class FullText:
 
 
 def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """Return the posts of a text; of too many only the first, and the full text as a file."""
+    """Return the posts of a text. Of more than `MOST_POSTS`, only the first, and the full text as a file."""
     if len(posts) <= MOST_POSTS:
         return posts
     return [posts[0], FullText(text, note)]

@@ -32,7 +32,7 @@ _WARNINGS_ONLY = (
     "procrastinate",
     "uvicorn.access",
 )
-_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes during the run of the last tick
+_ERRORS_ONLY = ("apscheduler",)  # it warns of each run of a job that is due while the last one runs
 _MUTED = ("mcp.client.auth",)  # it logs the answers of sign-in servers, with their tokens
 _CLOSED_SOCKET_TEXT = "socket.send() raised exception."
 """The line that asyncio logs for each write after a caller has left."""
@@ -64,6 +64,7 @@ def configure(level: str, *, queued: bool = False) -> None:
     """
     import structlog
 
+    # structlog's processors, for the records of libraries, too: each takes an event's values and returns them
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -127,7 +128,7 @@ def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutable
 
 
 def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace the traceback of a database outage by one line, as every sweep would repeat it."""
+    """Replace the traceback of a database outage by one line, since each retry would repeat it."""
     from bot.telemetry.outages import describe_outage  # a command that only prints needs no SQLAlchemy
 
     error = event.get("exc_info")

@@ -29,6 +29,7 @@ class TracedSpan:
         self.span = span
 
     def say(self, values: Mapping[str, Value]) -> None:
+        """Set attributes of the span, by their names."""
         if self.span is not None:
             self.span.set_attributes(values)
 
@@ -162,7 +163,10 @@ def _trace_current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
 
 
 class TracedModel:
-    """Implements `Model` over another model; ``provider`` and ``server`` name its maker and its host."""
+    """Implements `Model` over another model, and makes each of its calls a span.
+
+    ``provider`` and ``server`` name the model's maker and its host.
+    """
 
     def __init__(self, model: Model, provider: str, server: str = "") -> None:
         self._model, self._provider, self._server = model, provider, server

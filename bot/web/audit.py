@@ -53,6 +53,7 @@ async def _read_wanted(
 
 
 Sought = Annotated[Wanted, Depends(_read_wanted)]
+"""The rows that a request wants, by its query parameters."""
 
 
 @router.get("/audit", summary="For admins: the audit log, newest first")

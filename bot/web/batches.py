@@ -23,7 +23,10 @@ _NO_BATCH_TEXT = "There is no such batch."
 
 
 class RowBody(Body):
-    """``seen`` is that of the row as it was looked at: if the row has changed since, it stays open."""
+    """A row's id, and its ``seen`` from when the person looked at it, as in the row's proposal.
+
+    A row that has changed since stays open.
+    """
 
     id: Annotated[str, Field(max_length=48)]
     seen: Annotated[str, Field(max_length=64)]
@@ -51,8 +54,8 @@ async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
 async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) -> ChosenBody:
     """Each row is decided as by a press of its own; ``text`` says how many rows were decided.
 
-    A row to approve stays open if it has changed since it was looked at, or if it can't be undone; ``text``
-    says so.
+    A row to approve stays open if it has changed since it was looked at. So does a row that can't be undone:
+    it is approved only by a press of its own. ``text`` says which stayed open.
     """
     require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)
@@ -60,7 +63,7 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     at = Address(NAME, actor.key)
     choice = Choice(actor, batch_id, approve, decline, body.reason, address=at, by_api=True)
     reply = await site.take_in(choice)
-    if reply.answer in STATUS:
+    if reply.answer in STATUS:  # the choice as a whole was refused, so no row was decided
         raise Fault(STATUS[reply.answer], reply.text)
     found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     shown = await asyncio.to_thread(OneBatch.seen_as, found)

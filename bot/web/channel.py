@@ -39,13 +39,14 @@ def key_of(owner: Actor, conversation_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastStream:
-    """The stream of a turn to all listeners at its address."""
+    """The stream of a turn to all listeners at its address; it implements `Stream`."""
 
     channel: "HttpChannel"
     address: Address
     requester: Actor
 
     async def send(self, event: TurnEvent) -> None:
+        """Send an event to the listeners in this process and in the others."""
         if self.channel.relay is not None:
             self.channel.relay.send(self.address, self.requester, event)
         await self.show(event)
@@ -78,7 +79,10 @@ class BroadcastStream:
 
 @dataclass(eq=False)
 class HttpChannel:
-    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows."""
+    """Implements `Channel`, which describes its methods.
+
+    Cards are not posted anywhere: every answer to a request renders them from the database.
+    """
 
     registry: Registry
     proposals: ProposalLookup
@@ -151,7 +155,7 @@ class HttpChannel:
 
         Reads no changes while no one listens.
         """
-        seen = await self.proposals.newest_change()  # the number of the newest change that listeners know
+        seen = await self.proposals.newest_change()  # the id of the newest change that listeners were told of
         progress: Mapping[str, str] = {}  # how far each running proposal is, as listeners know it
         while True:
             generation = self.notifier.generation

@@ -1,7 +1,7 @@
 """Routes of conversations: say something, and read what was said. Each conversation is its owner's alone.
 
 A message comes as JSON, or as a form with files, and the response streams the events of the turn that answers
-it (SSE). The rows have the same, so a stream that is lost loses nothing.
+it (SSE). The database has the same messages, so a client that loses the stream can read them there.
 """
 
 import asyncio
@@ -186,7 +186,7 @@ async def chat(
             )
         if reply.answer is Answer.LATER:
             raise Later(reply.text)
-        if reply.message_id is None:
+        if reply.message_id is None:  # it was not stored, in most cases since it is too large or empty
             raise Fault(413 if body.message.strip() or files else 422, reply.text)
         listening = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
@@ -206,10 +206,11 @@ async def _until_answered(
 ) -> AsyncIterator[str]:
     """Yield the events of turns up to the end of the turn that answers the message.
 
-    The event of that end may be lost. So after each silence the rows are read. If they have the answer after
-    two silences in a row, no further event of the turn comes, and the stream ends.
+    The event of that end may be lost. So whenever no event came for ``http.pace.quiet`` seconds, the database
+    is asked. If it has had the answer at two such times in a row, no further event of the turn will come, and
+    the stream ends.
     """
-    was_answered = False  # the rows had the answer when they were last read
+    was_answered = False  # the database had the answer at the last silence
     async for item in read_listener(listener, http.pace.quiet):
         if item is not None:
             was_answered = False
@@ -288,7 +289,7 @@ async def export(
         kept = transcript.files if transcript else {}
         return MessageView.make_view(line, proposals, available, kept)
 
-    async def parts() -> AsyncIterator[str]:
+    async def write_file() -> AsyncIterator[str]:
         yield f'{head[:-1]}, "messages": ['
         async for part in _dump_in_batches(lines, view_line):
             yield part
@@ -298,7 +299,7 @@ async def export(
         yield "]}"
 
     attached = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
-    return StreamingResponse(parts(), media_type="application/json", headers=attached)
+    return StreamingResponse(write_file(), media_type="application/json", headers=attached)
 
 
 async def _dump_in_batches(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
@@ -352,6 +353,7 @@ async def conversation_files(mine: Own, site: SiteDep) -> Files:
     response_class=PlainTextResponse,
 )
 async def conversation_file(mine: Own, file_id: str, site: SiteDep) -> Response:
+    """The file has an id from the list of the conversation's files."""
     return await download(await site.channel.conversations.file(mine.id, file_id))
 
 

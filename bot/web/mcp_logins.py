@@ -37,7 +37,7 @@ async def listed(_: Admin, site: SiteDep) -> McpServers:
 async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
     try:
-        site.logins.check(name)
+        site.logins.check(name)  # raises SignInError for a server where no one can sign in
     except SignInError as error:
         raise Missing(error.message) from None
     try:

@@ -177,8 +177,8 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     response_class=PlainTextResponse,
 )
 async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
-    seen = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    proposal = seen.proposal
+    shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    proposal = shown.proposal
     text = require_or_404(proposal.result or proposal.error or None, "It has no result.")
     return await download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
 
@@ -233,9 +233,9 @@ async def press(
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         # the next change is in most cases the end of the run, so the rows are not read before
         await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
-    seen = await _wait_for_end(http, proposal_id, actor, poll)
+    current = await _wait_for_end(http, proposal_id, actor, poll)
     # a person who may not see it may not decide it
-    shown = ProposalView.seen_as(require_or_404(seen, _NO_PROPOSAL_TEXT))
+    shown = ProposalView.seen_as(require_or_404(current, _NO_PROPOSAL_TEXT))
     if reply.answer in STATUS:
         fields = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **fields)

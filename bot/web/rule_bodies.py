@@ -46,6 +46,8 @@ def _format_value(name: str, value: object) -> str:
 
 
 class _Rule(Body):
+    """The fields of every rule: the tools and the place to which it is limited."""
+
     tools: Annotated[Word, Field(description="a name, with * and ?")] = "*"
     place: Annotated[Word, Field(description="where it holds, such as slack:T1/C2 or slack:*")] = "*"
 

@@ -66,7 +66,7 @@ class Site:
 
     channel: HttpChannel
     doorkeeper: Authenticator  # finds the caller of a request
-    callbacks: Webhooks
+    callbacks: Webhooks  # tell scripts the outcomes of their requests
     logins: SignIns  # Nod's sign-ins at MCP servers
     signed_in: ConsoleSessions  # the sessions of browsers
     doctor: Doctor

@@ -84,8 +84,8 @@ def settle_recipients(
     origin = str(conversation.origin) if conversation else ""
 
     # all whom the card would notify: in their private chat, by a mention, or by a watcher
-    private = deciders.intersection(map(str, places)) - {origin}
-    candidates = private | _list_mentioned(session, policy, proposal)
+    with_private_card = deciders.intersection(map(str, places)) - {origin}
+    candidates = with_private_card | _list_mentioned(session, policy, proposal)
     for watcher in watchers:  # `list_reached`: the deciders whom the watcher itself notifies
         candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
 
@@ -103,7 +103,8 @@ def settle_recipients(
     left_out = candidates - notified
     if not left_out:
         return Recipients(notified)
-    return Recipients(notified, private & left_out, _replace_mentions(session, policy, proposal, left_out))
+    instead = _replace_mentions(session, policy, proposal, left_out)
+    return Recipients(notified, with_private_card & left_out, instead)
 
 
 def tell_added(

@@ -125,9 +125,9 @@ class Cards:
         # a batch has the id of its first proposal, which has the card
         with_own_card = [proposal for proposal in opened if proposal.batch in (None, proposal.id)]
         for proposal in with_own_card:
-            posted = await self._post(conversation, proposal, is_last_try=is_last_try)
-            jobs += posted.jobs
-            hindrance = hindrance or posted.hindrance
+            outcome = await self._post(conversation, proposal, is_last_try=is_last_try)
+            jobs += outcome.jobs
+            hindrance = hindrance or outcome.hindrance
         if len(with_own_card) > 1 and self.has_posters:
             message_id = with_own_card[0].message_id
             await self.database.write(posted_cards.mark_group_outdated, message_id)
@@ -385,15 +385,15 @@ class Cards:
         Copies of proposals that run or are about to run wait a little: most tools end in that time, and each
         redraw counts towards the platform's rate limit.
         """
-        drawn: set[tuple[int, int]] = set()  # the copies just redrawn, each with the version that it shows
+        redrawn: set[tuple[int, int]] = set()  # the copies just redrawn, each with the version that it shows
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
             available = await self.registry.available()
-            outdated = await self.database.read(self._read_outdated, message_id, available, drawn, may_wait)
+            outdated = await self.database.read(self._read_outdated, message_id, available, redrawn, may_wait)
             has_changed = False
             card = outdated.card
             for copy in outdated.due:
-                drawn.add((copy.id, copy.wanted))
+                redrawn.add((copy.id, copy.wanted))
                 if await self._redraw(copy, card):
                     has_changed = True
                 card = None  # only the card of the first copy was read
@@ -407,10 +407,10 @@ class Cards:
         session: Session,
         message_id: int,
         available: AvailableTools,
-        drawn: Collection[tuple[int, int]],
+        redrawn: Collection[tuple[int, int]],
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
     ) -> OutdatedCopies:
-        """Return the outdated copies of an answer's cards, without the versions just ``drawn``.
+        """Return the outdated copies of an answer's cards, without the versions just ``redrawn``.
 
         ``may_wait``: copies that will change again soon are not due yet.
         """
@@ -420,7 +420,7 @@ class Cards:
         for copy, changes_soon in outdated:
             if changes_soon and may_wait:
                 must_wait = True
-            elif (copy.id, copy.wanted) not in drawn:
+            elif (copy.id, copy.wanted) not in redrawn:
                 due.append(copy)
         if not due:
             return OutdatedCopies(due, None, must_wait)

@@ -1,8 +1,8 @@
 """Delivery of the team's status: one message in a conversation's thread that shows its teammates.
 
-A team is the lead agent of a conversation, with whom people speak, and the teammates that it started. As with
-cards, the row changes first. A message that is outdated, since its row has changed, is redrawn right away, or
-after a restart.
+A team is the lead agent of a conversation, with whom people speak, and the teammates that it started. A
+change is first stored in the team's row, then shown in the message. A message that shows an earlier state of
+its row is outdated. It is redrawn right away, or after a restart.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MAX_PASSES = 5  # redraws of one message in a row; the next tick continues
+_MAX_PASSES = 5  # redraws of one message in a row; a later job continues
 
 
 class _OutdatedMessage(NamedTuple):

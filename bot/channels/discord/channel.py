@@ -82,7 +82,10 @@ log = logger(__name__)
 
 
 class DiscordChannel(Platform):
-    """The `Channel` for Discord. Raises SettingsError if a setting is missing or wrong."""
+    """The channel for Discord; `Channel` and `Poster` describe its methods.
+
+    Raises SettingsError if a setting is missing or wrong.
+    """
 
     name = NAME
 

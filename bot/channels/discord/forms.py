@@ -31,9 +31,9 @@ from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 # custom ids of inputs
 REASON = "reason"
-RUNG = "rung"
-REACH = "reach"
-LASTING = "lasting"
+RUNG = "rung"  # the scope of a grant, a rung of its ladder
+REACH = "reach"  # its audience
+LASTING = "lasting"  # its duration
 _ONE_LINE_STYLE, _PARAGRAPH_STYLE = 1, 2  # the styles of a text input
 _LINE_CHARS = 80  # a longer text gets an input of several lines
 _GRANT_TEXT = "This approves the change now. Matching calls then run without asking, each shown here as done."

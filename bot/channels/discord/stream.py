@@ -24,7 +24,7 @@ log = logger(__name__)
 
 
 class DiscordStream(StreamedMessage):
-    """The stream of one turn in a channel, by edits of one message."""
+    """The stream of one turn in a channel, by edits of one message; see `StreamedMessage`."""
 
     def __init__(self, rest: DiscordRest, clock: Clock, place: DiscordPlace) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class DiscordStream(StreamedMessage):
         buttons = make_choice_rows(self.choices)
 
         # the preview becomes the first post
-        already_posted = 0
+        already_posted = 0  # the number of ``posts`` that people can see
         preview = self._ref
         if preview:
             try:

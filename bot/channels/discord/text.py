@@ -79,7 +79,7 @@ def split(markdown: str, limit: int = MAX_CONTENT_UNITS) -> list[str]:
 
 
 class DiscordTextBuilder(TextBuilder[str]):
-    """Cards as Discord's markdown; sizes in UTF-16 units."""
+    """The `TextBuilder` of Discord's markdown; sizes are in UTF-16 units."""
 
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:

@@ -78,7 +78,10 @@ class RichLine:
 
 
 def cut_shown(content: str, limit: int) -> tuple[str, bool]:
-    """Cut a text so that it fits ``limit`` units with the marks of its direction. True if it was cut."""
+    """Cut a text to at most ``limit`` of Slack's units (`text.width`), with the marks of its direction.
+
+    Returns the text, still without these marks, and True if it was cut.
+    """
     shown, is_cut = text.cut(content, limit)
     marks = text.width(set_apart(shown)) - text.width(shown)
     if marks:
@@ -96,7 +99,7 @@ def header(content: str) -> Block:
 
 
 def mrkdwn_block(mrkdwn: str) -> Block:
-    """Return a text with Slack's own marks in it, made by us of ids and of escaped words."""
+    """Return a text in Slack's own markup. The caller makes it of ids and of words that are escaped."""
     return {"type": "mrkdwn", "text": mrkdwn}
 
 
@@ -245,7 +248,10 @@ def link_button(link: LinkButton | None) -> list[Block]:
 
 
 def choice_buttons(choices: Iterable[str]) -> list[Block]:
-    """Return a row with a button for each choice; nothing without choices."""
+    """Return a row with a button for each choice; nothing without choices.
+
+    The mark of a choice is the action id. A press is read from it alone, not from the button's value.
+    """
     buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
     if buttons:
         return [actions(*buttons)]

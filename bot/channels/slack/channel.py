@@ -101,7 +101,10 @@ Message = Mapping[str, Any]  # the arguments of chat.postMessage and chat.update
 
 
 class SlackChannel(Platform):
-    """The `Channel` for Slack; nothing connects before `start`. ``sleep`` paces the attempts to connect."""
+    """The channel for Slack; `Channel` and `Poster` describe its methods. Nothing connects before `start`.
+
+    ``sleep`` paces the attempts to connect.
+    """
 
     name = NAME
 

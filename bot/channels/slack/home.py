@@ -70,7 +70,7 @@ def view(overview: Overview, notice: str = "") -> Block:
 
 
 def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
-    """Return the offers of Nod's parts to this person: each a line and a button that sends its command."""
+    """Return the offers of features to this person: each a line and a button that sends its command."""
     shown: list[Block] = [blocks.divider(), blocks.header("Your accounts")] if offers else []
     for offer in offers[:_MAX_OFFERS]:
         label = text.cut(offer.label, blocks.BUTTON_TEXT)[0]

@@ -25,7 +25,9 @@ REDIRECT_PATH = "/slack/oauth_redirect"
 class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
     """The rows of installations and of started OAuth flows: any process may finish a flow, and only once.
 
-    Only the methods that the flow calls are here; ``workspaces.py`` reads installations.
+    A flow begins with `async_issue`, which returns its state, a random text. Slack sends the state back, and
+    `async_consume` tells if it is valid and uses it up. `async_save` stores the new installation. Only these
+    methods are called by the flow; ``workspaces.py`` reads installations.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:

@@ -15,7 +15,10 @@ _STATE_LIFETIME = timedelta(minutes=10)
 
 
 class InstallRow(Row, table=True):
-    """An install someone began; its state is used once."""
+    """An install that someone began.
+
+    ``state`` is a random text, which Slack sends back at the end of the install. It is used once.
+    """
 
     __tablename__ = "slack_install"
 
@@ -59,8 +62,9 @@ def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
 
 def find_team_of_bot(session: Session, bot_id: str) -> str | None:
     """Return the team of a bot's installation, or None. Slack gives each installation a bot of its own."""
-    on = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, col(WorkspaceRow.off_at).is_(None))
-    teams = session.exec(on.limit(2)).all()
+    is_on = col(WorkspaceRow.off_at).is_(None)
+    statement = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, is_on)
+    teams = session.exec(statement.limit(2)).all()
     return teams[0] if len(teams) == 1 else None
 
 

@@ -39,15 +39,15 @@ SURE = "nod:sure"  # the second step of CHOOSE, which confirms
 ROW = "nod:row"
 # block ids of inputs; those of a choice are followed by the values of its options
 ROWS = "rows"  # the beginning of a block id: the position of its first row follows
-OTHERS = "others"
+OTHERS = "others"  # what becomes of the rows that are not ticked
 DECLINE_OTHERS = "decline"
-AFTERWARDS = "afterwards"
+AFTERWARDS = "afterwards"  # what follows an edit
 APPROVE_EDITED = "approve"
 ASK_AGAIN = "ask"
 REASON = "reason"
-RUNG = "rung"
-LASTING = "lasting"
-REACH = "reach"
+RUNG = "rung"  # the scope of a grant, a rung of its ladder
+LASTING = "lasting"  # its duration
+REACH = "reach"  # its audience
 
 _BLOCK_UNITS = 2900
 _MAX_INPUT_CHARS = 2000

@@ -68,7 +68,7 @@ Chunk = dict[str, Any]
 
 @dataclass(eq=False)
 class SlackStream:
-    """The stream of a single turn in a place."""
+    """The stream of a single turn in a place, a `Stream`: `send` takes the events of the turn."""
 
     workspaces: Workspaces
     sessions: Sessions
@@ -330,6 +330,7 @@ class SlackStream:
         chunks = [{"type": "markdown_text", "text": last_text}] if last_text else None
         end_blocks: list[blocks.Block] = []
         if status and not last_text:
+            # `offer`: in a thread among people, a button by which Nod answers only when mentioned
             end_blocks = [*self._end_blocks, *await self.threads.offer(self.place)]
         for pause in (*_CLOSE_PAUSES_SECONDS, None):  # None: the last attempt
             try:

@@ -28,7 +28,7 @@ from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
 
-_REQUEST_PREFIX = "pair:"  # begins the key of a stranger's state, before their id
+_REQUEST_PREFIX = "pair:"  # the key of a stranger's stored state is this word and their id
 
 log = logger(__name__)
 
@@ -44,7 +44,10 @@ class RequestState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The accounts and chats that the settings let in, by Telegram's numeric ids."""
+    """The accounts and chats that the settings let in, by Telegram's numeric ids.
+
+    People whom an admin let in are not among them: `Admission` reads these from the database.
+    """
 
     admins: tuple[int, ...]
     approvers: tuple[int, ...]
@@ -76,7 +79,10 @@ class Admission:
         self._clock = clock
 
     async def admits(self, user_id: int, chat_id: int) -> bool:
-        """Tell if Nod works for a person in a chat, which may have had another id before."""
+        """Tell if Nod works for a person in a chat, by the settings or since an admin let the person in.
+
+        A group may have had another id before; the settings may name either.
+        """
         moves = self._transport.moves
         chat_ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
         if user_id in self.admitted.people or not self.admitted.chats.isdisjoint(chat_ids):
@@ -105,7 +111,7 @@ class Admission:
         await self._transport.send(place, plain(line))
 
     async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
-        """Store a stranger's request, and pass it on to the admins. Return True if an admin got it."""
+        """Store that a stranger wrote. If it was in private, ask the admins; return True if one was asked."""
         may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
         told_state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
         if not may_ask:
@@ -127,7 +133,7 @@ class Admission:
     ) -> str:
         """Let someone in or keep them out, as an admin pressed. Return the answer to the press.
 
-        ``tell`` sends the answer before slower calls.
+        ``tell`` sends the answer before slower calls. After that the returned answer is not sent again.
         """
         if admin.id not in self.admitted.admins:
             return "Only an admin may let people in."
@@ -155,7 +161,7 @@ class Admission:
             log.warning("telegram welcome not sent", why=error.message)
 
     async def _ask_admins(self, user: User, code: str) -> bool:
-        """Ask the admins. Return False if no admin was reached."""
+        """Send each admin the two buttons. Return False if no admin was reached."""
         account = f"@{user.username}, id {user.id}" if user.username else f"id {user.id}"
         text = plain(f"{user.full_name} ({account}) would like to talk to Nod. Their code is {code}.")
         yes = ButtonData(ButtonAction.LET_IN, str(user.id))

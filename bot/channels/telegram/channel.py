@@ -92,7 +92,10 @@ log = logger(__name__)
 
 
 class TelegramChannel(Platform):
-    """The `Channel` for Telegram. Raises SettingsError if a setting is wrong."""
+    """The channel for Telegram; `Channel` and `Poster` describe its methods.
+
+    Raises SettingsError if a setting is wrong.
+    """
 
     name = NAME
 
@@ -127,7 +130,7 @@ class TelegramChannel(Platform):
         self._received_at: float | None = None  # the time of the last update by webhook, by ``elapsed``
         self._connection: PlatformLink | None = None
         self._receives = True
-        self._others: Peers | None = None
+        self._others: Peers | None = None  # the other processes of this Nod; None for a single process
         self._polling_task: asyncio.Task[None] | None = None
         self._is_ending = False
         self._ends: dict[str, tuple[State, int]] = {}

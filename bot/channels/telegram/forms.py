@@ -3,8 +3,8 @@
 `DialogueRunner` takes the presses and typed replies of a dialogue, stores its next state (``dialogue.py``)
 and sends or edits the message that asks (``screens.py``). The state is stored by person and chat, with the id
 of that message: so only the person who began can continue, also after a restart. At the end the press that
-was prepared goes to the core. Methods that return a text return the words for the person who pressed or
-replied, empty where the message already says all.
+was prepared goes to the core. ``callback`` is the data of a pressed button. Methods that return a text return
+the words for the person who pressed or replied, empty where the message already says all.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,11 @@
 """Presses in Telegram: each is checked for its person and place, carried out, and always answered.
 
-Telegram sends a press as a callback query with the button's data (`ButtonData`). The answer to it is a toast,
-or an alert that the person must dismiss; Telegram takes it only for some seconds. So whatever may be slow
-first calls `_AnswerSender.acknowledge`. A press that approves a card that hides something is refused until
-the card's payload, its full content, was viewed in the chat (`shown.py`). Dialogues are led by `forms.py`.
-``together`` means that for a row of a batch (several calls in one card) the card of the batch is used.
+Telegram sends a press as a callback query with the button's data (`ButtonData`, below ``callback``). The
+answer to it is a toast, or an alert that the person must dismiss; Telegram takes it only for some seconds. So
+whatever may be slow first calls `_AnswerSender.acknowledge`. A press that approves a card that hides something
+is refused until the card's payload, its full content, was viewed in the chat (`shown.py`). Dialogues are led
+by `forms.py`. ``together`` means that for a row of a batch (several calls in one card) the card of the batch
+is used.
 """
 
 import asyncio

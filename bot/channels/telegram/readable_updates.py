@@ -63,6 +63,7 @@ class ReadableUpdates(BotRequests):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """Parse an answer for PTB, with only such updates as PTB can decode. Raises TelegramError."""
         answer: Any = BotRequests.parse_json_payload(payload)
         if not isinstance(answer, dict):
             raise TelegramError("Invalid server response")

@@ -30,7 +30,10 @@ log = logger(__name__)
 
 
 class TelegramStream(StreamedMessage):
-    """One turn in a chat; Telegram shows that Nod types until there is a word to read."""
+    """The stream of one turn in a chat, see `StreamedMessage`.
+
+    Telegram shows that Nod types until there is a word to read.
+    """
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class TelegramStream(StreamedMessage):
         buttons = make_choice_keyboard(self.choices)
 
         # the preview becomes the first post
-        already_posted = 0
+        already_posted = 0  # the number of ``posts`` that people can see
         preview = self._shown
         self._shown = None
         if preview is not None:
@@ -123,7 +126,8 @@ def _number_draft(begun_at: datetime) -> int:
 def find_begin(draft_id: int) -> datetime | None:
     """Return a time shortly after the answer of a draft began, at most a second later.
 
-    None if Nod gives no draft such an id.
+    When a person stops a draft, Telegram sends its id alone. By this time Nod stops that answer and no later
+    one. None if Nod gives no draft such an id.
     """
     if not 0 < draft_id <= _MAX_DRAFT_ID:
         return None
@@ -133,8 +137,8 @@ def find_begin(draft_id: int) -> datetime | None:
 def _cut_beginning(text: str) -> str:
     """Return the end of a long text, of which a preview shows the last message alone.
 
-    The end is less than two messages long, and starts with a line if it has one. If it begins in a code
-    block, the block is opened again.
+    The end is less than two messages long. It starts at the first line that begins in it, if one does. If it
+    begins in a code block, the block is opened again.
     """
     skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
     start = text.find("\n", skipped) + 1 if skipped else 0

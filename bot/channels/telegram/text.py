@@ -131,7 +131,7 @@ def mention(actor: Actor) -> Rich:
 
 
 class TelegramTextBuilder(TextBuilder[Rich]):
-    """Cards as text with entities; sizes in UTF-16 units and entities."""
+    """The `TextBuilder` of text with entities; a size is a number of UTF-16 units, and one of entities."""
 
     folds = True
 

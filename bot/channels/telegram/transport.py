@@ -94,6 +94,7 @@ class BotRequests(HTTPXRequest):
         return self._refused_at is not None and self._elapsed() - self._refused_at <= SILENT_SECONDS
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        """Make a request of PTB's, and note whether Telegram accepts the token. Returns status and body."""
         status, payload = await super().do_request(*args, **kwargs)
         if status == HTTPStatus.UNAUTHORIZED:
             self._refused_at = self._elapsed()
@@ -154,8 +155,8 @@ class _OutgoingText(NamedTuple):
 class Transport:
     """Sends, edits and deletes messages, and answers presses. Every method may raise ChannelError.
 
-    Telegram changes ephemeral messages since Bot API 10.2 and sends them since 10.3; the library does
-    neither.
+    A bot can change ephemeral messages since Bot API 10.2 and send them since 10.3. The library knows
+    neither, so raw calls and parameters are used.
     """
 
     def __init__(self, bot: ExtBot[Any], moves: Moves) -> None:

@@ -53,7 +53,8 @@ class RunBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         site: Site = request.app.state.site
-        await site.doorkeeper(request)  # before any of the body is kept in memory
+        # refuse an unknown caller before any of the body is kept in memory
+        await site.doorkeeper(request)
         request.state.sent = SentMessages()
         async with AsyncExitStack() as stack:
             raw, is_cut = await _read(request, partial(stack.enter_async_context, site.large_bodies))

@@ -75,7 +75,7 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
     if not await site.signed_in.begin(pending.state, asdict(pending) | {"then": _check_page(then)}):
         return plain_page(BUSY_TEXT, 503, site.base)
     answer = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
-    life = int(site.signed_in.away.total_seconds())
+    life = int(site.signed_in.away.total_seconds())  # the time that the browser may spend at the provider
     answer.set_cookie(_STATE_COOKIE, pending.state, life, **_make_cookie_attributes(request, site, "lax"))
     return answer
 
