@@ -158,7 +158,7 @@ class HttpChannel:
         seen = await self.proposals.newest_change()  # the id of the newest change that listeners were told of
         progress: Mapping[str, str] = {}  # how far each running proposal is, as listeners know it
         while True:
-            generation = self.notifier.generation
+            generation = self.notifier.generation  # read first, so that `wait` misses no later change
             try:
                 if self.hub.is_idle and not await self.hub.wait_for_listener(self.pace.feed):
                     newest = await self.proposals.newest_change()

@@ -210,7 +210,7 @@ async def press(
     approve. A ``digest`` stays the same if only the old values changed, ``seen`` does not.
     """
     decision, http = body or Decide(), site.channel
-    generation = http.notifier.generation
+    generation = http.notifier.generation  # read before the press, so that no change after it is missed
     reply = await site.take_in(
         Press(
             actor=actor,
@@ -311,7 +311,7 @@ async def _stream_changes(
     quiet_seconds = 0.0
     previous = Feed(rows=(), progress={}, open_questions={})
     while not http.hub.closed:
-        generation = http.notifier.generation
+        generation = http.notifier.generation  # read first, so that `wait` misses no later change
         feed = await http.proposals.feed(last_seen)
         async for block in _describe_feed(http, actor, previous, feed):
             yield block

@@ -182,7 +182,7 @@ class LongPoll:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.seconds
         while True:
-            generation = http.notifier.generation
+            generation = http.notifier.generation  # read first, so that `wait` misses no later change
             result = await look()
             if self.seconds:  # after the look: the token may have been revoked before the result
                 await self.site.doorkeeper(self.request)

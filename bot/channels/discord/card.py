@@ -84,7 +84,7 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     with_reasons = [verb for verb in verbs if card.button(verb).needs is Needs.REASON]
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
 
-    if card.led:
+    if card.led:  # people can read the turn that led to it
         rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT))
     view_label = VIEW_ALL if card.pending else DETAILS
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
@@ -144,6 +144,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
 
     row_buttons = []
     for position, row in page_rows:
+        # a row that was decided opens for the buttons of its own, such as Undo
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue

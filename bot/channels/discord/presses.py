@@ -142,10 +142,12 @@ class DiscordPresses:
         if mark.way in (Way.VIEW, Way.ROW):
             verbs = _ROW_VERBS if mark.way is Way.ROW else APPROVING - GROUP
             return await self._show_everything(press, [card], card, GROUP if card.batch else verbs)
+        # rights are known for the verb of a single proposal
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may_press = await self.lookup.may_press(mark.id, press.actor, press.address, single_verb)
 
         if mark.way is not Way.READ:  # a button below the question or the full content shows neither again
+            # the core refuses the press of anyone who may not press, without a question before
             question = card.button(verb).sure if may_press else None
             words = f"{question.question} {question.more}" if question else ""
             if question and single_verb is Verb.UNDO:

@@ -138,6 +138,7 @@ def _make_review(
 
 
 def _write_context_button(card: Card) -> list[Block]:
+    """Return the button that shows the turn that led to a card; nothing where people can't read the turn."""
     if card.led:
         return [blocks.actions(blocks.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))]
     return []

@@ -211,6 +211,7 @@ def _make_batch_keyboard(
 
 
 def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
+    """Return the button that shows the turn that led to a card; nothing where people can't read the turn."""
     if card.led:
         return [[_make_action_button(card, ButtonAction.CONTEXT, CONTEXT, style=None)]]
     return []
@@ -233,6 +234,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
 
     row_buttons = []
     for position, row in page_rows:
+        # a row that was decided opens for the buttons of its own, such as Undo
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue

@@ -2,10 +2,10 @@
 
 Telegram sends a press as a callback query with the button's data (`ButtonData`, below ``callback``). The
 answer to it is a toast, or an alert that the person must dismiss; Telegram takes it only for some seconds. So
-whatever may be slow first calls `_AnswerSender.acknowledge`. A press that approves a card that hides something
-is refused until the card's payload, its full content, was viewed in the chat (`shown.py`). Dialogues are led
-by `forms.py`. ``together`` means that for a row of a batch (several calls in one card) the card of the batch
-is used.
+whatever may be slow first calls `_AnswerSender.acknowledge`. A press that approves a card that hides
+something is refused until the payload, the full content, was viewed in the chat (`shown.py`). Dialogues are
+led by `forms.py`. ``together`` means that for a row of a batch (several calls in one card) the card of the
+batch is used.
 """
 
 import asyncio
@@ -288,11 +288,12 @@ class TelegramPresses:
             return None
         verb = action if isinstance(action, Verb) else VERBS[action]
         question = card.button(verb).sure if card.pending or verb in card.verbs else None
+        # rights are known for the verb of a single proposal
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if question is None:
             return None
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
-            return None
+            return None  # the core refuses the press
         await who.acknowledge_press()
         await self.shown_cards.ask_confirmation(card, action, message)
         if verb is Verb.APPROVE:

@@ -1,4 +1,4 @@
 """AG-UI: conversations for front ends of others.
 
-Begin with `routes.py`. Ids are those of the rows.
+Begin with `routes.py`. Events have the ids of the stored conversation.
 """

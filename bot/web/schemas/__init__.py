@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 Time = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
 """A time as ISO 8601, with its offset, and with microseconds if it has any."""
 OrNull = BeforeValidator(lambda value: value or None)
-"""Makes an empty value null."""
+"""Makes an empty value of a field null, such as a text without characters."""
 
 
 class View(BaseModel):
