@@ -59,7 +59,7 @@ class DiscordStream(StreamedMessage):
         buttons = make_choice_rows(self.choices)
 
         # the preview becomes the first post
-        already_posted = 0  # the number of ``posts`` that people can see
+        already_posted = 0  # the number of ``posts`` that need not be sent
         preview = self._ref
         if preview:
             try:

@@ -43,7 +43,7 @@ class RequestState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AllowList:
     """The accounts and chats that the settings let in, by Telegram's numeric ids.
 
     People whom an admin let in are not among them: `Admission` reads these from the database.
@@ -67,13 +67,13 @@ class Admitted:
 
 
 class Admission:
-    """The decision whom Nod works for: people and chats of the settings, and people whom an admin let in.
+    """The decision whom Nod works for: by the allow list of the settings, or since an admin let them in.
 
-    Raises SettingsError as `Admitted.from_settings` does.
+    Raises SettingsError as `AllowList.from_settings` does.
     """
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
-        self.admitted = Admitted.from_settings(settings)
+        self.allow_list = AllowList.from_settings(settings)
         self._database = database
         self._transport = transport
         self._clock = clock
@@ -85,7 +85,7 @@ class Admission:
         """
         moves = self._transport.moves
         chat_ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
-        if user_id in self.admitted.people or not self.admitted.chats.isdisjoint(chat_ids):
+        if user_id in self.allow_list.people or not self.allow_list.chats.isdisjoint(chat_ids):
             return True
         state = await self._load_state(_make_request_key(user_id))
         return state is not None and state["stands"] == RequestState.IN
@@ -112,7 +112,7 @@ class Admission:
 
     async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
         """Store that a stranger wrote. If it was in private, ask the admins; return True if one was asked."""
-        may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
+        may_ask = place.is_private and bool(self.allow_list.admins) and await self._may_ask_more()
         told_state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
         if not may_ask:
             await self._store_state(key, told_state)
@@ -135,7 +135,7 @@ class Admission:
 
         ``tell`` sends the answer before slower calls. After that the returned answer is not sent again.
         """
-        if admin.id not in self.admitted.admins:
+        if admin.id not in self.allow_list.admins:
             return "Only an admin may let people in."
         key = _make_request_key(callback.id)
         state = await self._load_state(key)
@@ -171,7 +171,7 @@ class Admission:
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
         was_reached = False
-        for admin in self.admitted.admins:
+        for admin in self.allow_list.admins:
             try:
                 await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
                 was_reached = True

@@ -192,9 +192,8 @@ class TelegramChannel(Platform):
             if not self._app.running:
                 self._wire(inbox, lookup)
                 await self._moves.load()
-                await commands.publish(
-                    self._bot, self._admission.admitted.admins, self._admission.admitted.approvers
-                )
+                allow_list = self._admission.allow_list
+                await commands.publish(self._bot, allow_list.admins, allow_list.approvers)
                 await self._mailbox.put_unhandled(self._bot)
                 await self._app.start()
             await self._listen()

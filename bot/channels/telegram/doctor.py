@@ -6,7 +6,7 @@ from telegram import Bot, User, WebhookInfo
 from telegram.error import InvalidToken, TelegramError
 
 from bot.channels.kinds import look_at_places
-from bot.channels.telegram.admission import Admitted
+from bot.channels.telegram.admission import AllowList
 from bot.channels.telegram.channel import WEBHOOK, find_webhook_fault, make_webhook_secret
 from bot.channels.telegram.places import TelegramPlace
 from bot.channels.telegram.transport import send_typing
@@ -34,7 +34,7 @@ def _check_settings(settings: Settings) -> list[Finding]:
     """Check for faults with which Nod would not start."""
     findings = []
     try:
-        Admitted.from_settings(settings)
+        AllowList.from_settings(settings)
     except SettingsError as error:
         findings.append(fail("Telegram accounts", error.message))
     try:

@@ -283,8 +283,8 @@ class Inbound:
             await self._reply(who.place, _NO_COMMAND_TEXT, message)
             return
         if typed.name in ("start", "help"):
-            admin = who.user.id in self.admission.admitted.admins
-            decides = admin or who.user.id in self.admission.admitted.approvers
+            admin = who.user.id in self.admission.allow_list.admins
+            decides = admin or who.user.id in self.admission.allow_list.approvers
             text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
             await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
             return

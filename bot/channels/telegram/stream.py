@@ -95,7 +95,7 @@ class TelegramStream(StreamedMessage):
         buttons = make_choice_keyboard(self.choices)
 
         # the preview becomes the first post
-        already_posted = 0  # the number of ``posts`` that people can see
+        already_posted = 0  # the number of ``posts`` that need not be sent
         preview = self._shown
         self._shown = None
         if preview is not None:
@@ -126,8 +126,8 @@ def _number_draft(begun_at: datetime) -> int:
 def find_begin(draft_id: int) -> datetime | None:
     """Return a time shortly after the answer of a draft began, at most a second later.
 
-    When a person stops a draft, Telegram sends its id alone. By this time Nod stops that answer and no later
-    one. None if Nod gives no draft such an id.
+    When a person stops a draft, Telegram sends its id alone. The time tells Nod to stop that answer and no
+    later one. None if Nod gives no draft such an id.
     """
     if not 0 < draft_id <= _MAX_DRAFT_ID:
         return None
