@@ -99,7 +99,7 @@ def faults_told() -> Iterator[None]:
     except NodError as error:
         words = error.message
     except Exception as error:
-        from sqlalchemy.exc import DBAPIError  # here, for what only prints its help loads none of it
+        from sqlalchemy.exc import DBAPIError  # here, so that printing help does not load it
 
         from bot.store.engine import explain_refusal
 

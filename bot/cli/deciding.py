@@ -214,6 +214,7 @@ def retry(proposal: Id) -> None:
 def _print_arguments(prefix: str) -> None:
     with open_readonly(load_settings()) as database:
         proposal = find_proposal(database, prefix)
+        # without tools the stored schema is used, which says what is secret
         schema = database.read_now(AvailableTools({}).schema_of, proposal)
         print(json.dumps(redact_arguments(proposal.arguments, schema), indent=2))
 

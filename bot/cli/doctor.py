@@ -456,7 +456,7 @@ async def _check_docker(url: str | None) -> list[Finding]:
 async def _check_servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Check the MCP servers, started as for a turn and stopped again."""
     try:
-        await mcp.settle(SETTLE_SECONDS)
+        await mcp.settle(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
         tools = await mcp.tools()
         findings = []
         for server in await mcp.status():

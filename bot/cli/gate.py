@@ -40,7 +40,7 @@ async def tools_of(
     await own.start()
     try:
         if all_now:
-            await mcp.settle(SETTLE_SECONDS)
+            await mcp.settle(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
             await mcp.tools()
         for server in await mcp.status():
             if server.trouble and all_now:
@@ -59,7 +59,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
     """Yield the gate to every tool that the settings name; ``all_now`` as in `tools_of`."""
     async with tools_of(settings, database, all_now=all_now) as registry:
         yield Gate(registry, policies_of(settings), database, now, Process.this().id)
-    notify(database.engine)
+    notify(database.engine)  # the running nod looks at the rows now, not only after some seconds
 
 
 @contextlib.asynccontextmanager

@@ -42,6 +42,8 @@ _UNQUOTED_PATTERN = re.compile(r"[\w@%+=:,./-]*")  # a value that needs no quote
 
 @dataclass(frozen=True)
 class LocalServer:
+    """A server of language models on this machine."""
+
     name: str
     url: str  # the value of OPENAI_BASE_URL
     model: str  # the first model that the server offers
@@ -52,6 +54,8 @@ class _Model(BaseModel):
 
 
 class _Models(BaseModel):
+    """The answer of a server to ``GET /v1/models``."""
+
     data: list[_Model]
 
 

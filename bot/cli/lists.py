@@ -51,7 +51,7 @@ def pending(
         if as_json:
             print_json([_proposal_to_json(proposal, database) for proposal in waiting])
             return
-        for proposal, *others_of_batch in together(waiting):
+        for proposal, *others_of_batch in together(waiting):  # the proposals of each card
             print(_format_row(proposal, len(others_of_batch)))
         if count > len(waiting):
             print(f"…and {count - len(waiting)} more; nod pending --json lists all.")

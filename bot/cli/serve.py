@@ -38,7 +38,7 @@ from bot.web.channel import NAME, key_of
 _INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
 _POLL_SECONDS = 5.0  # between looks for other processes' presses, in case a notification is lost
 _TEAM_CONVERSATION = "demo-team"  # the id of the conversation in which the demo's team works
-_HEALTH_SECONDS = 5.0
+_HEALTH_SECONDS = 5.0  # the time for the answer of the running nod
 
 
 def demo(port: int | None, *, team: bool, browser: bool) -> None:
@@ -116,7 +116,7 @@ async def _run_until_signal(app: App, greeting: str, *, demo: bool, team: bool, 
 
     def stop() -> None:
         if is_stopping.is_set():
-            os._exit(_INTERRUPTED_EXIT)  # rows are safe at any instant
+            os._exit(_INTERRUPTED_EXIT)  # loses nothing: the next start continues from the rows
         is_stopping.set()
         announce("Stopping… Press Ctrl+C again to end now.")
         if main_task is not None and not has_started.is_set():
@@ -199,7 +199,7 @@ async def _announce_ends(app: App) -> None:
     """Print a line for each proposal that ends, until cancelled: people who try the demo see what happens."""
     last_seen = await app.database.read(log.last_id)
     while True:
-        generation = app.notifier.generation
+        generation = app.notifier.generation  # read before the rows, so that no change in between is missed
         last_seen, ended = await app.database.read(_list_ended, last_seen)
         for proposal in ended:
             announce(f"{safe_line(proposal.description)}: {safe_line(card_of(proposal, {}).outcome)}")

@@ -183,12 +183,14 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
     """Run a slash command with the parts that a shell has: no turns to stop, no jobs to wake."""
 
     async def stop_nothing(_address: Address, _actor: Actor, _begun_by: datetime | None) -> str:
+        """Return no reply: no turn runs in this process."""
         return ""
 
     async def wake_nothing(*_: Job) -> None:
         """Do nothing: the running nod finds the work in the rows."""
 
     async def find_hindrance(place: Address) -> str:
+        """Return why no card can be posted at a place; empty if its channel finds no reason."""
         for kind in channels_of(settings):
             if kind.name != place.channel:
                 continue

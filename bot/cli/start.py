@@ -23,7 +23,7 @@ def demo(
     browser: Annotated[bool, typer.Option(help="Open the console in a browser, if there is one.")] = True,
 ) -> None:
     """Try Nod: offline model, issue tracker, console. No account, no key."""
-    _say_starting()
+    _prepare_start()
     from bot.cli import serve
 
     serve.demo(port, team=team, browser=browser)
@@ -40,7 +40,7 @@ def run(
 
     On PostgreSQL several may run.
     """
-    _say_starting()
+    _prepare_start()
     from bot.cli import serve
 
     serve.run_server(no_work=no_work)
@@ -52,7 +52,7 @@ def worker() -> None:
 
     Several may run.
     """
-    _say_starting()
+    _prepare_start()
     from bot.cli import serve
 
     serve.worker()
@@ -68,7 +68,8 @@ def open_console(
     serve.open_console(only_print=only_print)
 
 
-def _say_starting() -> None:
+def _prepare_start() -> None:
+    """Open the standard files that are closed, then tell the person that Nod is starting."""
     open_standard_files()
     if not get_chosen().quiet:
         announce("Starting…")

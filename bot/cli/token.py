@@ -66,7 +66,7 @@ def new(
             return
         token = database.write_now(tokens.issue_token, name, operator(), now())
         print(token)
-        label = token.split("_")[1]
+        label = token.split("_")[1]  # a token is its prefix, its label and its secret
         words = f"Copy it now. It is not shown again. It is http:{name}. To end it: nod token revoke {label}"
         print(words, file=sys.stderr)
 
@@ -95,6 +95,7 @@ async def _make_agent(
             print(plain(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
         if not matching:
             print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
+        # no servers yet (``[]``): the person allows them with the token
         terms = AgentTerms(whose, patterns, [], names, until)
         token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
         label = token.split("_")[1]

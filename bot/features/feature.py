@@ -34,7 +34,7 @@ from bot.tools.tool import FixedToolset
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that every function of a feature receives. They exist before all others."""
+    """The parts of the kernel that every function of a feature receives; subclasses add more for some."""
 
     settings: Settings
     database: Database
@@ -128,9 +128,13 @@ class Feature:
     """Returns whether the settings turn the feature on. Its routes always exist, and say if it is off."""
     make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
     make_commands: Callable[[Settings, CommandParts], CommandSet] = lambda _, __: CommandSet()
+    """Returns the subcommands of ``/nod`` and of ``/approvals``."""
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
     make_hooks: Callable[[FeatureParts], Hooks] = lambda _: Hooks()
+    """Returns the functions that the kernel calls at its own steps."""
     make_connections: Callable[[ConnectionParts], Connections | None] = lambda _: None
+    """Returns the port to the connected accounts; only one feature has any."""
     make_service: Callable[[], Service] | None = None
+    """Returns the application next to the API; None for a feature without one."""
     examine: Callable[[FeatureParts], Awaitable[Sequence[Finding]]] = _find_nothing
     """Returns the findings for ``nod doctor``, in a process that runs nothing else. Changes nothing."""

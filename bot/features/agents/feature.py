@@ -32,7 +32,10 @@ def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
 
 
 def _end_agents_of(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    """End the agents of a person whom this account has left, with their grants and open calls."""
+    """End the agents of a person whom this account has left, with their grants and open calls.
+
+    Implements `ChangePerson`.
+    """
     return end_work(session, tokens.end_after_unlink(session, account, now), now)
 
 

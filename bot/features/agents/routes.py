@@ -245,6 +245,8 @@ async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: Pa
 
 
 async def _wait(parts: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:
+    """Return a call once it has ended, or as it is after the wait; None if the agent has no such call."""
+
     async def find_call() -> CallStatus | None:
         return await parts.agents.find_call(actor, call_id)
 

@@ -81,7 +81,7 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
             watcher.tell_later(session, account, waiting, now)
     if person.channel in notices.POSTLESS:
         return
-    cards = together(waiting)
+    cards = together(waiting)  # the proposals of each card
     name = people.find_known_names(session, [account]).get(account, "")
     told = _describe_count(len(cards))
     text = as_written(f"{name}, {told}" if name else told)

@@ -67,34 +67,36 @@ class AttentionWatcher:
         from a person whom it has reached, nor from an account for which its hold has ended.
         """
         rows_by_account = rows.find_held(session, proposal.card_id)
-        held_from = {account for account, row in rows_by_account.items() if row.released_at is None}
-        if held_from:
-            held_from |= {
-                account for account in notified if _find_person(session, account).accounts & held_from
+        already_held = {account for account, row in rows_by_account.items() if row.released_at is None}
+        if already_held:
+            already_held |= {
+                account for account in notified if _find_person(session, account).accounts & already_held
             }
-        hold_from = {
+        # the accounts at their limit that this card has not reached, and for which it has no hold yet
+        newly_held = {
             account
             for account in self._list_at_limit(session, notified, now)
             if account not in rows_by_account and not _has_reached(session, account, proposal)
-        } - held_from
-        if not hold_from or not self._may_wait(session, proposal):
-            return held_from
+        } - already_held
+        if not newly_held or not self._may_wait(session, proposal):
+            return already_held
         until = find_release(now, proposal.expires_at)
         if until - now < _SHORTEST_HOLD:
-            return held_from
+            return already_held
         conversation_lock.with_proposal(session, proposal.id)
         current = proposals.get(session, proposal.id)
         if current is None or current.state is not State.PROPOSED:
-            return held_from
+            return already_held
         place = find_shared_place(session, proposal)
-        for account in sorted(hold_from):
+        for account in sorted(newly_held):
             row = HeldRow(
                 account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
             )
             rows.store_held(session, row)
+        # by account, the end of its hold, for the line on the card
         times = {account: row.until for account, row in rows_by_account.items() if row.released_at is None}
-        self._add_hold_line(session, current, times | dict.fromkeys(hold_from, until), now)
-        return held_from | hold_from
+        self._add_hold_line(session, current, times | dict.fromkeys(newly_held, until), now)
+        return already_held | newly_held
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime

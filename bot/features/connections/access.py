@@ -35,7 +35,7 @@ class AccountAccess:
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        # `Keys` adds each token to ``learned``: each connection has its own set, and so its own secrets
+        # `Keys`, the tokens of one sign-in, adds each of them to ``learned``, a set of this connection alone
         self._launch = replace(config.launch, learned=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(

@@ -1,6 +1,10 @@
 """The command ``/nod connections``, which lists, connects and ends accounts at other servers.
 
 A person has connections of their own. A chat may have some as well: an admin connects and ends them there.
+
+``connect`` gives a link to a page. After the sign-in at the server, the page shows a number of six digits;
+``confirm`` takes this number, so that Nod knows whose browser it is. ``end``, or ``disconnect``, ends a
+connection. In the list, an account *rests* while it is not used for a reason (`resting.py`).
 """
 
 from sqlmodel import Session
@@ -22,6 +26,8 @@ _LINK_TEXT = "The page works once, for 10 minutes, for you alone. Don't show it 
 
 
 class ConnectionCommands:
+    """The command. ``words`` has it as a subcommand of ``/nod``."""
+
     def __init__(self, parts: CommandParts, port: AccountConnections) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._wake, self._port = parts.wake, port
@@ -32,7 +38,7 @@ class ConnectionCommands:
                 "the accounts at other servers that I act as for you; admins see everyone's",
                 self._connections,
                 is_private=True,
-                also=("connect", "accounts", "disconnect"),
+                also=("connect", "accounts", "disconnect"),  # ``/nod connect`` suggests this command
             )
         ]
 
@@ -103,6 +109,7 @@ class ConnectionCommands:
 
 
 def _describe(listed: ListedConnection) -> str:
+    """Return a line such as ``- `1a2b3c4d` As Ana at github (octocat), last used 01 Dec 2026``."""
     connection = listed.connection
     state = ", **expired: connect it again**" if connection.is_expired else ""
     if listed.rest:

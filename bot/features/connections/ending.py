@@ -105,6 +105,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
     """End a person's connections once an account has left the person; keep them if an account has joined.
 
     No one can tell which of the two people had made a connection, so all of them end, as grants do.
+    Implements `ChangePerson`.
     """
     current = people.person_of(session, account).accounts | {str(account)}
     by = By.nod(Act.DISCONNECT, "an account was unlinked")
@@ -118,7 +119,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
-    """Give the connections of a chat to its new address: a chat that moves keeps its accounts."""
+    """Give the connections of a chat to its new address, so that it keeps them. Implements `MoveChat`."""
     by = By.nod(Act.MOVE)
     here = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
     rows.change_owner(session, here, str(new), by, now)

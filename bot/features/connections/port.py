@@ -29,7 +29,11 @@ _MOST_KEPT = 1_000  # the most accesses in memory; each has a few short texts
 
 @dataclass(frozen=True, slots=True)
 class AccountConnections:
-    """The accounts that people and admins connected. ``servers`` are called under them, by name."""
+    """The accounts that people and admins connected. ``servers`` are called under them, by name.
+
+    ``site_url`` returns the address of the console. ``readers`` checks who reads along in a chat that has an
+    account. ``_accesses`` has the access to each connection, by its id.
+    """
 
     settings: Settings
     database: Database
@@ -56,13 +60,13 @@ class AccountConnections:
         known = self._accesses.get(connection.id)
         if known is not None:
             return known
-        from bot.features.connections.access import AccountAccess  # the SDK takes a fifth of a start
+        from bot.features.connections.access import AccountAccess  # here, as the SDK is slow to import
 
         if len(self._accesses) >= _MOST_KEPT:
             self._accesses.pop(next(iter(self._accesses)))
         config = self.servers[connection.server]
         find_rest = None
-        if connection.identity is Identity.PLACE:
+        if connection.identity is Identity.PLACE:  # only the account of a chat may be out of use for a while
             find_rest = partial(self.readers.find_rest, connection)
         access = AccountAccess(self.database, self.clock, config, connection, find_rest)
         self._accesses[connection.id] = access

@@ -190,7 +190,8 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _flow(parts)
-    site.doorkeeper.check_origin(request)  # is enough: browsers send the cookies only from pages of this site
+    # this check is enough, unlike in `use_link`: browsers send the cookies only with forms of this site
+    site.doorkeeper.check_origin(request)
     actor = await _find_organisation_account(request, site)
     if flow is None or actor is None:
         return pages.say(OVER_TEXT, 403, site.base)

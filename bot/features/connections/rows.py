@@ -287,7 +287,7 @@ def _replace_connection(
         connected_by=sign_in.person,
         connected_at=now,
         expires_at=find_token_end(json.loads(sign_in.tokens).get("expires_in"), now),
-        version=secrets.randbelow(1 << 30),
+        version=secrets.randbelow(1 << 30),  # a random number, from which renewals are counted
     )
     session.add(row)
     session.flush()

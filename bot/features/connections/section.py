@@ -35,7 +35,10 @@ _TEXTS = (_MISSING_TEXT, _MISSING_OF_CHAT_TEXT, _RESTING_TEXT)  # in the order o
 
 
 class MissingSection:
-    """The writer of the section, as a hook of the prompt, and of the offers to connect an account."""
+    """The writer of the section, and of the offers to connect an account.
+
+    Implements the hooks `AddToPrompt` (`write`) and `OfferCommands`.
+    """
 
     def __init__(self, port: AccountConnections) -> None:
         self._port = port

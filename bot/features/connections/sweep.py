@@ -42,7 +42,7 @@ class ConnectionSweep:
             await self._end_of_gone(now)
         await self._port.readers.check_all(await database.read(rows.list_of_chats), now)
         for due in await database.write(revocations.take_due, now):
-            from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
+            from bot.tools.mcp.authorization import revoke_tokens  # here, as the SDK is slow to import
 
             is_done = await revoke_tokens(due.url, due.client, due.tokens, due.found)
             if is_done or due.tries >= revocations.MOST_TRIES:

@@ -29,8 +29,9 @@ class ConnectionRow(Row, table=True):
     ``identity`` says if the owner is a person or a place. ``owner`` is an account, or the address of a chat.
     ``accounts`` are the accounts of the owning person when the connection was made. ``name``, ``issuer`` and
     ``subject`` name the account at the server. ``version`` counts renewals of the tokens, and ``busy_until``
-    is the claim of the process that renews them; ``refusals`` counts failed renewals in a row. ``told_lost``:
-    the owner was told that no key opens the tokens.
+    is the claim of the process that renews them; ``refusals`` counts refused renewals in a row.
+    ``expires_at`` is the end of the access token. ``told_lost``: the owner was told that no key opens the
+    tokens.
     """
 
     __tablename__ = "connection"
@@ -71,10 +72,17 @@ class ConnectionRow(Row, table=True):
 
 
 class ConnectingRow(Row, table=True):
-    """A sign-in under way (`under_way.py`). ``id``, ``state``, ``browser`` and ``digits`` are hashes.
+    """A sign-in under way (`under_way.py`), which has reached a ``step``: a `SignInStep`.
 
     ``person`` is the account that goes through the sign-in. It also owns the connection, unless that is for a
     chat. ``is_organised``: the browser is signed in as that person with the organisation's account.
+
+    Four columns are hashes: ``id`` of the link's code, ``browser`` of the secret in the browser's cookie,
+    ``state`` of the text that comes back with the browser, and ``digits`` of the six digits by which the
+    person confirms. ``back`` is the address to which the server sends the browser back. ``scope`` has the
+    scopes that were asked for, later those that were granted. ``verifier`` proves to the server that the same
+    Nod exchanges the code (PKCE). ``issuer`` is the sign-in server; ``subject`` and ``name`` are its ID and
+    its name of the account.
     """
 
     __tablename__ = "connecting"
@@ -110,7 +118,10 @@ class ConnectingRow(Row, table=True):
 
 
 class RevocationRow(Row, table=True):
-    """Tokens of an ended connection or sign-in that their server has not revoked yet (RFC 7009)."""
+    """Tokens of an ended connection or sign-in that their server has not revoked yet (RFC 7009).
+
+    ``tries`` counts the tries so far; the next is due at ``next_at``.
+    """
 
     __tablename__ = "revocation"
     __table_args__ = (Index("revocation_due", "next_at"),)

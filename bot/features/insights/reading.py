@@ -94,7 +94,10 @@ class Signs:
 
 
 class ReadingNotes:
-    """The writer of notes on how people read, for reports. Only made if the setting is `BY_PEOPLE`."""
+    """The writer of notes on how people read, for reports. Only made if the setting is `BY_PEOPLE`.
+
+    Implements the hooks `NoteCopy`, `NoteOpened` and `NoteDecision`.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -126,7 +126,7 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
         raise ToolError("Only a suggestion that someone approved sets a rule.")
     by = votes[-1].actor
     policy, person = policies.load_for(session, by)
-    bound = policies.bound_to(session, by)  # the part of Nod that this admin's rights end at, if any
+    bound = policies.bound_to(session, by)  # the only workspace whose rules this admin sets; None: any
     is_admin = Role.ADMIN in policy.roles_for(person, suggestion)
     if not is_admin or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
@@ -164,6 +164,7 @@ def find_suggestions(
 def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[str, str], _Group]:
     """Return the changing calls of the last month about which people were asked, by tool and place."""
     groups: dict[tuple[str, str], _Group] = {}
+    # arguments are read only if a rule has a condition on them (``conditional``)
     newest = record.list_newest(session, now - MONTH, ended=True, arguments=policy.book.conditional)
     for row in newest:
         if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):

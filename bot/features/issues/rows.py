@@ -1,7 +1,7 @@
 """The queries of the built-in issue tracker, which its tools use (`tools.py`).
 
 Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
-Functions that read or change one issue raise `Hopeless`, a `ToolError`, if there is no such issue. A row
+Functions that read or change one issue raise `Hopeless` if it does not exist: no retry helps then. A row
 keeps the idempotency key with which it was made: a second call with the same key finds the row, and makes no
 second row.
 """
@@ -27,6 +27,8 @@ Priority = Literal["low", "normal", "high", "urgent"]
 
 @dataclass(frozen=True, slots=True)
 class Issue:
+    """An issue, without its comments."""
+
     number: int
     title: str
     body: str

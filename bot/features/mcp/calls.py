@@ -26,6 +26,7 @@ STEP_SECONDS = 20
 PAGE_TOOLS = 100
 """The most tools on one page of the list."""
 OPEN_ENDS = ("waiting", "running")
+"""The values of ``end`` of a call that has not ended: people decide it, or it runs."""
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _CALL_SECONDS = 130  # the time that a call may take if it only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
@@ -92,6 +93,7 @@ async def make_call(
     headers: dict[str, str] = {}
     if isinstance(key := meta.get(KEY_META), str):
         headers["Idempotency-Key"] = quote(key, safe=_UNQUOTED)[:200]
+    # the number of calls that led to this one, by which a chain of agents that call each other ends
     if isinstance(depth := meta.get(DEPTH_META), int):
         headers["Nod-Depth"] = str(max(0, min(depth, 1000)))
     body = {"arguments": given, "reason": str(reason)[:2000]}

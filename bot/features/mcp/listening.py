@@ -29,6 +29,7 @@ from bot.features.mcp.calls import Connect, Unreachable
 from bot.features.mcp.tasks import get_headers
 
 LOOK_SECONDS = 10.0
+"""The time between two lists of a token's tools while a client listens."""
 MAX_STREAMS, MAX_STREAMS_OF_TOKEN = 100, 8
 _TOKEN_ENDED_STATUSES = (401, 403)
 
@@ -55,6 +56,7 @@ class ToolListeners:
         self._watches: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Serve a stream, or give the message to the SDK and watch a session that it opens on stdio."""
         if ctx.method == "subscriptions/listen" and ctx.request_id is not None:
             return await self._listen(ctx)
         result = await call_next(ctx)
@@ -112,6 +114,7 @@ class ToolListeners:
     def _begin_watch(
         self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
     ) -> "asyncio.Task[None]":
+        """Start a task that calls ``notify`` at each change of the tools since ``seen`` (`_watch`)."""
         task = asyncio.create_task(self._watch(headers, seen, notify))
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)

@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 600
 
 
 class McpMount:
-    """The ASGI application at ``/mcp``. The protocol keeps no state between two requests.
+    """The ASGI application at ``/mcp``, as a `Service`. The protocol keeps no state between two requests.
 
     The first request loads the SDK and starts its application, in a task that runs until `stop`: loading
     takes half a second, which most installations never need.
@@ -37,9 +37,11 @@ class McpMount:
         self._stopped = asyncio.Event()
 
     def route(self) -> Route:
+        """Return the route for all three methods of streamable HTTP."""
         return Route(PATH, endpoint=self, methods=["GET", "POST", "DELETE"], include_in_schema=False)
 
     async def stop(self) -> None:
+        """End the SDK's application, if a request has started it, and refuse further requests."""
         self._stopped.set()
         if self._sdk_task is not None:
             await asyncio.wait([self._sdk_task])

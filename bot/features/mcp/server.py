@@ -164,6 +164,10 @@ class ToolLister:
         self._connect = connect
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer ``tools/list``; any other message goes to the SDK. Raises MCPError.
+
+        The server's own tools are on the first page. The cursor is a place in the list of the team's tools.
+        """
         if ctx.method != "tools/list" or ctx.request_id is None:
             return await call_next(ctx)
         cursor = (ctx.params or {}).get("cursor")

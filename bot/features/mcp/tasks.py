@@ -2,8 +2,11 @@
 
 A task stands for a call that has not ended: the client asks for its state, and gets the result in the end. A
 client that declares the extension in its request gets a task. Any other client waits for a while, then gets
-the id of the call that is still open. The SDK advertises the extension, but does not check that a request
-declares it: `has_tasks` does.
+the id of the call that is still open.
+
+The SDK advertises the extension, but leaves it to the extension to check that a request declares it. For a
+call of a tool `has_tasks` decides between the two answers. The methods of tasks refuse a request without the
+declaration, by ``require_client_extension`` of the SDK.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,18 +49,19 @@ class TaskParams(RequestParams):
 class TasksExtension(Extension):
     """``tasks/get``, ``tasks/update`` and ``tasks/cancel``, and tools that answer with a task.
 
-    ``questions`` are the tools that this server answers itself; all others are the team's. ``wait`` is the
-    number of seconds that a call waits for people if its client has no tasks.
+    ``own_tools`` are the names of the tools that this server answers itself; all others are the team's.
+    ``wait`` is the number of seconds that a call waits for people if its client has no tasks.
     """
 
     identifier = TASKS
 
-    def __init__(self, connect: Connect, questions: Sequence[str], wait: float) -> None:
+    def __init__(self, connect: Connect, own_tools: Sequence[str], wait: float) -> None:
         self._connect = connect
-        self._questions = frozenset(questions)
+        self._own_tools = frozenset(own_tools)
         self._wait = wait
 
     def methods(self) -> Sequence[MethodBinding]:
+        """Return the methods that the SDK adds to the server, in the revisions that have tasks."""
         bound = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
         return [MethodBinding(name, TaskParams, handler, _VERSIONS) for name, handler in bound.items()]
 
@@ -65,7 +69,7 @@ class TasksExtension(Extension):
         self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
     ) -> HandlerResult:
         """Make a call of one of the team's tools, for an agent's token. Any other call goes to the SDK."""
-        if params.name in self._questions:
+        if params.name in self._own_tools:
             return await call_next(ctx)
         async with self._connect(get_headers(ctx)) as client:
             if not calls.is_agent(client):
@@ -103,7 +107,7 @@ class TasksExtension(Extension):
         return {}
 
     async def _find(self, ctx: Context, params: TaskParams) -> Json:
-        """Return the call behind a task of this token. Raises MCPError."""
+        """Return the call behind a task of this token, whose id is the id of the call. Raises MCPError."""
         require_client_extension(ctx, TASKS)
         named = (get_headers(ctx) or {}).get("mcp-name")
         if named is not None and named != params.task_id:
@@ -141,13 +145,14 @@ def describe_task(call: Json) -> Json:
     An open call is *working*. A call that the agent itself withdrew is *cancelled*. Any other end is
     *completed*, also an error or a refusal.
     """
+    # a call that became a proposal has these times, and only such a call becomes a task
     created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
     expires = datetime.fromisoformat(call["expires_at"])
     task: Json = {
         "taskId": call["id"],
         "createdAt": created.isoformat(),
         "lastUpdatedAt": updated.isoformat(),
-        # the time from its creation for which the task can be looked up
+        # the time from its creation for which the task can be looked up: until a day after its expiry
         "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT_AFTER_EXPIRY),
         "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }

@@ -51,7 +51,7 @@ def remember(session: Session, fact: Fact) -> bool:
 
     Raises ToolError if there is no room for it.
     """
-    conversation_lock.everywhere(session)
+    conversation_lock.everywhere(session)  # facts that are added at the same time are counted in turn
     stored = rows.list_facts(session, [fact.scope], fact.said_at)
     by = people.by(session, Act.REMEMBER, fact.asked_by)
     for same in (each for each in stored if each.text == fact.text):
@@ -172,11 +172,13 @@ class _Reader:
         self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
     def may_see(self, fact: Fact) -> bool:
+        """Return whether the fact is theirs, of their team or their chats, or they are an admin there."""
         if fact.scope in self._own_scopes or self._is_admin_of(fact):
             return True
         return fact.about is About.PLACE and self._has_written_in(fact.scope[1])
 
     def may_change(self, fact: Fact) -> bool:
+        """Return whether the fact is about the person, or they had it remembered or are an admin there."""
         if fact.about is About.PERSON:
             return fact.scope in self._own_scopes
         return str(fact.asked_by) in self.person.accounts or self._is_admin_of(fact)

@@ -27,6 +27,8 @@ _MAX_DIGITS = 9  # of the number of a fact
 
 
 class MemoryCommands:
+    """The command. ``words`` has it as a subcommand of ``/nod``."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [

@@ -67,7 +67,7 @@ def remove_about_person(session: Session, accounts: Collection[str], by: By, now
 
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
-    """Move the facts of a chat to its new address."""
+    """Move the facts of a chat to its new address. Implements `MoveChat`."""
     here = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
     rows = list(session.exec(select(MemoryRow).where(here).order_by(col(MemoryRow.id))))
     for row in rows:
@@ -91,7 +91,7 @@ def list_without_others(session: Session, accounts: Collection[str], now: dateti
 
 
 def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
-    conversation_lock.everywhere(session)
+    conversation_lock.everywhere(session)  # facts change one transaction after the other
     rows = list(session.exec(select(MemoryRow).where(which)))
     for row in rows:
         session.delete(row)

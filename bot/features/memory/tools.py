@@ -117,6 +117,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
     def check_forget(session: Session, context: CallContext, given: Arguments) -> None:
         _find_facts(session, context, given["fact"], About(given["about"]), clock())
 
+    # ``check`` may refuse a call of the model before it becomes a proposal
     checked = (replace(remember, check=check_remember), replace(forget, check=check_forget))
     return FixedToolset(GROUP, tuple(replace(each, kind=kinds.MEMORY) for each in checked))
 

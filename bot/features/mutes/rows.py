@@ -95,7 +95,7 @@ def set_mute(
     session: Session, who: Actor, person: Person, tool_name: str, until: datetime, now: datetime
 ) -> bool:
     """Mute a tool for a person, in place of an earlier mute of it. Return False for more than `MAX_MUTES`."""
-    conversation_lock.everywhere(session)
+    conversation_lock.everywhere(session)  # mutes that are set at the same time are counted in turn
     by = By.press(Act.MUTE, who, person)
     mine = list_mutes(session, person.accounts)
     same = [each.id for each in mine if each.tool_name == tool_name]

@@ -117,7 +117,7 @@ class Reviewer:
                         case Text():
                             text += part.text
                         case Retracted():
-                            text = ""
+                            text = ""  # the text so far was the model's thought
                         case Finished():
                             finished = part
                     if len(text) > MAX_ANSWER_CHARS:

@@ -105,7 +105,7 @@ class Pager:
         """Claim an event, try to send it once, and store the outcome."""
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
-        until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)
+        until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)  # `SECONDS`: the longest attempt
         if not await self._database.write(rows.claim_page, page, now + pause, until):
             return
         claimed = rows.count_attempt(page)
@@ -113,6 +113,7 @@ class Pager:
         if not answer.fault:
             await self._database.write(rows.mark_sent, claimed)
             return
+        # the time of the next attempt; None if the event is given up
         again = None if answer.is_final or claimed.attempts >= len(PAUSES) else now + pause
         if again is not None:
             again = max(again, now + (answer.read_pause(now, _MAX_PAUSE) or timedelta()))

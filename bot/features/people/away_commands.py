@@ -33,6 +33,8 @@ _USAGE_TEXT = "Say who decides for you and until when, such as `/nod away @ben u
 
 
 class AwayCommands:
+    """The two commands. ``words`` has them as subcommands of ``/nod``."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._wake, self._standing = parts.wake, parts.standing
@@ -150,7 +152,7 @@ class AwayCommands:
         """End the absence of this person, or of the person whom ``text`` names. Raises CommandError."""
         person = people.person_of(session, command.actor)
         absent = people.person_of(session, self._find_absent(session, text)) if text else person
-        bound = self._policies.bound_to(session, command.actor)  # where this admin's rights end, if anywhere
+        bound = self._policies.bound_to(session, command.actor)  # the only workspace of this admin; None: all
         if absent != person and bound and not any(covers(bound, each) for each in absent.accounts):
             raise CommandError(f"You are an admin of {bound}, and they are not of it.")
         return absences.end(session, absent.accounts, command.actor, self._clock())

@@ -34,6 +34,8 @@ _ACCOUNTS_OF_LINK = 2
 
 
 class LinkCommands:
+    """The commands, as subcommands of ``/nod``, and for admins of ``/approvals``."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._site_url, self._wake = parts.site_url, parts.wake

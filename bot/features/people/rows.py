@@ -57,7 +57,7 @@ def end_due(session: Session, now: datetime) -> list[Absence]:
 
 
 def _end(session: Session, which: Any, by: By, now: datetime) -> list[Absence]:
-    conversation_lock.everywhere(session)
+    conversation_lock.everywhere(session)  # no one decides as a stand-in while the absence ends
     rows = list(session.exec(select(AbsenceRow).where(which, col(AbsenceRow.ended_at).is_(None))))
     for row in rows:
         row.ended_at, row.ended_by = now, by.actor
@@ -70,4 +70,5 @@ def _end(session: Session, which: Any, by: By, now: datetime) -> list[Absence]:
 
 
 def _state(row: AbsenceRow) -> admin_changes.State:
+    """Return an absence's state for the audit log."""
     return {"absence": row.id, "stand_in": row.stand_in, "until": row.until.isoformat()}

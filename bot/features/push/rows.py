@@ -1,8 +1,10 @@
 """The queries of devices and of people's quiet hours.
 
 A device is a browser's subscription at a push service. It is live as long as the session in which it was
-added, or until a time for a person without a session in Nod's rows (`is_live`). ``vapid`` marks the key pair
-of Nod with which the browser subscribed: with another key pair, the device can't be used any longer.
+added (`is_live`). Nod stores no session of people whom a proxy signs in, or who need no sign-in: a device of
+theirs is live until a time, ``until``. ``vapid`` marks the key pair of Nod with which the browser subscribed:
+with another key pair, the device can't be used any longer. Nothing is sent to a device before ``next_at``. A
+row that is used after its transaction is a copy (``DeviceRow(**row.model_dump())``).
 """
 
 import hmac
@@ -99,7 +101,8 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     """Store a device, and return its row. A known device gets the new session, name and details.
 
     A known device of another account is replaced: the browser knows the secret, so it is the same browser.
-    Raises DeviceRefused if it does not know the secret, or if the person has `MAX_DEVICES`.
+    Raises DeviceRefused if it does not know the secret, or if the person has `MAX_DEVICES`. Their
+    devices are counted under a lock of all of Nod (``everywhere``).
     """
     given = device.subscription
     known = session.get(DeviceRow, given.id)

@@ -189,7 +189,7 @@ class PushSender:
                 return
             for row in await self.database.read(notifications.list_due, device_id, self.clock()):
                 if not await self._send_row(device, row):
-                    return  # the device has ended, or has a pause, which releases it
+                    return  # the device has ended, or was released for the end of a pause (`rest_device`)
             await self.database.write(notifications.release_device, device_id, self.clock())
         except Exception as error:
             log.error("notifications of a device failed", device=device_id, exc_info=error)

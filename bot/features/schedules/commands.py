@@ -14,6 +14,8 @@ _NO_SCHEDULES_TEXT = "Nothing is scheduled. Ask for it, such as “every weekday
 
 
 class ScheduleCommands:
+    """The command. ``words`` has it as a subcommand of ``/nod``."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [

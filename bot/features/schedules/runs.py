@@ -230,7 +230,7 @@ def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime)
 
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
-    """End the schedules of conversations that are deleted."""
+    """End the schedules of conversations that are deleted. Implements `ForgetConversations`."""
     by = By.nod(Act.END_WITH_CONVERSATION)
     for conversation_id in conversation_ids:
         for schedule in rows.list_in_conversation(session, conversation_id):

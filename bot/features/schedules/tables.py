@@ -27,7 +27,7 @@ class ScheduleRow(Row, table=True):
         partial("schedule_of_person", "person", where="ended_at IS NULL"),
         partial("schedule_last", "last_at", where="ended_at IS NULL"),
         partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
-        # the runs themselves are recorded in the conversation
+        # ``unrecorded`` columns change without a row in the audit log: the conversation records the runs
         make_audited(SCHEDULE, unrecorded=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
     )
 

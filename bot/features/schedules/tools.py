@@ -292,6 +292,7 @@ def _may_delete(session: Session, policies: Policies, schedule: Schedule, propos
 
 
 def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
+    """Return the schedules that a conversation may list: in a private chat the person's own."""
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
         raise ToolError("There is no conversation here.")

@@ -29,7 +29,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     model = _find_model(parts.settings)
     if model is None:
         return Hooks()
-    from bot.features.voice.hearing import RecordingReader  # the SDK takes a fifth of a start
+    from bot.features.voice.hearing import RecordingReader  # here, as the SDK is slow to import
 
     prices = parts.settings.prices(parts.settings.model)
     reader = RecordingReader(parts.database, parts.policies, parts.clock, model, prices)

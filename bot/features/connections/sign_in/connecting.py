@@ -180,7 +180,7 @@ class ConnectFlow:
 
     async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
         """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
-        from bot.tools.mcp.authorization import request_authorization  # the SDK takes a fifth of a start
+        from bot.tools.mcp.authorization import request_authorization  # here, as the SDK is slow to import
 
         browser = secrets.token_urlsafe(32)
         use = partial(under_way.use_link, is_organised=is_organised)
@@ -266,7 +266,10 @@ class ConnectFlow:
     def _keep_account(
         self, session: Session, sign_in: Connecting, columns: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
-        """Store the account, and ask the person in their private chat to confirm it. Raises SignInError."""
+        """Store the account, and ask the person in their private chat to confirm it. Raises SignInError.
+
+        Nothing is sent to a person who confirms in the browser.
+        """
         now = self._clock()
         person = people.person_of(session, Actor.parse(sign_in.person))
         digits = under_way.keep_account(session, sign_in.id, dict(columns), now)
@@ -354,7 +357,7 @@ class ConnectFlow:
 
 
 class OtherOwner(SignInError):
-    """Another person here has connected that account, and has been told. Nothing is connected."""
+    """Another person here has connected that account. Nothing is connected, and that person is told."""
 
     def __init__(self, sign_in: Connecting, owner: Actor) -> None:
         super().__init__()
