@@ -119,6 +119,7 @@ class AttentionWatcher:
         return {account: self._find_limit(session, _find_person(session, account)) for account in accounts}
 
     def _find_limit(self, session: Session, person: Person) -> int | None:
+        """Return the limit that a rule sets for a person, or for a group of theirs."""
         policy = self.policies.load(session)
         return policy.book.attention({*person.accounts, *policy.groups_of(person)})
 

@@ -43,6 +43,7 @@ class ConnectionCommands:
         ]
 
     async def _connections(self, command: Command, text: str) -> str | CommandReply:
+        """Do what ``text`` says; an empty text lists the connections."""
         word, rest = first_word(text)
         match word.lower():
             case "":

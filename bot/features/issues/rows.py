@@ -43,6 +43,8 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
+    """A comment on an issue."""
+
     body: str
     author: str
     created_at: datetime

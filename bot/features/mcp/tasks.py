@@ -91,6 +91,7 @@ class TasksExtension(Extension):
         return CallToolResult.model_validate(calls.describe_result(call))
 
     async def _get(self, ctx: Context, params: TaskParams) -> HandlerResult:
+        """Return the task as it is now. Raises MCPError."""
         return describe_task(await self._find(ctx, params))
 
     async def _update(self, ctx: Context, params: TaskParams) -> HandlerResult:
@@ -98,6 +99,7 @@ class TasksExtension(Extension):
         return {}
 
     async def _cancel(self, ctx: Context, params: TaskParams) -> HandlerResult:
+        """Withdraw the call, unless people have decided it: then the task stays as it is. Raises MCPError."""
         await self._find(ctx, params)
         async with self._connect(get_headers(ctx)) as client:
             try:

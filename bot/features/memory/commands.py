@@ -42,6 +42,7 @@ class MemoryCommands:
         ]
 
     async def _memory(self, command: Command, text: str) -> str | CommandReply:
+        """Do what ``text`` says; an empty text lists the facts."""
         word, rest = first_word(text)
         match word.lower():
             case "":

@@ -62,6 +62,7 @@ class PagingService:
 
     @property
     def address(self) -> str:
+        """The address to which events are sent."""
         return self.url or PAGERDUTY_URL
 
 
@@ -93,6 +94,7 @@ class Pager:
         await asyncio.gather(*(self._send(each, now) for each in due))
 
     def _read_due(self, session: Session, now: datetime) -> list[_Due]:
+        """Return the due events with their contents, which are written only now."""
         found = []
         for page in rows.list_due(session, now, _MAX_SENT):
             proposal = proposals.get(session, page.proposal_id)

@@ -140,6 +140,7 @@ class LinkCommands:
         return f"Linked: {_name_account(pair.second)} and {_name_account(pair.first)} are one person now."
 
     async def _allow(self, command: Command, text: str) -> str:
+        """Link two accounts that agreed, for an admin (step 4)."""
         words = text.split()
         if len(words) != _ACCOUNTS_OF_LINK:
             raise CommandError("Name both accounts.")
@@ -152,6 +153,7 @@ class LinkCommands:
         return f"Linked: {first} and {second} are one person now."
 
     async def _unlink(self, command: Command, text: str) -> str:
+        """Separate an account of the person who asks; without ``text`` the one that sends this."""
         account = values.parse_account(text) if text else command.actor
         mine = (await self._database.read(people.person_of, command.actor)).accounts
         if str(account) not in mine:

@@ -46,7 +46,7 @@ class Schedules:
     _pauses: Pauses[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_pauses", Pauses(self.clock))
+        object.__setattr__(self, "_pauses", Pauses(self.clock))  # the class is frozen
 
     async def run_due(self, now: datetime) -> int:
         """Begin due runs, some at a time, and none while everything is paused. Return their number."""

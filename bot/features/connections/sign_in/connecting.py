@@ -353,6 +353,7 @@ class ConnectFlow:
         return Connected(connection, (CHANGED, *continued))
 
     async def _end(self, sign_in: Connecting) -> None:
+        """End a sign-in without a connection, and have its tokens revoked."""
         await self._database.write(under_way.end_sign_in, sign_in, self._clock())
 
 

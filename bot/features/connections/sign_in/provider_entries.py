@@ -64,10 +64,14 @@ _Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,100}$")]  # 
 
 
 class _Shape(BaseModel):
+    """The base of the shapes in the file: unknown keys and values of another type are errors."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class _WhoAmI(_Shape):
+    """The key ``whoami`` of an entry, which becomes an `AccountQuestion`."""
+
     url: _Address
     field: _Filled
     subject: str = ""
