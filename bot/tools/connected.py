@@ -1,9 +1,10 @@
 """Tools that run under an account of a person or a chat, each bound to the connection to that account.
 
-A *connection* is such an account at a server or a provider of accounts, with the tokens that its owner (the
-person or the chat) allowed Nod to use. `ConnectedTools` wraps a toolset whose tools may name a provider: it
-binds such a tool to the connection at that provider, or leaves it out. The token is fetched when a tool runs,
-and only its context has it. `hide_secrets` removes it from everything that the tool returns or logs.
+A *connection* is such an account, with the tokens that its owner (the person or the chat) allowed Nod to use.
+It is an account at an MCP server or at a *provider*: another service, such as GitHub, that a team's own tools
+call. `ConnectedTools` wraps a toolset whose tools may name a provider (`Tool.acts_at`): it binds such a tool
+to the connection at that provider, or leaves it out. The token is fetched when a tool runs, and only its
+context has it. `hide_secrets` removes it from everything that the tool returns or logs.
 
 MCP servers that are called under such accounts use `find_connections` and `hide_secrets` as well.
 """
@@ -33,8 +34,8 @@ _LACKING_TEXT = (
     "Changes need more there: {scope}. {again}"
 )
 
-Secrets = Callable[[], Sequence[str]]
-"""Returns the texts to hide that are known by now, the longest first."""
+SecretLister = Callable[[], Sequence[str]]
+"""Returns the texts to hide that are known by now, the longest first. A refreshed token adds further ones."""
 
 
 class ConnectedTools:
@@ -112,12 +113,12 @@ def find_whose(session: Session, context: CallContext) -> Whose | None:
     return load_requester(session, Actor.parse(context.requested_by), context.conversation_id)
 
 
-def secrets_of(access: ConnectionAccess) -> Secrets:
+def secrets_of(access: ConnectionAccess) -> SecretLister:
     """Return a function that returns the texts to hide of a connection, in each of their encodings."""
     return lambda: encodings_of(access.secrets)
 
 
-def hide_secrets(run: Run, secrets: Secrets) -> Run:
+def hide_secrets(run: Run, secrets: SecretLister) -> Run:
     """Return a run whose output, progress, errors and log lines have none of the secrets in them."""
 
     def hide_in(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
@@ -145,7 +146,10 @@ def hide_secrets(run: Run, secrets: Secrets) -> Run:
 
 
 def hide_output(output: ToolOutput, secrets: Sequence[str]) -> ToolOutput:
-    """Return the output without the secrets, in its texts, its data and its files, and without ``kept``."""
+    """Return the output without the secrets, in its texts, its data and its files.
+
+    ``kept``, the tool's record for its undo, is dropped instead of being searched for secrets.
+    """
 
     def hide(text: str | None) -> str | None:
         return None if text is None else veil(text, secrets)

@@ -142,6 +142,8 @@ def _replace_deep_values(message: bytes) -> bytes:
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
+    """The stream of a response's body, unpacked and bounded as it is read; see `bound_response`."""
+
     def __init__(self, stream: Any, *, is_event_stream: bool, packing: str) -> None:
         self._stream = stream
         self._is_event_stream = is_event_stream

@@ -157,20 +157,23 @@ class Trying:
     trial: Callable[..., Awaitable[TrialOutput]]
     """Tries a call and changes nothing. Raises ToolError if it can't be tried; the card says why."""
     apply: Callable[[Arguments, Any, CallContext], Awaitable[ToolOutput]]
-    """Makes the changes of a trial, or raises ToolError before it changes anything."""
+    """Makes the changes of a trial, or raises ToolError before it changes anything.
+
+    It takes the call's arguments, the trial's token and a `CallContext`.
+    """
     unchanged: Callable[..., Awaitable[bool]] | None = None
-    """Tells if the state from which a trial's token was made is unchanged.
+    """Tells if the state from which a trial's token was made is unchanged; takes the arguments and the token.
 
     Without this function the call is tried again before its trial is applied.
     """
     settle: Callable[..., Awaitable[ToolOutput | None]] | None = None
-    """Tells how an interrupted ``apply`` ended, by its idempotency key.
+    """Tells how an interrupted ``apply`` ended; takes the arguments, the token and the idempotency key.
 
     It returns the output that ``apply`` would have returned. It raises ToolError if nothing was changed, and
     returns None if that is unclear.
     """
     current: Callable[..., Awaitable[Mapping[str, str | None]]] | None = None
-    """Returns the present values of the card's fields of some files."""
+    """Returns the present values of the card's fields, by field; takes the files (`TriedFile`) of a trial."""
     undo: "Undo | None" = None
     """Returns the call that undoes the changes."""
     touches: str = ""
@@ -340,7 +343,8 @@ class Tool:
     unattended: bool = True  # False: it is not offered to a run that a schedule began
     batch: str = ""  # tools with the same name here share a batch; empty: a batch has only this tool's calls
     connection: Connection | None = None  # the account under which it runs; None: Nod's
-    acts_at: str = ""  # the provider at whose accounts its calls are made; empty for no provider
+    acts_at: str = ""
+    """The provider under whose accounts its calls are made (``connected.py``); empty if it needs none."""
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # the tool as the model sees it
 
     def __post_init__(self) -> None:
@@ -450,7 +454,10 @@ class Tool:
     def call(
         self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
     ) -> CallFacts:
-        """Return the facts on a call for the rules; ``risk`` is the result of `classify`."""
+        """Return the facts by which rules judge a call, without running it.
+
+        ``risk`` is the result of `classify`.
+        """
         followed = self.follow(arguments) if self.follow else {}
         return CallFacts(
             self.name,
@@ -493,9 +500,11 @@ class Toolset(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by which logs and messages call the source."""
 
-    async def tools(self) -> Sequence[Tool]: ...
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools that it has now."""
 
 
 class ToolSource:

@@ -78,7 +78,10 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
         idempotent: bool = False,
         destructive: bool = False,
     ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """Return a decorator for a tool that brings a container to the state ``wanted``; None removes it."""
+        """Return a decorator for a tool that brings a container to the state ``wanted``; None removes it.
+
+        ``grace``: the seconds that Docker gives the container to stop by itself.
+        """
         return tool(
             group="runtime",
             summary=summary,

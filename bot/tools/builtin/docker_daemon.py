@@ -38,6 +38,7 @@ class Daemon:
         self.seconds = seconds
 
     async def containers(self, *, stopped: bool) -> list[dict[str, Any]]:
+        """Return the containers that run; with ``stopped`` all others as well."""
         async with self._send_request("GET", "/containers/json", all=str(stopped).lower()) as answer:
             return list(await _read_json(answer))
 
@@ -56,6 +57,7 @@ class Daemon:
         return inspected
 
     async def send_change(self, container: str, verb: str, **query: int) -> None:
+        """Change a container's state. ``verb``: the API's word for the change, such as ``restart``."""
         async with self._send_request("POST", f"/containers/{container}/{verb}", **query):
             pass
 
@@ -101,9 +103,9 @@ class Daemon:
             raise ToolError(f"What answers at {self.url} is not a Docker daemon, or says too much.") from None
 
     def _client(self) -> httpx2.AsyncClient:
-        scheme, _, rest = self.url.partition("://")
-        transport = httpx2.AsyncHTTPTransport(uds=rest) if scheme == "unix" else None
-        url = {"unix": "http://docker", "tcp": f"http://{rest}"}.get(scheme, self.url)
+        scheme, _, location = self.url.partition("://")  # the path of a socket, or a host and a port
+        transport = httpx2.AsyncHTTPTransport(uds=location) if scheme == "unix" else None
+        url = {"unix": "http://docker", "tcp": f"http://{location}"}.get(scheme, self.url)
         headers = {"Accept-Encoding": "identity"}
         return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 

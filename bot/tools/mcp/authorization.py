@@ -203,6 +203,7 @@ async def _stop_at_page(page: str) -> None:
 
 
 async def _refuse_code() -> AuthorizationCodeResult:
+    """Fail. The flow asks for a code only after the page, at which it has been left."""
     raise OAuthFlowError("it led nowhere")
 
 

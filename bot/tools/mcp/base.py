@@ -74,7 +74,7 @@ class SignIns:
         """Return why each configured server is unavailable now, by its name; None for a server that is up."""
         return {}
 
-    def check(self, name: str) -> object:
+    def check(self, name: str) -> None:
         """Raise SignInError if there is no server of that name, or if people don't sign in there."""
         raise no_server(name)
 

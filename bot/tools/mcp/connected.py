@@ -20,7 +20,7 @@ from bot.domain.rules import Place
 from bot.store import conversations
 from bot.store.connections import get_connections, load_owner
 from bot.store.database import Database
-from bot.tools.connected import Secrets, find_connections, secrets_of
+from bot.tools.connected import SecretLister, find_connections, secrets_of
 from bot.tools.mcp.base import Action, Ask, Elicited, Question, ServerStatus
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
@@ -40,7 +40,7 @@ class ConnectedServer:
 
     connection: Connection
     server: Server
-    secrets: Secrets
+    secrets: SecretLister
 
 
 @dataclass(slots=True)
@@ -100,10 +100,10 @@ class ConnectedServers:
         return [self._describe(name) for name in self.configs]
 
     def _describe(self, name: str) -> ServerStatus:
-        servers = [entry.connected.server for entry in self._sessions.values()]
-        here = [server for server in servers if server.config.name == name]
-        count = max((len(server.known) for server in here), default=0)
-        left_out_texts = (server.describe_left_out() for server in here)
+        all_sessions = [entry.connected.server for entry in self._sessions.values()]
+        sessions = [server for server in all_sessions if server.config.name == name]
+        count = max((len(server.known) for server in sessions), default=0)
+        left_out_texts = (server.describe_left_out() for server in sessions)
         left_out = next(filter(None, left_out_texts), "")
         return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
 

@@ -1,9 +1,9 @@
 """Signing in at MCP servers that all people call under one account: an admin opens a page and comes back.
 
 The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange of the code for
-tokens. It runs as a task of the process where it began (`_Login`), and waits there for the code. The person
-may come back to another process on the same database, which passes the code on through a row. The tokens are
-stored once the server has accepted them, and `Keys` (``signin.py``) sends them from then on.
+tokens. It runs as a task of the process where it began (`_SignInRun`), and waits there for the code. The
+person may come back to another process on the same database, which passes the code on through a row. Once the
+server has accepted the tokens, they are stored as a `SignIn`, and `Keys` (``signin.py``) sends them.
 
 A restart, or the end of `patience`, ends a sign-in in progress; people begin again.
 """
@@ -57,8 +57,8 @@ _MAX_REMOTE_SECONDS = 30.0  # the wait for another process to end a sign-in that
 
 
 @dataclass(eq=False)
-class _Login:
-    """A sign-in in progress, or an ended sign-in whose outcome can still be asked for."""
+class _SignInRun:
+    """A run of the flow in this process: in progress, or ended with an outcome that can still be asked for."""
 
     server: Server
     keys: Keys
@@ -100,7 +100,7 @@ class Logins(SignIns):
     back: Callable[[], str]
     patience: float = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _logins: dict[str, _Login] = field(default_factory=dict)
+    _logins: dict[str, _SignInRun] = field(default_factory=dict)
 
     async def status(self) -> list[ServerStatus]:
         return [await server.status() for server in self.servers]
@@ -108,8 +108,14 @@ class Logins(SignIns):
     def troubles(self) -> Mapping[str, str | None]:
         return {server.config.name: server.trouble for server in self.servers}
 
-    def check(self, name: str) -> tuple[Server, Keys]:
-        """Return the server of that name. Raises SignInError if people can't sign in there."""
+    def check(self, name: str) -> None:
+        self._find_server(name)
+
+    def _find_server(self, name: str) -> tuple[Server, Keys]:
+        """Return the server of that name and its tokens.
+
+        Raises SignInError if people can't sign in there.
+        """
         for server in self.servers:
             if server.config.name == name and isinstance(server.keys, Keys):
                 return server, server.keys
@@ -121,7 +127,8 @@ class Logins(SignIns):
         """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
         login_id = secrets.token_urlsafe(12)
-        login = _Login(*self.check(name), by, login_id, loop.create_future(), loop.create_future())
+        server, keys = self._find_server(name)
+        login = _SignInRun(server, keys, by, login_id, loop.create_future(), loop.create_future())
         active_tasks = [other.task for other in self._logins.values() if other.is_active]
         if len(active_tasks) >= _MAX_ACTIVE_LOGINS:
             active_tasks[0].cancel()
@@ -161,8 +168,8 @@ class Logins(SignIns):
             raise SignInError(OVER)
         return await self._wait_for_remote(row_key, OVER)
 
-    def _find_login(self, state: str) -> _Login | None:
-        """Return the sign-in with this ``state`` that runs in this process."""
+    def _find_login(self, state: str) -> _SignInRun | None:
+        """Return the sign-in of this process with this ``state``; None if it began in another process."""
         for login in self._logins.values():
             if state and login.state == state:
                 return login
@@ -181,10 +188,10 @@ class Logins(SignIns):
             row = await self.database.read(store.find_sign_in, key)
         if row is None or row.ended is None:
             raise SignInError(unknown)
-        if not row.well:
+        if not row.well:  # `ended` says why it failed
             raise SignInError(row.ended)
-        server, _ = self.check(row.server)
-        server.signed_in()
+        server, _ = self._find_server(row.server)
+        server.note_sign_in()
         return row.ended
 
     async def sign_out(self, name: str) -> bool:
@@ -199,7 +206,7 @@ class Logins(SignIns):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, login: _Login) -> str:
+    async def _run(self, login: _SignInRun) -> str:
         """Run the sign-in, and store its outcome in its row."""
         try:
             words = await self._sign_in(login)
@@ -209,7 +216,7 @@ class Logins(SignIns):
         await self.database.write(partial(store.end_sign_in, well=True), login.login_id, words)
         return words
 
-    async def _sign_in(self, login: _Login) -> str:
+    async def _sign_in(self, login: _SignInRun) -> str:
         """Run the flow, store the tokens, and return the outcome in words. Raises SignInError."""
         name = login.server.config.name
         try:
@@ -229,11 +236,11 @@ class Logins(SignIns):
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
         await self.database.write(store.store_sign_in, sign_in)
-        login.server.signed_in()
+        login.server.note_sign_in()
         log.info("signed in at an mcp server", server=name, by=login.by)
         return f"You are signed in at {name}."
 
-    async def _run_flow(self, login: _Login) -> SignIn:
+    async def _run_flow(self, login: _SignInRun) -> SignIn:
         """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
         name = login.server.config.name
         keys = login.keys
@@ -241,7 +248,8 @@ class Logins(SignIns):
         client = launch.client
         back = self.back()
         configured_scopes = " ".join(client.scopes)
-        # `wanted`: the scopes that the server has asked for since the last sign-in
+        # `wanted`: the scopes for whose lack the server has refused calls since the last sign-in. The new one
+        # asks for them, and for all that was granted
         more_scopes = await keys.scopes() if keys.wanted else ""
         metadata = metadata_of(back)
         # where the SDK's flow puts the tokens and the client
@@ -253,15 +261,17 @@ class Logins(SignIns):
             if page.scheme not in ("http", "https"):
                 raise SignInError(f"{name} names no web page to sign in at.")
             metadata.scope = union_scopes(configured_scopes or metadata.scope, more_scopes)
+            # writes into the client's registration how it proves itself when it exchanges the code
             set_auth_method(storage.client, client, flow.context.oauth_metadata)
             login.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
+            # the row by which the code reaches this process if the person comes back to another
             await self.database.write(store.begin_sign_in, login.login_id, login.state, name, now, until)
             login.page.set_result(str(set_scope(page, metadata.scope)))
 
         # the SDK awaits the code from this; the answer comes from `came_back`, here or in another process
-        async def callback() -> AuthorizationCodeResult:
+        async def wait_for_code() -> AuthorizationCodeResult:
             while not login.answer.done():
                 pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))
                 futures: set[asyncio.Future[Any]] = {pause, login.answer}
@@ -274,9 +284,11 @@ class Logins(SignIns):
                 parameters = await self.database.write(store.pop_return, login.login_id)
                 if parameters is not None and not login.answer.done():
                     _set_answer(login, parameters | {"state": login.state})
+            # the SDK compares the issuer with its server's own spelling, where a final slash may differ
             return spell_issuer(login.answer.result(), flow.context.oauth_metadata)
 
-        flow = OAuthClientProvider(launch.url, metadata, storage, redirect, callback)
+        flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
+        # starts the flow even if the server lets anyone send `HELLO`
         auth = AskingAuth(flow, keys.challenge, login.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
             # `HELLO` is a request that only signed-in people may make: the flow runs inside it, and the SDK
@@ -296,7 +308,7 @@ class Logins(SignIns):
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
-        keys.wanted = ""
+        keys.wanted = ""  # they have now been asked for
         now = self.clock()
         return SignIn(
             name,
@@ -310,7 +322,7 @@ class Logins(SignIns):
         )
 
 
-def _set_answer(login: _Login, parameters: Mapping[str, str]) -> None:
+def _set_answer(login: _SignInRun, parameters: Mapping[str, str]) -> None:
     """Pass on the code or the error with which a person came back."""
     code = parameters.get("code")
     if code:

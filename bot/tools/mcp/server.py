@@ -207,8 +207,8 @@ class Server:
             # in a separate context: the server outlives the turn that used it first
             self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
 
-    def signed_in(self) -> None:
-        """Try to start the server with the new sign-in, without waiting for the next attempt."""
+    def note_sign_in(self) -> None:
+        """End the pause before the next attempt to start the server, since someone has signed in at it."""
         self._retry_now.set()
 
     async def stop(self) -> None:

@@ -56,7 +56,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
     meta = theirs.meta or {}
     if meta.get(MALFORMED):
         raise ValueError(meta[MALFORMED])
-    arguments = Arguments(theirs.input_schema)
+    argument_schema = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
     adopted_version = version(config.name, theirs)
     hints = theirs.annotations
@@ -75,7 +75,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
 
     def summarise(values: Given) -> str:
         heading = f"{title(theirs)} on {config.name}"
-        values_text = summarize_arguments(without_defaults(values, arguments.defaults), cut)
+        values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), cut)
         return f"{heading}: {values_text}" if values_text else heading
 
     return Tool(
@@ -88,7 +88,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         reads=not tool_risk.writes,
         idempotent=_is_idempotent(config, hints),
         timeout=config.timeout + LOOK_SECONDS + patience,
-        validate=arguments.check,
+        validate=argument_schema.check,
         waits=True,
         classify=lambda _: tool_risk,
         summary=summarise,

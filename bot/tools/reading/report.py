@@ -31,19 +31,22 @@ class Report:
     """Sentences that no count can express."""
 
     def leave_out(self, kind: str, count: int = 1) -> None:
+        """Count content of the file that is not in its text."""
         if count:
             self.left_out[kind] += count
 
     def reveal(self, kind: str, count: int = 1) -> None:
+        """Count content of the text that people who open the file do not see."""
         if count:
             self.revealed[kind] += count
 
     def remark(self, sentence: str) -> None:
+        """Add a sentence, unless it is there already or `_MAX_REMARKS` are."""
         if sentence not in self.remarks and len(self.remarks) < _MAX_REMARKS:
             self.remarks.append(sentence)
 
     def as_text(self) -> str:
-        """Return everything as short sentences; empty where nothing was left out."""
+        """Return everything as short sentences; empty if there is nothing to report."""
         counted = (("Left out", self.left_out), ("Hidden in the file, but read", self.revealed))
         sentences = [f"{words}: {_list_counts(counts)}." for words, counts in counted if counts]
         return " ".join((*sentences, *self.remarks))

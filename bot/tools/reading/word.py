@@ -84,7 +84,10 @@ def _list_headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
 
 
 def _append_header(body: Any, space: str, title: str, tree: Any) -> None:
-    """Move a header's blocks to the end of the body. Its links go: their ids are of another part."""
+    """Move a header's blocks to the end of the body.
+
+    The addresses of its links and pictures are removed: their ids mean something else in the body's file.
+    """
     for link in find_all(tree, "hyperlink", "blip", "imagedata"):
         link.attrib.clear()
     label = etree.SubElement(body, f"{space}p")
@@ -121,7 +124,9 @@ def _has_words(deletion: Any) -> bool:
 def _move_text_boxes(tree: Any) -> None:
     """Move the text of drawn boxes to where mammoth reads it.
 
-    It passes over a drawing. Of an ``AlternateContent`` it reads the ``Fallback`` alone.
+    mammoth passes over a ``drawing``, so its boxes are moved behind it. An ``AlternateContent`` has the same
+    drawing again for older programs, as its ``Fallback``. mammoth reads that alone, so the boxes go into it
+    unless it has boxes itself.
     """
     for drawing in find_all(tree, "drawing"):
         boxes = find_all(drawing, "txbxContent")
@@ -143,7 +148,7 @@ def _add_after(element: Any, boxes: list[Any]) -> None:
 
 
 def _unwrap(tree: Any) -> None:
-    """Replace simple fields and direction marks by their content, without their code."""
+    """Replace simple fields and direction marks, which mammoth passes over, by their content."""
     for wrapper in find_all(tree, "fldSimple", "bdo", "dir"):
         _replace_by_children(wrapper)
 
@@ -200,7 +205,7 @@ def _write_equations(tree: Any, space: str, report: Report) -> None:
 
 
 def _write(element: Any, roles: Roles) -> str | None:
-    """Write the elements of mammoth's XHTML that say more than their text; None for others."""
+    """Return the text of an element of mammoth's XHTML that says more than its content; None for others."""
     name = local_name(element)
     if name in ("h1", "h2", "h3", "h4", "h5", "h6"):
         words = inner_text(element, roles)

@@ -162,13 +162,13 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
                 await context.progress(note)
         all_lines = text.split("\n")
         total = len(all_lines) - 1 if text.endswith("\n") or not text else len(all_lines)
-        before = from_line - 1
+        skipped_count = from_line - 1
         answer = {
             "path": format_path(names),
             "from_line": from_line,
-            "to_line": min(before + lines, total),
+            "to_line": min(skipped_count + lines, total),
             "total_lines": total,
-            "text": "\n".join(all_lines[before : before + lines]),
+            "text": "\n".join(all_lines[skipped_count : skipped_count + lines]),
         }
         return {**answer, "note": note} if note else answer
 

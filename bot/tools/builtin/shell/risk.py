@@ -70,7 +70,8 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
 def _judge_command(command: Simple, inside: Inside) -> Risk:
     words = [word.text for word in command.words]
     odd_shape = _find_odd_shape(command)
-    redirects_risk = _pick_worst([_READS, *(_judge_redirect(each, inside) for each in command.redirects)])
+    redirect_risks = [_judge_redirect(redirect, inside) for redirect in command.redirects]
+    redirects_risk = _pick_worst([_READS, *redirect_risks])
 
     # reads come first: “sed -n 1,5p” is one, though sed can run programs
     objection = odd_shape or find_objection(words, inside)

@@ -39,6 +39,8 @@ class ShellWord:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
+    """A redirection: an operator such as ``>>``, and the file, or the number of the stream, after it."""
+
     operator: str
     target: ShellWord
 

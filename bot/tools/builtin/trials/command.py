@@ -4,8 +4,9 @@ People see which files it changed there. An approval applies these changes to th
 itself does not run again.
 
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
-(``changes.py``). The changes are stored as a `CommandToken`. With the approval they are applied
-(``applying.py``). `CommandTrials.undoing` is the tool that undoes them.
+(``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
+(``applying.py``). `CommandTrials.undoing` is the tool that undoes them. The rest of Nod tries and applies
+through the functions of `CommandTrials.trying`, whose contract is in `Trying` (``bot/tools/tool.py``).
 """
 
 import asyncio
@@ -61,8 +62,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandToken:
-    """The result of a trial, which an approval applies."""
+class TriedCommand:
+    """What a command did in its trial. As JSON it is the `TrialOutput.token`, which an approval applies."""
 
     exit: int | None
     """The exit code; None if the command was ended."""
@@ -71,19 +72,22 @@ class CommandToken:
     changes: Sequence[FileChange]
 
     @classmethod
-    def parse(cls, stored: Mapping[str, Any]) -> "CommandToken":
+    def parse(cls, stored: Mapping[str, Any]) -> "TriedCommand":
         """Parse the output of `as_json`."""
         return cls(stored["exit"], stored["stdout"], stored["stderr"], _parse_changes(stored))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the token as JSON to store, without large old contents."""
+        """Return it as JSON to store. Old contents are left out if they are too large (`changes_to_json`)."""
         result = {"exit": self.exit, "stdout": self.stdout, "stderr": self.stderr}
         return result | {"changes": changes_to_json(self.changes)}
 
 
 @dataclass(eq=False)
 class CommandTrials:
-    """The trials of one workspace's commands. ``seconds``: the limit of a command that names none."""
+    """The trials of one workspace's commands. ``seconds``: the limit of a command that names none.
+
+    The ``token`` of its methods is a `TriedCommand` as JSON, and ``key`` the idempotency key of the call.
+    """
 
     workspace: Path
     cage: Cage
@@ -96,6 +100,7 @@ class CommandTrials:
 
     @property
     def trying(self) -> Trying:
+        """The functions by which the gate tries commands and applies their trials."""
         return Trying(
             trial=self.trial,
             apply=self.apply,
@@ -103,7 +108,7 @@ class CommandTrials:
             settle=self.settle,
             current=self.current,
             undo=self.undo,
-            touches="workspace",
+            touches="workspace",  # as the file tools: their calls and an apply take turns
         )
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
@@ -144,8 +149,8 @@ class CommandTrials:
         """Return the trial as people see it. ``refusal``: why it can't be applied; empty if it can."""
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
-        token = CommandToken(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        # of the stored changes, which lack old contents that are too large
+        token = TriedCommand(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
+        # the changes as stored: old contents that are too large are missing there, so there may be no undo
         inverse = _find_inverse(_parse_changes(token))
         return TrialOutput(
             fields,
@@ -155,7 +160,7 @@ class CommandTrials:
             files,
             f"{self.cage.name}, no network",
             refusal,
-            final=inverse if isinstance(inverse, str) else "",
+            final=inverse if isinstance(inverse, str) else "",  # the reason for having no undo
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
@@ -164,13 +169,16 @@ class CommandTrials:
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make the changes of a trial. Raises ToolError if none was made."""
-        tried = CommandToken.parse(token)
+        tried = TriedCommand.parse(token)
         await _run_to_end(applying.apply, self.workspace, tried.changes, context.idempotency_key)
         return _report_applied(tried, "Applied")
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
-        """Finish an apply that was interrupted, and return its output; None if its state is unclear."""
-        tried = CommandToken.parse(token)
+        """Finish an apply that was interrupted, and return its output; None if its state is unclear.
+
+        Raises ToolError if no change was made.
+        """
+        tried = TriedCommand.parse(token)
         is_applied = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
         if is_applied:
             return _report_applied(tried, "Nod stopped in the middle, and finished it now")
@@ -242,7 +250,8 @@ class CommandTrials:
         return current, list(fields.values())
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
-        """Return the current content of the files on a card, by the card's field."""
+        """Return what is at the paths of a card's files now (as `show_state`), by the card's field."""
+        # `read_states` reads the paths alone, not the states before and after
         changes = {file.field: FileChange(file.path, None, None) for file in files if file.field}
         states = await asyncio.to_thread(applying.read_states, self.workspace, list(changes.values()))
         return {field: show_state(state) for field, state in zip(changes, states, strict=True)}
@@ -309,7 +318,7 @@ def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
     return ToolOutput({"restored": _list_paths(changes)}, told="What it changed is as it was")
 
 
-def _report_applied(tried: CommandToken, done: str) -> ToolOutput:
+def _report_applied(tried: TriedCommand, done: str) -> ToolOutput:
     """Return the output of the trial, with the applied changes and their undo."""
     paths = _list_paths(tried.changes)
     data = {
