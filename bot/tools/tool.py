@@ -522,7 +522,7 @@ class ToolSource:
 
 @dataclass(frozen=True, slots=True)
 class FixedToolset:
-    """Tools that are there from start to end."""
+    """Implements `Toolset` with tools that never change."""
 
     name: str
     fixed: tuple[Tool, ...]

@@ -107,8 +107,8 @@ def fetch_tools(
 ) -> FixedToolset:
     """Return the tool `http_fetch`, which is off by default.
 
-    Only ``resolve`` and ``connector`` touch the network. ``seconds``: for one fetch with its redirects.
-    ``max_bytes``: of a body. Connections only go to ``ports``.
+    Only ``resolve`` and ``connector`` touch the network. ``tls``: for https, by default the usual settings.
+    ``seconds``: for one fetch with its redirects. ``max_bytes``: of a body. Connections only go to ``ports``.
     """
     connect = connector or httpcore2.AnyIOBackend()
     documents = Documents()

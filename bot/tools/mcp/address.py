@@ -75,6 +75,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         self._lose = lose
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, and return the response with its faults fitted to JSON-RPC, as the module says."""
         self.has_session = self.has_session or _SESSION_HEADER in request.headers
         rpc_request = _parse_request(request)
         try:

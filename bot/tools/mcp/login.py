@@ -58,7 +58,7 @@ _MAX_REMOTE_SECONDS = 30.0  # the wait for another process to end a sign-in that
 
 @dataclass(eq=False)
 class _SignInRun:
-    """A run of the flow in this process: in progress, or ended with an outcome that can still be asked for."""
+    """A run of the flow in this process: in progress, or ended while its outcome can still be asked for."""
 
     server: Server
     keys: Keys

@@ -68,9 +68,9 @@ class ReadingTools:
         )
 
     def _make_resource_tools(self) -> Sequence[Tool]:
-        where = self._config.name
+        server_name = self._config.name
 
-        @tool(writes=False, summary=f"List the resources of {where}")
+        @tool(writes=False, summary=f"List the resources of {server_name}")
         async def list_resources(context: CallContext) -> dict[str, Any]:
             """List what can be read there: files, records, pages. Fill in a template's {parts} yourself."""
             resources = await self._read_pages(context, Client.list_resources, "resources")
@@ -93,7 +93,7 @@ class ReadingTools:
         @tool(
             writes=False,
             classify=None if self._is_trusted else classify,
-            summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {where}",
+            summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {server_name}",
         )
         async def read_resource(uri: ShortText, context: CallContext) -> ToolOutput:
             """Read one resource of this server.
@@ -109,9 +109,9 @@ class ReadingTools:
         return list_resources, read_resource
 
     def _make_prompt_tools(self) -> Sequence[Tool]:
-        where = self._config.name
+        server_name = self._config.name
 
-        @tool(writes=False, summary=f"List the prompts of {where}")
+        @tool(writes=False, summary=f"List the prompts of {server_name}")
         async def list_prompts(context: CallContext) -> list[dict[str, Any]]:
             """List the prompts this server offers: texts written for tasks it knows."""
             prompts = await self._read_pages(context, Client.list_prompts, "prompts")
@@ -125,7 +125,7 @@ class ReadingTools:
         @tool(
             writes=False,
             classify=None if self._is_trusted else classify,
-            summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {where}",
+            summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {server_name}",
         )
         async def get_prompt(
             name: ShortText, context: CallContext, arguments: dict[str, str] | None = None

@@ -100,6 +100,7 @@ class WatchedStream:
 
     @property
     def last_context(self) -> Any:
+        """The context variables of the last message's sender, which the SDK's client looks for; or None."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:

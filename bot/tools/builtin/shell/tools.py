@@ -31,7 +31,7 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, too
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them from Nod's own environment
 _MAX_SECONDS = 600
 _MAX_PATH_CHARS = 4096  # Linux PATH_MAX
-_MARGIN_SECONDS = 15.0  # the core waits this much longer than this tool, so that this tool ends the command
+_MARGIN_SECONDS = 15.0  # between this tool's limit, which ends the command, and the limit of the tool's run
 _CAREFUL_VARIABLES = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
