@@ -32,7 +32,7 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 # a string, also one that does not end, or a mark outside strings; possessive, so linear in any text
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
-_HIGH_HALF = rb"u[dD][89abAB][0-9a-fA-F]{2}"  # of a surrogate pair, as in "\ud83d\ude00"
+_HIGH_HALF = rb"u[dD][89abAB][0-9a-fA-F]{2}"  # one half of a surrogate pair, as in "\ud83d\ude00"
 _LOW_HALF = rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
 # one escape: a surrogate pair, half of one (group 1), or any other
 _ESCAPE = re.compile(

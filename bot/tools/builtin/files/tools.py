@@ -150,7 +150,7 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         names = parse_file_path(path)
         content = await asyncio.to_thread(confined.read, names)
-        text, is_text = decode_text(content)  # of a binary file a line that gives its size and hash
+        text, is_text = decode_text(content)  # for a binary file the text is a line with its size and hash
         note = ""
         if not is_text:
             document = await documents.read(content)

@@ -55,7 +55,7 @@ _REFUSALS = {
 class ShownContent(NamedTuple):
     """The content of a path as people see it: the complete text of a file, or one line in place of it."""
 
-    text: str  # for other content than text a line such as "binary, 6 bytes, sha256 …"
+    text: str  # a line such as "binary, 6 bytes, sha256 …" if the content is not text
     is_text: bool  # True: it is the complete text
 
 

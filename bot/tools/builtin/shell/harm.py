@@ -42,7 +42,7 @@ _LANGUAGES = frozenset({  # they run code from elsewhere; people decide whether 
     "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
     "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
 })  # fmt: skip
-_VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")  # of python3.11, gcc-12, node.exe
+_VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")  # "3.11" in python3.11, "-12" in gcc-12, ".exe"
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
 _DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")

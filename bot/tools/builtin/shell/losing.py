@@ -85,8 +85,8 @@ _DEEP_VERBS = frozenset({
     "rosa", "jenkins-cli", "snyk", "auth0", "stripe",
 })  # fmt: skip
 """Programs whose verb may come late, after the names of services and the values of options."""
-_MAX_VERB_WORDS = 3  # the first operands, among which a verb is looked for
-_MAX_DEEP_VERB_WORDS = 8  # the same for a program of `_DEEP_VERBS`
+_MAX_VERB_WORDS = 3  # the number of first operands among which a verb is looked for
+_MAX_DEEP_VERB_WORDS = 8  # that number for a program of `_DEEP_VERBS`
 _MIN_OPTION_CHARS = 5  # the shortest abbreviation of a long option that is recognised
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"

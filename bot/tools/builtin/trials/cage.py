@@ -35,7 +35,7 @@ _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _HOME = "/home/nod"
 _MEMORY_FOLDER_BYTES = {"/tmp": 64 << 20, "/dev/shm": 16 << 20, _HOME: 16 << 20}  # noqa: S108 - in the cage
 _PROBE_SECONDS = 15.0
-_RETRY_SECONDS = 60.0  # until a cage that could not be made is tried again
+_RETRY_SECONDS = 60.0  # after this time a cage that could not be made is tried again
 _CHECK_SECONDS = 0.25  # between checks of what a command uses
 _MEMORY_LINES = ("RssAnon:", "RssShmem:")
 """The lines of /proc/PID/status that add up to a process's own memory, in kB; see proc(5)."""

@@ -53,7 +53,7 @@ _CONDITION = re.compile(
     """,
     re.VERBOSE,
 )
-_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)  # by a character's number, or itself
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)  # "\31 " (a character's number), "\:"
 _COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")  # blanks alone stand for "any ancestor"
 _STATES = frozenset({  # states that no element has before someone touches the page
     "hover", "focus", "focus-within", "focus-visible", "active", "visited", "target",
