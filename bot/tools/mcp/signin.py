@@ -77,7 +77,7 @@ class SignInRows(Protocol):
     """
 
     def find(self, session: Session, key: str, url: str) -> SignIn | None:
-        """Return the sign-in under this key; None if there is none, or if it is for another address."""
+        """Return the sign-in under this key; None if it does not exist, or is for another address."""
 
     def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
         """Claim the refresh of the sign-in's tokens until a time."""
