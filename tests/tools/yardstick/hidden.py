@@ -194,6 +194,15 @@ def _of_pdf() -> Iterator[Case]:
         yield _case(f"pdf {kind}", made, ("Seen",), f"Hidden in the file, but read: 1 page with {kind}")
     cropped = pdf.document(pdf.line("Seen") + pdf.line("secret", y=20), of_page="/CropBox[0 100 612 792]")
     yield _case("pdf text outside the crop box", cropped, ("Seen",), "1 page with text outside it")
+    crowded = pdf.line("Seen") + pdf.line("secret", y=700) + b"0.9 g 10 10 1 1 re f\n" * 500
+    for name, content in (("covered", b"0 g 60 690 300 30 re f\n"), ("plain", b"")):
+        yield _case(
+            f"pdf {name} text of a page with many shapes",
+            pdf.document(crowded + content),
+            ("Seen", "secret"),
+            "among the first 500 shapes of a page alone." if content else "",
+            never=() if content else ("Hidden",),
+        )
     for at, content in enumerate(SEEN_IN_PDF):
         yield _case(f"pdf text that is seen, {at}", pdf.document(content), ("Shown",), never=("Hidden",))
 

@@ -2,7 +2,8 @@
 
 PDFium lists the objects of a page (texts, paths, pictures) in the order in which they are drawn, each with
 its box, in points. A text is unseen if it is invisible, tiny, off the page or in the colour of its
-background, or if a later object covers it. `UnseenText.inspect` counts the pages with such texts, by kind.
+background, or if a later object covers it. `UnseenText.inspect` counts the pages with such texts, by kind,
+and remarks on what it did not look at, since a document may have too many objects.
 """
 
 import ctypes
@@ -20,6 +21,7 @@ _MIN_ALPHA = 26  # a tenth
 _FULL_ALPHA = 255
 _MIN_COVERED_SHARE = 0.95  # a text counts as covered if this share of its box is
 _LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
+_CROWDED_TEXT = "Hidden text was looked for among the first {} shapes of a page alone."
 
 
 class _Box(NamedTuple):
@@ -58,10 +60,14 @@ class UnseenText:
                     kinds.add(kind)
                 else:
                     texts.append(box)
-            elif _covers(element) and len(backgrounds) < _MAX_BACKGROUNDS:
+            elif not _covers(element):
+                continue
+            elif len(backgrounds) < _MAX_BACKGROUNDS:
                 if any(_is_inside(text, box) for text in texts):
                     kinds.add("page with covered text")
                 backgrounds.append((box, _find_colour(element)))
+            else:
+                self.report.remark(_CROWDED_TEXT.format(_MAX_BACKGROUNDS))
         for kind in sorted(kinds):
             self.report.reveal(kind)
 
