@@ -29,13 +29,18 @@ class Roles:
 
 
 def parse_xml(data: bytes) -> Any:
-    """Return the root element. Entities stay unresolved, nothing is fetched, depth is bounded by libxml2."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    """Return the root element, without comments and processing instructions, which people do not see.
+
+    Entities stay unresolved, nothing is fetched, depth is bounded by libxml2.
+    """
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
+    )
     return etree.fromstring(data, parser)
 
 
 def local_name(element: Any) -> str:
-    """Return the name of an element without its namespace; empty for a comment, which has none."""
+    """Return the name of an element without its namespace; empty for an entity, which has none."""
     if isinstance(element.tag, str):
         return element.tag.rpartition("}")[2]
     return ""

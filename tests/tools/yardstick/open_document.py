@@ -50,6 +50,12 @@ def cases() -> Iterator[Case]:
 
     yield text("plain", "<text:p>Open words</text:p>", "Open words")
     yield text(
+        "remarks for programs",
+        "<text:p>Se<!-- secret -->en <?note secret?>words</text:p>",
+        "Seen words",
+        never=("secret",),
+    )
+    yield text(
         "heading", '<text:h text:outline-level="1">Title</text:h><text:p>Body</text:p>', "# Title", "Body"
     )
     yield text(
