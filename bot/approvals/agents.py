@@ -36,10 +36,11 @@ from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Place
 from bot.domain.text import as_written, hash_text
-from bot.errors import Refused, TooMuch, UnknownTool
+from bot.errors import KeyTaken, Refused, ToolError, TooMuch, UnknownTool
 from bot.store import agent_calls, notices, tokens
 from bot.store.audit.log import By
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Tool
 
@@ -68,6 +69,8 @@ _TOKEN_ENDED = "its token has ended"  # noqa: S105 - words
 _NEW_TOOLS_TEXT = (
     "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
 )
+
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +176,24 @@ class AgentCalls:
     async def _ask_about_servers(self, agent: Agent, granted: Collection[Tool]) -> None:
         """Ask an agent's person, once, for consent to tools that act in their name at a server.
 
-        ``granted``: the tools of the token.
+        ``granted``: the tools of the token. If the question can't be asked now, as when too many of the
+        person's proposals wait, the agent's next listing of tools tries again.
         """
         new_servers = set(find_servers(granted)) - set(agent.servers)
         question = (agent.label, *sorted(new_servers))
         if not new_servers or question in self._asked_about:
             return
-        self._asked_about.add(question)
         names = [tool.name for tool in granted]
         request = make_consent(agent, names, {*agent.servers, *new_servers}, agent.person, agent.until)
-        opened = await self.gate.open(request)
-        await self.wake(*opened.jobs)
+        try:
+            opened = await self.gate.open(request)
+            await self.wake(*opened.jobs)
+        except KeyTaken:  # asked before the last start, when the token had other tools
+            log.info("an agent's person was asked before", agent=agent.label)
+        except ToolError as error:
+            log.warning("an agent's person can't be asked", agent=agent.label, why=error.message)
+            return
+        self._asked_about.add(question)
 
     async def make_call(
         self,

@@ -12,9 +12,10 @@ from bot.app import build
 from bot.domain.chat import Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
+from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.store import tokens
+from bot.store import rules, tokens
 from bot.store.tokens import AgentTerms
 from tests.features.agents.kit import call, look
 from tests.features.connections.conftest import ANA, KEY, Connectable, tracker  # noqa: F401 - a fixture
@@ -88,6 +89,25 @@ async def test_the_servers_where_it_acts_as_its_person_are_asked_for_once(there:
         read = await call(agent, "tracker_list_issues")
         assert read["end"] == "succeeded"
         assert [who for who, *_ in there.tracker.log] == ["octocat"]
+
+
+async def test_a_question_that_can_not_be_asked_stops_no_listing_and_is_asked_later(
+    there: Connectable,
+) -> None:
+    await there.connect(ANA, "octocat")
+    database, now = there.nod.app.database, there.nod.clock()
+    chief = Actor("http", "chief", "chief")
+    rule = await database.write(
+        rules.set_rule, Rule(0, Subject.POLICY, "*", "allow_agent", Mode.FORBID), chief, now
+    )
+    async with await agent_for(there) as agent:
+        for _ in range(2):
+            assert (await agent.get("/api/tools")).json()["tools"] == []
+        assert find(there) == []
+        await database.write(rules.end_rule, rule.id, chief, now)
+        assert (await agent.get("/api/tools")).json()["tools"] == []
+    [asked] = find(there)
+    assert (asked.tool_name, asked.arguments["servers"]) == ("allow_agent", ["tracker"])
 
 
 async def test_a_change_as_its_person_needs_their_own_press_although_others_approve(
