@@ -50,6 +50,12 @@ def load_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
     return row.state if row else None
 
 
+def lock_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
+    """Return the state at a key, or None. No other transaction changes the state until this one ends."""
+    row = session.get(StateRow, (room, key), with_for_update=True, populate_existing=True)
+    return row.state if row else None
+
+
 def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict[str, Any]]:
     """Return the states of a room by key, for keys that begin with ``prefix``."""
     statement, given = (_BELOW, {"prefix": prefix}) if prefix else (_ALL, {})

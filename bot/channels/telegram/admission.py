@@ -8,9 +8,11 @@ is stored by their id, see `RequestState`.
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from sqlmodel import Session
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
 from telegram.constants import KeyboardButtonStyle
 
@@ -23,7 +25,7 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.state import keep_state, list_states, load_state
+from bot.store.state import keep_state, list_states, load_state, lock_state
 from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
@@ -40,6 +42,9 @@ class RequestState(StrEnum):
     ASKING = "asking"  # the admins were asked
     IN = "in"  # an admin let them in
     OUT = "out"  # an admin keeps them out
+
+
+_DECIDED = frozenset({RequestState.IN, RequestState.OUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +142,14 @@ class Admission:
         """
         if admin.id not in self.allow_list.admins:
             return "Only an admin may let people in."
-        key = _make_request_key(callback.id)
-        state = await self._load_state(key)
-        if state is None:
-            return "I don't know of this request."
-        if state["stands"] in (RequestState.IN, RequestState.OUT):
-            return f"{state.get('by', 'Someone')} has already decided."
         is_let_in = callback.action is ButtonAction.LET_IN
         decision = RequestState.IN if is_let_in else RequestState.OUT
-        await self._store_state(key, {**state, "stands": decision, "by": admin.full_name})
+        key = _make_request_key(callback.id)
+        state = await self._database.write(_store_decision, key, decision, admin.full_name, self._clock())
+        if state is None:
+            return "I don't know of this request."
+        if state["stands"] in _DECIDED:
+            return f"{state.get('by', 'Someone')} has already decided."
         await tell("Done.")
         outcome = "✅ Let in" if is_let_in else "⚪️ Kept out"
         await self._transport.try_edit(message, plain(f"{outcome} by {admin.full_name}: {state['name']}"))
@@ -190,6 +194,19 @@ class Admission:
         states = await self._database.read(list_states, NAME, _REQUEST_PREFIX)
         open_requests = [state for state in states.values() if state["stands"] == RequestState.ASKING]
         return len(open_requests) < _MAX_OPEN_REQUESTS
+
+
+def _store_decision(
+    session: Session, key: str, decision: RequestState, by: str, now: datetime
+) -> dict[str, Any] | None:
+    """Store an admin's decision on a stranger, unless an admin has decided before.
+
+    Returns the state before; None if the stranger has made no request.
+    """
+    state = lock_state(session, NAME, key)
+    if state is not None and state["stands"] not in _DECIDED:
+        keep_state(session, NAME, key, {**state, "stands": decision, "by": by}, now)
+    return state
 
 
 def _make_request_key(user_id: int | str) -> str:

@@ -1,10 +1,12 @@
 """Who may talk to Nod at all."""
 
+import asyncio
+
 import pytest
 
 from bot.domain.chat import Address
 from bot.errors import SettingsError
-from tests.channels.telegram.conftest import ADMIN, ANA
+from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER
 from tests.channels.telegram.core import PROPOSAL, FakeCore, make_card
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -56,6 +58,22 @@ async def test_only_an_admin_can_let_people_in(channel, telegram: FakeTelegram, 
     await telegram.say(ANA, "known")
     await core.took()
     assert [m.text for m in core.messages] == ["known"]
+
+
+async def test_of_two_admins_who_press_together_one_decides_and_the_other_is_told_so(
+    make_channel, telegram: FakeTelegram, core: FakeCore
+):
+    serving = make_channel(NOD_ADMINS=f"telegram:{ADMIN},telegram:{APPROVER}")
+    await serving.start(core.inbox, core)
+    await telegram.say(STRANGER, "hello?")
+    cards = [await telegram.see(admin, "Their code is") for admin in (ADMIN, APPROVER)]
+    queries = await asyncio.gather(
+        telegram.press(ADMIN, cards[0], "Let in"), telegram.press(APPROVER, cards[1], "Keep out")
+    )
+    told = sorted(query.text for query in queries)
+    assert told[0] in ("Ada has already decided.", "Abe has already decided.")
+    assert told[1] == "Done."
+    await serving.stop()
 
 
 async def test_without_an_admin_the_line_says_what_to_do(
