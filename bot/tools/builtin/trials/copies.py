@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import itertools
 import os
+import secrets
 import stat
 import tempfile
 import time
@@ -237,12 +238,13 @@ def remove_folder(folder: Path) -> None:
     Folders inside a folder move to the top first, so that no path gets long and few descriptors are open.
     """
     numbers = itertools.count(1)
+    prefix = f"{_COPY_PREFIX}{secrets.token_hex(8)}-"  # no folder inside has such a name
     with open_descriptor(str(folder), FOLDER) as top:
         while names := _unlink_files(top):
             for name in names:
                 with open_descriptor(name, FOLDER, top) as inner:
                     for inner_name in _unlink_files(inner):
-                        new_name = f"{_COPY_PREFIX}{next(numbers)}"
+                        new_name = f"{prefix}{next(numbers)}"
                         os.rename(inner_name, new_name, src_dir_fd=inner, dst_dir_fd=top)
                 os.rmdir(name, dir_fd=top)
     folder.rmdir()
@@ -270,15 +272,23 @@ def find_excess(folder: Path, max_entries: int, max_bytes: int) -> str:
             with os.scandir(unread.pop()) as entries:
                 for entry in entries:
                     entry_count += 1
-                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+                    size += _measure(entry)
                     if entry_count > max_entries:
                         return f"it made more than {max_entries:,} files"
                     if size > max_bytes:
                         return f"it wrote more than {max_bytes >> 20:,} MB"
                     if entry.is_dir(follow_symlinks=False):
                         unread.append(entry.path)
-        except FileNotFoundError:  # the command removed it in the meantime
+        except FileNotFoundError:  # the command removed the folder in the meantime
             continue
         except OSError as error:  # too deep, or its mode keeps us out: what is below can't be counted
             return f"it made a folder that can't be looked into ({error.strerror})"
     return ""
+
+
+def _measure(entry: os.DirEntry[str]) -> int:
+    """Return the bytes that an entry takes on the disk; 0 if the command removed it in the meantime."""
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+    except FileNotFoundError:
+        return 0

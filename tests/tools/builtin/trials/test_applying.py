@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from bot.tools.builtin.trials.changes import (
     compare_copy,
     describe_changes,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, remove_folder
+from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, find_excess, remove_folder
 from tests.tools.builtin.trials.world import CRASHING, mark
 
 pytestmark = pytest.mark.slow
@@ -242,6 +242,29 @@ def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
         copy.mkdir()
         with pytest.raises(ToolError, match=word):
             copy_workspace(workspace, copy, limits)
+
+
+def test_a_file_that_is_removed_while_a_folder_is_measured_hides_no_other(tmp_path, monkeypatch):
+    (tmp_path / "large").write_bytes(os.urandom(2 << 20))
+    gone = tmp_path / "gone"
+    gone.write_text("x")
+    scan = os.scandir
+
+    def scan_and_remove(path):
+        entries = sorted(scan(path), key=lambda entry: entry.name)
+        gone.unlink(missing_ok=True)
+        return nullcontext(entries)
+
+    monkeypatch.setattr(os, "scandir", scan_and_remove)
+    assert find_excess(tmp_path, 10, 1 << 20) == "it wrote more than 1 MB"
+
+
+def test_a_folder_is_removed_whatever_the_folders_in_it_are_called(tmp_path):
+    copy = tmp_path / "copy"
+    for inner in ("a/b/c", ".nod-trial-1/b", ".nod-trial-2/b/c"):
+        (copy / inner).mkdir(parents=True)
+    remove_folder(copy)
+    assert not copy.exists()
 
 
 def test_a_link_in_the_place_of_a_hook_is_code_and_comes_first(tmp_path):
