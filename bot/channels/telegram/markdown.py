@@ -3,8 +3,8 @@
 A parser splits the text into tokens, such as ``paragraph_open``; `_Writer` writes their text and notes the
 offsets of styles and links. Tables are laid out before (``bot/channels/tables.py``). Model text is hostile.
 Pictures and links into the app itself lose their target, because both can carry data away; their text stays.
-Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references, and
-blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
+Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references, addresses
+that become no link, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
 """
 
 import re
@@ -32,6 +32,8 @@ _BULLET = "•"
 _INDENT = "  "
 _OPEN_TASK, _DONE_TASK = "☐", "☑"
 _CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of a task
+_AUTOLINK = "auto"  # the parser's mark of a link whose text is its address: <https://example.org>
+_INTO_THE_APP = re.compile(r"(?:tg|ton|tonsite):", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")  # the first word of a fence's info string, such as python
 _UNDERLINED = ("h1", "h2")
 _STYLES = {
@@ -287,12 +289,20 @@ class _Writer:
                     self._write(token.content)
 
     def _end_link(self, link: Token, parts_before: int) -> None:
-        """Make the text a link, unless it leads into the app, its text is too long, or names another host."""
+        """Make the text a link to a web page, unless the text is too long, or names another host.
+
+        The address of any other link is written behind its text, unless it leads into the app.
+        """
         offset = self._open_offsets.pop()
         text = "".join(self._parts[parts_before:])
         address = str(link.attrs.get("href", ""))
-        if is_web_link(address) and len(text) <= MAX_LINK_CHARS and not misleads(text, address):
+        has_fit_text = bool(text.strip()) and len(text) <= MAX_LINK_CHARS and not misleads(text, address)
+        if has_fit_text and is_web_link(address):
             self._add_entity(MessageEntity.TEXT_LINK, offset, url=address)
+        elif link.info != _AUTOLINK and not _INTO_THE_APP.match(address):
+            shown_address = address.removeprefix("mailto:").removeprefix("tel:")
+            if shown_address not in ("", text):
+                self._write(f" ({shown_address})")
         self._write_title(link)
 
     def _write_title(self, token: Token) -> None:

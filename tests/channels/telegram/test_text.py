@@ -127,6 +127,29 @@ def test_a_link_that_names_another_host_is_no_link():
     assert kinds(rich) == [("text_link", "https://good.com/README.md")]
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("[Ana](mailto:ana@e.example) b", "Ana (ana@e.example) b"),
+        ("[ana@e.example](mailto:ana@e.example)", "ana@e.example"),
+        ("<ana@e.example> and <tel:123>", "ana@e.example and tel:123"),
+        ("[call](tel:123)", "call (123)"),
+        ("see [](https://e.example/x)", "see  (https://e.example/x)"),
+        ("[console](localhost:8000)", "console (localhost:8000)"),
+        ("[console](http://localhost:8000/)", "console (http://localhost:8000/)"),
+        ("[the notes](docs/a.md)", "the notes (docs/a.md)"),
+        ("[good.com](https://evil.com)", "good.com (https://evil.com)"),
+        (f"[{'word ' * 80}end](https://e.example/x)", f"{'word ' * 80}end (https://e.example/x)"),
+        ('[x](/b "title")', "x (/b) (title)"),
+        ("[x](tg://resolve?domain=evil)", "x"),
+        ("[x](TON://transfer/evil)", "x"),
+    ],
+)
+def test_an_address_that_is_no_link_is_shown_unless_it_leads_into_the_app(source: str, text: str):
+    rich = from_markdown(source)
+    assert (rich.text, kinds(rich)) == (text, [])
+
+
 def test_headings_lists_and_tasks_look_plain():
     assert from_markdown("# Head\n\n- a\n- [ ] b\n- [x] c").text == "Head\n\n• a\n☐ b\n☑ c"
 
