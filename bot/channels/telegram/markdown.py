@@ -3,8 +3,8 @@
 A parser splits the text into tokens, such as ``paragraph_open``; `_Writer` writes their text and notes the
 offsets of styles and links. Tables are laid out before (``bot/channels/tables.py``). Model text is hostile.
 Pictures and links into the app itself lose their target, because both can carry data away; their text stays.
-Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references, addresses
-that become no link, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
+Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references,
+addresses that become no link, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
 """
 
 import re
