@@ -1,8 +1,8 @@
 """Builders of Block Kit blocks. Hostile text only goes where Slack parses nothing.
 
 Plain texts are cut to Slack's limits here, and `rich` splits into several blocks. The callers keep the limits
-of all else: of values, of a page's address, of a single line of `rich`, of the number of buttons in `actions`,
-and of the text with Slack's marks in `mrkdwn_block` and `closing`, which can't be cut anywhere.
+of all else: of values, of a page's address, of a single line of `rich`, of the number of buttons in
+`actions`, and of the text with Slack's marks in `mrkdwn_block` and `closing`, which can't be cut anywhere.
 The constants are Slack's limits, each with its source: [blocks] docs.slack.dev/reference/block-kit,
 [views] …/reference/views, [chat] …/reference/methods/chat.postMessage and chat.startStream,
 [seen] found by asking Slack, [ours] a choice of ours where Slack documents nothing.
