@@ -12,7 +12,7 @@ import queue
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -44,13 +44,18 @@ _FINISH_POLL_SECONDS = 0.01
 problems: Counter[tuple[str, str]] = Counter()
 """The number of logged warnings and errors, and of dropped lines, by level and part of Nod."""
 
-_secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
+_Secrets = Sequence[str] | Callable[[], Sequence[str]]
+
+_secrets: ContextVar[tuple[_Secrets, ...]] = ContextVar("secrets", default=())
 
 
 @contextmanager
-def redact_in_logs(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Hide these secrets, too, in all that is logged within the context."""
-    token = _secrets.set((*_secrets.get(), *secrets))
+def redact_in_logs(secrets: _Secrets) -> Iterator[None]:
+    """Hide these secrets, too, in all that is logged within the context.
+
+    A function is called again for each line, as the context may learn new secrets. It must not log.
+    """
+    token = _secrets.set((*_secrets.get(), secrets))
     try:
         yield
     finally:
@@ -123,7 +128,10 @@ class _Logger:
 
 
 def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    hidden: MutableMapping[str, Any] = redact(event, None, _secrets.get())
+    secrets: list[str] = []
+    for source in _secrets.get():
+        secrets += source() if callable(source) else source
+    hidden: MutableMapping[str, Any] = redact(event, None, secrets)
     return hidden
 
 

@@ -131,7 +131,7 @@ def hide_secrets(run: Run, secrets: SecretLister) -> Run:
         hidden_context = replace(
             context, progress=hide_in(context.progress), printed=hide_in(context.printed)
         )
-        with redact_in_logs(tuple(secrets())):
+        with redact_in_logs(secrets):  # the run itself may fetch a new token
             try:
                 return hide_output(await run(arguments, hidden_context), secrets())
             except ToolError as error:
