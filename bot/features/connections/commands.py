@@ -77,9 +77,8 @@ class ConnectionCommands:
         """End the person's connections at a server; else the chat's there; else the one with this id."""
         now = self._clock()
         if which.lower() == _EVERYWHERE:
-            return ending.describe_ended(
-                await self._database.write(ending.end_everywhere, command.actor, now)
-            )
+            ended = await self._database.write(ending.end_everywhere, command.actor, now)
+            return as_written(ending.describe_ended(ended))
         ended = await self._database.write(ending.end_at, which, command.actor, now)
         chat = find_chat(command.address)
         if not ended and chat is not None:

@@ -11,6 +11,7 @@ from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
 from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 from bot.domain.people import Actor
+from bot.domain.text import as_written
 from bot.features.connections import ending, revocations, tokens
 from bot.features.connections.sweep import ConnectionSweep
 from bot.features.connections.tables import RevocationRow
@@ -149,6 +150,15 @@ async def test_everywhere_ends_all_of_one_person_and_none_of_another(there: Conn
     await there.connect(BEN, "hubot")
     await there.say("end everywhere")
     assert [row.owner for row in there.rows()] == [str(BEN)]
+
+
+@pytest.mark.parametrize("which", ["tracker", "everywhere"])
+async def test_an_account_s_name_is_told_as_it_is_written_when_it_ends(there: Connectable, which: str):
+    name = "**Nod** [ended](https://evil.example)"
+    there.tracker.named = name
+    await there.connect(ANA, "octocat")
+    said = await there.say(f"end {which}")
+    assert said.text == as_written(f"Disconnected: tracker ({name}).")
 
 
 async def test_a_person_sees_and_ends_their_own_alone(there: Connectable):
