@@ -32,12 +32,19 @@ def context_of(proposal: Proposal) -> CallContext:
 
 
 async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> Any:
-    """Wait for a tool's own coroutine. Raises ToolTimedOut if it does not end in time."""
+    """Wait for a tool's own coroutine. Raises ToolTimedOut if it does not end in time.
+
+    The same is raised for a TimeoutError of the tool's own.
+    """
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with limit:
             return await log_blocking(work, tool_name)
-    except TimeoutError:
-        raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+    except TimeoutError as error:
+        if limit.expired():
+            raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+        # the tool's own time limit, such as a socket's: what it waited for may be done nevertheless
+        raise ToolTimedOut(describe_and_log(error, tool_name)) from None
     except SystemExit as error:  # raised by a library for command lines, such as argparse
         raise RuntimeError("a tool wants to end its process") from error
     except asyncio.CancelledError:

@@ -49,6 +49,16 @@ async def test_a_watched_tool_is_cancelled_in_time_and_its_faults_come_through()
         await await_tool("fails", fails(), 5)
 
 
+async def test_a_tool_s_own_time_limit_is_not_told_as_that_of_nod_and_is_logged(capsys, caplog) -> None:
+    async def gives_up() -> None:
+        raise TimeoutError("the printer's socket")
+
+    with pytest.raises(ToolTimedOut) as raised:
+        await await_tool("printer", gives_up(), 500)
+    assert raised.value.message == "printer failed with TimeoutError; the log has the details."
+    assert "the printer's socket" in caplog.text + "".join(capsys.readouterr())
+
+
 async def test_a_secret_in_a_name_that_a_tool_looks_up_is_hidden_wherever_the_title_is_told() -> None:
     async def named(arguments: dict[str, int]) -> str:
         return f"Close #{arguments['number']} “rotate {'ghp_' + 'a' * 36}”"
