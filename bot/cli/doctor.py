@@ -238,8 +238,8 @@ def _format_ago(seconds: int | None) -> str:
 def _is_running(settings: Settings) -> bool:
     try:
         return at_work(settings.database_url)
-    except DBAPIError:
-        return False
+    except (DBAPIError, SettingsError):
+        return False  # reported with the database
 
 
 def _check_names() -> Iterator[Finding]:
@@ -274,6 +274,7 @@ def check_database(settings: Settings) -> Finding:
     if file is not None and not file.exists():
         try:
             check_not_lost(file)
+            at_work(settings.database_url)
         except SettingsError as error:
             return fail(name, error.message)
         if os.access(file.parent, os.W_OK):
@@ -284,6 +285,7 @@ def check_database(settings: Settings) -> Finding:
     engine = open_engine(settings.database_url)
     try:
         if file is not None:
+            at_work(settings.database_url)  # raises SettingsError if a start could not lock the file
             check_pages(file)
         return _check_schema(name, engine)
     except SettingsError as error:

@@ -278,6 +278,23 @@ def test_a_folder_where_the_database_should_be_is_told_without_a_traceback(shell
     assert "nod.db can't be read (unable to open database file)." in shell.nod("doctor", NOD_PORT="0").stdout
 
 
+def test_doctor_says_why_a_start_could_not_lock_the_database_and_checks_the_rest(shell: Shell):
+    shell.nod("db", "upgrade")
+    with FileLock(shell.folder / "nod.db"):
+        lock = shell.folder / "nod.db.lock"
+    (shell.folder / "copy.db").hardlink_to(shell.folder / "nod.db")
+    linked = shell.nod("doctor", NOD_PORT="0").stdout
+    assert "nod.db has 2 names (hard links)" in linked
+    (shell.folder / "copy.db").unlink()
+    lock.unlink()
+    lock.mkdir()
+    unopened = shell.nod("doctor", NOD_PORT="0").stdout
+    assert "nod.db.lock (Is a directory)" in unopened
+    for checked in (linked, unopened):
+        assert checked.count("FAIL") == 1
+        assert "warn admins: no one" in checked
+
+
 def test_doctor_says_that_a_running_nod_at_any_free_port_was_not_asked(shell: Shell):
     shell.nod("db", "upgrade")
     with FileLock(shell.folder / "nod.db"):
