@@ -108,11 +108,9 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     known = session.get(DeviceRow, given.id)
     if known is not None and not _is_same(session, known, given):
         raise DeviceRefused(_TAKEN_TEXT)
-    accounts = rights.list_accounts(session, actor)
-    is_mine = known is not None and known.account in accounts
-    if not is_mine:
+    if find_own(session, given.id, actor, now) is None:  # it does not count yet
         conversation_lock.everywhere(session)  # devices that are added at the same time are counted in turn
-        if _count(session, accounts, now) >= MAX_DEVICES:
+        if _count(session, rights.list_accounts(session, actor), now) >= MAX_DEVICES:
             raise DeviceRefused(_MANY_TEXT)
     if known is not None and known.account != str(actor):
         end_devices(session, [known.id])

@@ -236,6 +236,24 @@ async def test_a_person_has_at_most_twenty_devices_and_is_told(
         assert len(await list_devices(nod)) == MAX_DEVICES
 
 
+async def test_a_device_that_has_ended_counts_again_before_it_is_added_again(
+    serve: Serve, service: FakePushService, sign_in: SignIn
+):
+    async with serve(patience=300, **SIGNED_IN) as nod:
+        page, other = await sign_in(nod, CHIEF), await sign_in(nod, CHIEF)
+        ended = service.subscribe(KEY.public)
+        await add(nod, ended, page)
+        await page.delete("/api/session")
+        browsers = [service.subscribe(KEY.public) for _ in range(MAX_DEVICES)]
+        for browser in browsers:
+            await add(nod, browser, other)
+        refused = await other.post("/api/push/devices", json=ended.subscription())
+        assert refused.status_code == 409, refused.text
+        assert "You have 20 devices" in refused.json()["error"]
+        await add(nod, browsers[0], other, name="Laptop")  # it counts already
+        assert len(await list_devices(nod, other)) == MAX_DEVICES
+
+
 async def test_five_hundred_devices_of_many_people_are_each_told_once_a_bounded_number_at_a_time(
     serve: Serve, service: FakePushService, sign_in: SignIn
 ):
