@@ -37,7 +37,9 @@ class Effect(StrEnum):
     SPARED = "spared"  # people would not have been asked
     ASKED = "asked"  # people would have been asked in addition
     REFUSED = "refused"  # it could not have been proposed
-    OTHERWISE = "otherwise"  # others, or another number, would have decided; or a refused call would run
+    # other people, or another number of people, would have decided; or it would have run instead of being
+    # refused
+    OTHERWISE = "otherwise"
 
 
 class CorrectedCall(NamedTuple):
@@ -91,7 +93,10 @@ class TrialOfRule:
         if refused:
             lines.append(f"- {refused:,} would have been refused.")
         if otherwise:
-            lines.append(f"- {otherwise:,} would have asked other people, or another number.")
+            lines.append(
+                f"- {otherwise:,} would have asked other people, or another number, "
+                "or run instead of being refused."
+            )
         period = f" back to {format_in_zone(self.back_to, self.zone)}" if self.back_to else ""
         lines.append(
             f"Looked at {self.looked:,} changes{period}, with the risk that was stored, against the rules of "

@@ -75,7 +75,8 @@ class TriedBody(DoneBody):
     - `spared`: people would not have been asked
     - `asked`: people would have been asked in addition
     - `refused`: it could not have been proposed
-    - `otherwise`: other people would have been asked
+    - `otherwise`: other people, or another number, would have been asked, or it would have run instead of
+      being refused
     """
 
     rule: str

@@ -225,7 +225,7 @@ export class Rules {
 
   drawPast(rule, found) {
     const { spared, asked, refused, otherwise } = found.effects;
-    const counted = [["Would not have been asked for", spared], ["Asked for in addition", asked], ["Refused", refused], ["Decided by others, or by more", otherwise]];
+    const counted = [["Would not have been asked for", spared], ["Asked for in addition", asked], ["Refused", refused], ["Decided by others, by more, or no longer refused", otherwise]];
     const far = found.back_to ? [", back to ", stamp(found.back_to)] : "";
     this.past.replaceChildren(
       h("dl", { class: "facts" }, counted.filter(([, many], at) => at < 2 || many).map(([words, many]) => fact(words, String(many)))),

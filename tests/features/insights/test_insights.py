@@ -158,6 +158,14 @@ async def test_what_it_would_ask_in_addition_or_refuse_is_counted(ruled: Nod) ->
     assert "- 0 would not have asked" in await rule(ruled, "policy try never in chat:elsewhere last 1d")
 
 
+async def test_a_call_that_would_run_instead_of_being_refused_asks_no_one_else(ruled: Nod) -> None:
+    await ruled.asked(call("smash", lamp="door"))
+    await rule(ruled, "quorum 9 for smash")
+    said = await rule(ruled, "policy try never for smash")
+    assert "- 0 would not have asked." in said
+    assert "- 1 would have asked other people, or another number, or run instead of being refused." in said
+
+
 async def test_a_condition_is_tried_on_the_arguments_that_were_asked_for(ruled: Nod) -> None:
     await story(ruled)
     tried = 'policy try never for paint where color matches "bl*"'
