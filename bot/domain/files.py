@@ -107,8 +107,13 @@ def prepare_for_people(text: str) -> str:
     data = redact_text(plain).encode(errors="replace")  # again: unfolding may reveal another secret
     if len(data) <= MOST_BYTES:
         return data.decode()
-    left_out = len(data) - MOST_BYTES
-    return data[:MOST_BYTES].decode(errors="ignore") + f"\n[{left_out} more bytes left out]\n"
+    room = MOST_BYTES - len(_name_left_out(len(data)))
+    kept = data[:room].decode(errors="ignore")  # without the half of a character at the cut
+    return kept + _name_left_out(len(data) - len(kept.encode()))
+
+
+def _name_left_out(count: int) -> str:
+    return f"\n[{count} more bytes left out]\n"
 
 
 def fits_card(text: str) -> bool:
