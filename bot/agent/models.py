@@ -25,8 +25,8 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
-_DEFAULT_HISTORY_TOKENS = 24_000  # the history for a model whose window is unknown
-_HISTORY_SHARE = 1 / 4  # the history's share of the window, unless a setting says otherwise
+_DEFAULT_HISTORY_TOKENS = 24_000  # the history without a setting, unless the share below is more
+_HISTORY_SHARE = 1 / 4  # the share of the window, where this is more than the default
 _REQUEST_SHARE = 3 / 4  # the request's share of the window; the answer needs the rest
 _REST_PERIOD = timedelta(minutes=1)  # the time for which another model answers after a failure
 
@@ -138,8 +138,11 @@ class Models:
     def max_history_chars(self, model: Model, specs_chars: int) -> int:
         """Return the most characters of history for a model whose tools' specifications take ``specs_chars``.
 
-        The lowest of three limits counts: the setting, or without it a share of the model's window; the room
-        for a request in the window; and, after a refusal for length, the size that the model then accepted.
+        The lowest of three limits counts:
+
+        - the setting; without it 24,000 tokens, or a quarter of the model's window if that is more
+        - three quarters of the window if it is known, less the specifications
+        - the size of a request that the model accepted after it had refused a longer one, less the same
         """
         window_tokens = self.settings_of(model).window or 0
         default_tokens = max(_DEFAULT_HISTORY_TOKENS, int(window_tokens * _HISTORY_SHARE))

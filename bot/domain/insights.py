@@ -66,7 +66,7 @@ class Tally:
 
     @property
     def words(self) -> str:
-        """For example ``asked 41, approved 40 (2 edited first), declined 1; median 4 min``."""
+        """For example ``asked 9, approved 8 (1 edited first); median 4 min, slowest tenth from 20 min``."""
         parts = [f"asked {self.asked}"]
         for name in ENDS:
             count = getattr(self, name)
