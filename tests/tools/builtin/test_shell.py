@@ -169,6 +169,25 @@ async def test_no_process_outlives_the_command(tmp_path, script):
     assert alive(mark) == []
 
 
+async def test_a_command_that_stops_its_warden_does_not_outlive_its_time(tmp_path):
+    mark = str(uuid4().int)[:12]
+    script = f"kill -STOP $PPID; exec sleep 1000.{mark}"
+    told = await shell(tmp_path, seconds=0.5).run("shell_run", argv=["sh", "-c", script])
+    assert (told["exit_code"], told["ended"]) == (None, "it was ended after 0.5 s")
+    assert alive(mark) == []
+
+
+async def test_a_command_whose_output_cannot_be_read_is_ended(hands, monkeypatch):
+    async def fail(*_: object) -> bytes:
+        raise OSError("the pipe is broken")
+
+    monkeypatch.setattr(asyncio.StreamReader, "read", fail)
+    mark = str(uuid4().int)[:12]
+    with pytest.raises(OSError, match="the pipe is broken"):
+        await hands.run("shell_run", argv=["sleep", f"1000.{mark}"])
+    assert alive(mark) == []
+
+
 async def test_a_call_that_is_given_up_takes_its_processes_along(hands, tmp_path):
     mark = str(uuid4().int)[:12]
     os.mkfifo(tmp_path / "started")

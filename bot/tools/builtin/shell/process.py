@@ -152,6 +152,8 @@ async def run_process(
             task.cancel()
         await _end_process(process, end)
         await asyncio.gather(*tasks, return_exceptions=True)
+    if not why:
+        end.result()  # raises what reading the output raised
     return Ended(None if why else process.returncode, stdout.text(), stderr.text(), why)
 
 
@@ -185,15 +187,18 @@ async def _report_output(newest: bytearray, printed: Callable[[str], Awaitable[N
 async def _end_process(process: asyncio.subprocess.Process, end: "asyncio.Future[Any]") -> None:
     """Have the warden kill everything, and kill the warden itself if it doesn't respond.
 
-    ``end``: done once both streams and the warden have ended.
+    ``end``: done once both streams and the warden have ended, or reading a stream has failed.
     """
-    if end.done():
+    if end.done() and process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
-    await asyncio.wait({end}, timeout=_WARDEN_SECONDS)
-    if not end.done():
+        process.send_signal(signal.SIGCONT)  # the command may have stopped the warden
+    ends: set[asyncio.Future[Any]] = {end, asyncio.ensure_future(process.wait())}
+    _, pending = await asyncio.wait(ends, timeout=_WARDEN_SECONDS)
+    if pending:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.wait({end}, timeout=_WARDEN_SECONDS)
-        end.cancel()
+        _, pending = await asyncio.wait(ends, timeout=_WARDEN_SECONDS)
+        for unended in pending:
+            unended.cancel()
