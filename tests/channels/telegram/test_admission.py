@@ -60,7 +60,7 @@ async def test_only_an_admin_can_let_people_in(channel, telegram: FakeTelegram, 
     assert [m.text for m in core.messages] == ["known"]
 
 
-async def test_of_two_admins_who_press_together_one_decides_and_the_other_is_told_so(
+async def test_of_two_admins_who_press_together_one_decides_and_the_other_learns_that(
     make_channel, telegram: FakeTelegram, core: FakeCore
 ):
     serving = make_channel(NOD_ADMINS=f"telegram:{ADMIN},telegram:{APPROVER}")
