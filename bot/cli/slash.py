@@ -32,7 +32,7 @@ app = typer.Typer()
 # a slash command in a text: "/nod approve", "/approvals", but not a part of a path such as "docs/help"
 _SLASH_PATTERN = re.compile(
     r"(?<![\w./])/(?:nod )?"
-    r"(approvals|connections|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
+    r"(approvals|connections|memory|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
 _OTHER_CHAT_MARK = "(Telegram: "  # follows a text that is to be sent from a chat
 

@@ -15,9 +15,15 @@ import pytest
 from bot.agent.demo.model import DemoModel
 from bot.app import App, build
 from bot.domain.chat import Address, Message
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Person
+from bot.domain.record import Act
+from bot.domain.times import now
+from bot.features.memory.facts import About, Fact
+from bot.features.memory.rows import add_fact
 from bot.settings import Settings
 from bot.store import migrations, proposals
+from bot.store.audit.log import By
+from bot.store.database import Database
 from bot.store.locks.process_lock import FileLock
 from tests.cli.conftest import Demo, Shell
 from tests.cli.test_demo import said
@@ -531,3 +537,12 @@ async def test_doctor_says_where_no_one_is_signed_in_and_how_and_makes_no_file(s
     words = "no one is signed in there. Run: nod mcp login lamps, or sign in at https://nod.example/#/rules"
     assert f"FAIL MCP server lamps: {words}\n" in checked.stdout
     assert not (shell.folder / "nod.db").exists()
+
+
+def test_a_reply_names_the_commands_of_the_shell(shell: Shell, parked: list[str]):
+    operator = Actor("cli", "operator")
+    fact = Fact(0, "Ana likes tea.", (About.PERSON, str(operator)), operator, now(), None)
+    database = Database(f"sqlite:///{shell.folder / 'nod.db'}")
+    database.write_now(add_fact, fact, By.press(Act.REMEMBER, operator, Person(operator.key)))
+    database.close()
+    assert "\nnod memory forget NUMBER forgets one." in shell.nod("memory").stdout
