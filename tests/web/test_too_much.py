@@ -275,7 +275,7 @@ async def test_an_export_of_a_long_conversation_holds_no_one_up_and_two_at_a_tim
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) "
             f"SELECT {copied} FROM message, n WHERE role = 'assistant'",
         )
-        calls, results = [["c", "read", "{}", "Read the notes"]], {"c": ["note " * 200, True]}
+        calls, results = [["c", "read", "{}", "Read the notes"]], {"c": ["note " * 600, True]}
         many = {"calls": json.dumps(calls), "results": json.dumps(results)}
         sql(url, "UPDATE message SET calls = :calls, results = :results WHERE role = 'assistant'", **many)
         path = f"/api/conversations/{began['conversation_id']}/export"
