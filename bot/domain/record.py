@@ -13,7 +13,7 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """What was done, if it was not a press and not the end of a call. The comments say more of the deed."""
+    """The deed of an audit row that is neither a press nor the end of a call. The comments say more of it."""
 
     # to a proposal
     PROPOSE = "propose"  # a call becomes a proposal

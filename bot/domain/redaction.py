@@ -270,10 +270,10 @@ class _Redactor:
             return []
         if _is_pointer(fragment):
             return [_follow_pointer(self._root, fragment)]
-        return self._anchored.get(fragment, [])
+        return self._anchors.get(fragment, [])
 
     @cached_property
-    def _anchored(self) -> Mapping[str, list[Any]]:
+    def _anchors(self) -> Mapping[str, list[Any]]:
         return _list_anchored(self._root)
 
 

@@ -77,7 +77,7 @@ class Signature:
     filled_defaults: Mapping[str, Any]
     """The defaults that are filled into arguments: all that are JSON data and not null."""
     refused_defaults: Mapping[str, Any]
-    """Those of ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
+    """The ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
     caller_types: Mapping[str, type]
     """The types of parameters that Nod passes, not the model, such as `CallContext`, by the parameter."""
 
@@ -230,11 +230,11 @@ class _Parameters:
     fields: dict[str, Any]
     """The type and the default of each field of the pydantic model, as `create_model` takes them."""
     defaults: dict[str, Any]
-    """As `Signature.defaults`."""
+    """The value of `Signature.defaults`."""
     fillable: dict[str, tuple[Any, Any]]
     """The defaults that can be filled in, each with its parameter's type."""
     caller_types: dict[str, type]
-    """As `Signature.caller_types`."""
+    """The value of `Signature.caller_types`."""
 
 
 def _read_parameters(

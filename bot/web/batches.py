@@ -52,7 +52,7 @@ async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
 
 @router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
 async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) -> ChosenBody:
-    """Each row is decided as by a press of its own; ``text`` says how many rows were decided.
+    """Decide each row as by a press of its own; ``text`` says how many rows were decided.
 
     A row to approve stays open if it has changed since it was looked at. So does a row that can't be undone:
     it is approved only by a press of its own. ``text`` says which stayed open.

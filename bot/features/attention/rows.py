@@ -32,7 +32,7 @@ class ReleasedCards(NamedTuple):
     """The cards that were released for one account."""
 
     proposals: Sequence[Proposal]
-    """Those that are still open, soonest to expire first."""
+    """The cards that are still open, soonest to expire first."""
     shared_chat: str
     """The address of a shared chat that has some of the cards; empty without one."""
 

@@ -23,7 +23,7 @@ proposals. PostgreSQL treats both forms alike.
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
 """The condition of questions that wait for an answer, or whose answer was not passed on yet."""
 TIMED_ACTIONS = ("warn", "remind", "notify", "escalate")
-"""What is done about an open proposal at a time of its own, the column ``ACTION_at``."""
+"""The actions on an open proposal that have a time of their own, in the column ``ACTION_at``."""
 
 
 class ProposalRow(Row, table=True):

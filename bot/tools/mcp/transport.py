@@ -53,7 +53,7 @@ _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
-"""What the SDK's client reads: a message, or the reason why a line is no message."""
+"""A message that the SDK's client reads, or the reason why a line is no message."""
 OnStderrLine = Callable[[str], None]
 
 

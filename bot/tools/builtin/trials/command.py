@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TriedCommand:
-    """What a command did in its trial. As JSON it is the `TrialOutput.token`, which an approval applies."""
+    """The outcome of a command's trial. As JSON it is the `TrialOutput.token`, which an approval applies."""
 
     exit: int | None
     """The exit code; None if the command was ended."""
