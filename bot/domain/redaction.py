@@ -287,8 +287,27 @@ def find_referred(root: Any, reference: Any) -> Any:
         return None
     if _is_pointer(fragment):
         return _follow_pointer(root, fragment)
-    anchored = _list_anchored(root).get(fragment)
+    anchored = _recall_anchored(_SchemaKey(root)).get(fragment)
     return anchored[0] if anchored else None
+
+
+class _SchemaKey:
+    """A schema as the key of a cache: two are equal if they hold the same object."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SchemaKey) and other.schema is self.schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+
+@lru_cache(maxsize=8)
+def _recall_anchored(key: _SchemaKey) -> Mapping[str, list[Any]]:
+    """Return `_list_anchored` of a schema, which may have thousands of references."""
+    return _list_anchored(key.schema)
 
 
 def _read_fragment(reference: Any) -> str | None:

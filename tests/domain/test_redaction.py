@@ -10,7 +10,7 @@ from sqlmodel import Session, select
 from bot.domain.cards import whole_text
 from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
-from bot.domain.redaction import HIDDEN, differences, redact, redact_arguments, redact_text
+from bot.domain.redaction import HIDDEN, differences, find_referred, redact, redact_arguments, redact_text
 from bot.domain.verbs import Verb
 from bot.store.tables.record import AuditRow
 from tests.kit import ADA, MakeNod, Nod, call
@@ -207,3 +207,19 @@ async def test_a_read_is_announced_without_secrets(nod: Nod) -> None:
     await nod.asked(call("look", lamp=key))
     [started] = [e for e in nod.chat.streams[0].events if isinstance(e, ToolStarted)]
     assert (started.arguments, key in started.summary) == ({"lamp": HIDDEN}, False)
+
+
+class CountedSchema(dict[str, object]):
+    """A schema that counts how often all of it is walked through."""
+
+    walks = 0
+
+    def values(self):
+        self.walks += 1
+        return super().values()
+
+
+def test_a_schema_is_searched_for_anchors_once_however_many_references_it_has():
+    schema = CountedSchema({"properties": {"last": {"$anchor": "a", "type": "string"}}})
+    assert [find_referred(schema, "#a")["type"] for _ in range(100)] == ["string"] * 100
+    assert schema.walks == 1
