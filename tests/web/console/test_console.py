@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, Route, expect
 
 from bot import web
-from bot.domain.model import Text, Thought
+from bot.agent.demo.model import DemoModel
+from bot.domain.model import Entry, Part, Text, Thought, ToolSpec
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.web.bundle import bundle
 from tests.web.console.conftest import PATIENCE, Json, Serve, Served
@@ -125,18 +126,37 @@ def test_declining_takes_a_reason_along(nod: Served, new_page: NewPage):
     assert issue(nod, 4)["state"] == "open"
 
 
-def test_a_question_about_a_card_is_answered_and_the_card_stays_open(nod: Served, new_page: NewPage):
-    page = new_page(nod.url)
-    ask(page, "close #4")
-    shown = card(page, "Close issue #4")
-    rare(shown, "Ask").click()
-    page.keyboard.type("what exactly changes?")
-    page.keyboard.press("Enter")
-    expect(shown.locator(".card-word")).to_contain_text("Nothing was decided.")
-    expect(said(page, "This is all it would do")).to_contain_text("open → closed")
-    expect(page.locator("#thread blockquote")).to_have_text("what exactly changes?")
-    button(shown, "Approve").click()
-    expect(shown.locator(".state")).to_have_text("Done")
+class HeldModel(DemoModel):
+    """The offline model, which answers only while the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__(pace=0.002)
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
+        await self.may_answer.wait()
+        async for part in super().stream(transcript, tools):
+            yield part
+
+
+def test_a_question_about_a_card_is_answered_and_the_card_stays_open(serve: Serve, new_page: NewPage):
+    model = HeldModel()
+    with serve(model=model) as nod:
+        page = new_page(nod.url)
+        ask(page, "close #4")
+        shown = card(page, "Close issue #4")
+        rare(shown, "Ask").click()
+        page.keyboard.type("what exactly changes?")
+        model.may_answer.clear()
+        page.keyboard.press("Enter")
+        expect(shown.locator(".card-word")).to_contain_text("Nothing was decided.")
+        nod.loop.call_soon_threadsafe(model.may_answer.set)
+        expect(said(page, "This is all it would do")).to_contain_text("open → closed")
+        expect(shown.locator(".card-word")).to_be_hidden()  # it has its answer
+        expect(page.locator("#thread blockquote")).to_have_text("what exactly changes?")
+        button(shown, "Approve").click()
+        expect(shown.locator(".state")).to_have_text("Done")
 
 
 def test_what_destroys_stands_out_and_can_be_withdrawn_by_who_asked(nod: Served, new_page: NewPage):
