@@ -59,6 +59,9 @@ HIDING_SHEETS = (  # a sheet, and what it hides
     (".out{color:red; & .x{display:none} p{color:blue}}", "<div class=out><i class=x>secret</i></div>"),
     (".out{.x{display:none}}", "<div class=out><i class=x>secret</i></div>"),
     (".x{display:block} .x{display:none}", "<p class=x>secret</p>"),
+    (".x{display:block; &{display:none}}", "<p class=x>secret</p>"),
+    (".x{&{display:block} display:none}", "<p class=x>secret</p>"),
+    (":where(#x){display:block} .x{display:none}", "<p class=x id=x>secret</p>"),
     (".x{display:none!important} #y{display:block}", "<p class=x id=y>secret</p>"),
     ("/* } */ .x{/* ; */display:/**/none}", "<p class=x>secret</p>"),
     (".y::after{content:'}'} .x{display:none}", "<p class=x>secret</p>"),
@@ -75,6 +78,7 @@ HIDING_SHEETS = (  # a sheet, and what it hides
 SEEN_SHEETS = (
     (".x{display:none} .x.open{display:block}", "<p class='x open'>Shown</p>"),
     (".x{display:none} #y{display:block}", "<p class=x id=y>Shown</p>"),
+    (".x{display:none; &{display:block}}", "<p class=x>Shown</p>"),
     ("input:checked ~ p{display:none}", "<input type=checkbox><p>Shown</p>"),
     (".x:hover{display:none}", "<p class=x>Shown</p>"),
     (".x::before{display:none}", "<p class=x>Shown</p>"),

@@ -135,7 +135,7 @@ class _Selector:
                     classes += 1
                 elif condition.kind == "tag" and condition.name != "*":
                     tags += 1
-                if condition.selectors:
+                if condition.selectors and condition.name != "where":  # `:where()` adds no weight
                     inner = max(selector.specificity for selector in condition.selectors)
                     ids, classes, tags = ids + inner[0], classes + inner[1], tags + inner[2]
         return ids, classes, tags
@@ -243,6 +243,9 @@ class _SheetReader:
         while token := _TOKEN.match(self.text, self.position):
             self.position = token.end()
             if token[0] == "{":
+                # declarations before a nested rule come before it in the order of rules, too
+                self._add_declarations(outer, declarations)
+                declarations = []
                 self._read_block("".join(statement).strip(), outer, depth)
                 statement = []
             elif token[0] == ";":
@@ -253,6 +256,9 @@ class _SheetReader:
             else:
                 statement.append(token[0])
         declarations.append("".join(statement))
+        self._add_declarations(outer, declarations)
+
+    def _add_declarations(self, outer: str, declarations: list[str]) -> None:
         if outer:
             self.sheets.add_rule(outer, ";".join(declarations))
 
