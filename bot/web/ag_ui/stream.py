@@ -103,7 +103,7 @@ class RunStream:
         self._refusals: dict[str, str] = {}  # why a press was refused, by the proposal's id
 
     def begin(self, state: dict[str, Any]) -> list[BaseEvent]:
-        """Return the first events: the begin of the run, and the full state."""
+        """Return the first events: the beginning of the run, and the full state."""
         self._state = state
         begun = RunStartedEvent(
             thread_id=self._run.thread_id,
