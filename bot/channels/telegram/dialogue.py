@@ -2,8 +2,9 @@
 
 Telegram has no forms, so a dialogue asks step by step: for the fields of an edit, for the words that go with
 a press (such as a reason), or for a grant, the permission for similar calls. `Dialogue` is the state between
-two answers. It is stored as JSON, so it survives a restart. ``screens.py`` renders each step as a message;
-``forms.py`` takes the answers, stores the dialogue and sends its screens.
+two answers. `Dialogues` stores it as JSON, so it survives a restart. ``screens.py`` renders each step as a
+message; ``forms.py`` takes the answers and sends the screens. A message is *ephemeral* if only one person of
+a group sees it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -45,12 +46,12 @@ _FORMER_STEPS = {
     "reach": (DialogueStep.GRANT, Verb.EDIT),
     "lasting": (DialogueStep.GRANT, Verb.EDIT),
 }
-"""The step and the verb for each step that earlier releases stored."""
+"""The step and the verb of today, by the word that earlier releases stored as the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A dialogue with one person about a proposal, in the round that the person saw.
+    """A dialogue with one person about a proposal, in the round that the person saw. An edit begins a round.
 
     The names of the fields are the keys of the stored JSON.
     """
@@ -61,11 +62,11 @@ class Dialogue:
     at: datetime  # the time of the last step
     asked: str | None = None  # the name of the field that the step ASK is about
     changes: Mapping[str, Any] = field(default_factory=dict)  # the edited arguments so far
-    prompt: int | None = None  # the id of the message that asks, once it is known; negative: ephemeral
+    prompt: int | None = None  # the id of the message that asks, once it is known; negative if ephemeral
     rung: GrantScope | None = None  # the chosen scope of a grant: which calls it allows
     reach: GrantAudience = GrantAudience.HERE  # the chosen audience of a grant: whose calls, and where
     question: str = ""  # the text of the message that asks for typed words
-    verb: Verb = Verb.EDIT  # the verb that the answer presses
+    verb: Verb = Verb.EDIT  # the verb of the press that the words of the step WORDS go with
 
     @classmethod
     def begin_edit(cls, card: Card, now: datetime) -> Self:
@@ -77,9 +78,9 @@ class Dialogue:
         return cls(card.proposal_id, card.round, DialogueStep.WORDS, now, verb=verb)
 
     @classmethod
-    def similar(cls, card: Card, rung: GrantScope, reach: GrantAudience, now: datetime) -> Self:
+    def similar(cls, card: Card, scope: GrantScope, audience: GrantAudience, now: datetime) -> Self:
         """Begin a dialogue that asks for a grant, with this scope and audience chosen at first."""
-        return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=rung, reach=reach)
+        return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=scope, reach=audience)
 
     @property
     def is_about_grant(self) -> bool:
@@ -91,7 +92,10 @@ class Dialogue:
         return replace(self, step=DialogueStep.ASK, asked=field.name, at=now, prompt=None)
 
     def with_value(self, field: Field, value: Any, now: datetime) -> Self:
-        """Take the checked value of a field. The value that the field had before is no change."""
+        """Take the checked value of a field, and ask to confirm; without any change, ask for a field again.
+
+        The value that the field has on the card is no change.
+        """
         changes = {**self.changes}
         changes.pop(field.name, None)
         if value != field.value:
@@ -121,9 +125,9 @@ class Dialogue:
         return self.awaits_text and reply_to == self.prompt
 
     def matches_question(self, text: str) -> bool:
-        """Tell if a message has the text of the question.
+        """Tell if a message has the text of the question, for a question whose message id was not stored.
 
-        Its id is unknown if Telegram's answer to the sending was lost, or if the process crashed right after.
+        That happens if Telegram's answer to the sending was lost, or if the process crashed right after.
         """
         return self.awaits_text and bool(self.question) and text == self.question
 
@@ -149,7 +153,7 @@ class Dialogue:
         return _STATE.validate_python(state)
 
 
-_STATE = TypeAdapter(Dialogue)
+_STATE = TypeAdapter(Dialogue)  # writes a dialogue as JSON, and reads it
 
 
 async def _nothing_to_answer() -> None:
@@ -165,9 +169,9 @@ class Who:
     place: TelegramPlace
     title: str = ""  # the title of the chat, if it has one
     acknowledge_press: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
-    """Answers the press in progress, if there is one, before anything that may wait for the chat's pace."""
+    """Answers the press in progress, if there is one. Call it before anything that may wait."""
     ephemeral: EphemeralTarget | None = None
-    """Makes messages in a group visible to this person alone; None where all may see them."""
+    """The target that makes messages in a group visible to this person alone; None where all may see them."""
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
         """Return a press of this person, in their place."""
@@ -195,9 +199,12 @@ class Dialogues:
     async def store_prompt(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
         """Store the id of the message that asks, unless another dialogue began while it was on its way."""
         if await self.load(who) == dialogue:
-            await self.keep(who, dialogue.with_prompt(message_id))
+            await self.store(who, dialogue.with_prompt(message_id))
 
-    async def keep(self, who: Who, dialogue: Dialogue | None) -> None:
-        """Store the dialogue of a person; None ends it."""
-        state = dialogue.as_state() if dialogue else None
-        await self.database.write(keep_state, NAME, who.key, state, self.clock())
+    async def store(self, who: Who, dialogue: Dialogue) -> None:
+        """Store the dialogue of a person, in place of an earlier one."""
+        await self.database.write(keep_state, NAME, who.key, dialogue.as_state(), self.clock())
+
+    async def end(self, who: Who) -> None:
+        """Delete the dialogue of a person, if one is stored."""
+        await self.database.write(keep_state, NAME, who.key, None, self.clock())

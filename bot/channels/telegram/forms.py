@@ -1,10 +1,14 @@
-"""The course of dialogues: an edit, a reason or a grant is asked for step by step, then submitted.
+"""`DialogueRunner`: it leads a person through a dialogue, one question at a time, and submits the answers.
 
-`DialogueRunner` takes the presses and typed replies of a dialogue, stores its next state (``dialogue.py``)
-and sends or edits the message that asks (``screens.py``). The state is stored by person and chat, with the id
-of that message: so only the person who began can continue, also after a restart. At the end the press that
-was prepared goes to the core. ``callback`` is the data of a pressed button. Methods that return a text return
-the words for the person who pressed or replied, empty where the message already says all.
+A dialogue is about one proposal. It edits the proposal's arguments, asks for the words that a press needs
+(such as a reason), or asks for a grant: the permission for similar calls. After each press or typed reply the
+runner stores the dialogue's next state (``dialogue.py``), and sends or edits the message that asks
+(``screens.py``). The state is stored by person and chat, with the id of that message, so only the person who
+began can continue, also after a restart. At the end the runner hands a `Press` to the core (``inbox``).
+
+In all methods ``callback`` is the data of a pressed button. A returned text is the answer to the person who
+pressed or replied; it is empty where the message already says all. A proposal's ``round`` changes with each
+edit, so a press of an earlier round is outdated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +57,7 @@ class _Form:
     arguments: Mapping[str, Any]
     fields: tuple[Field, ...]
 
-    def field(self, name: str | None) -> Field | None:
+    def find_field(self, name: str | None) -> Field | None:
         for field in self.fields:
             if field.name == name:
                 return field
@@ -62,7 +66,10 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class GrantOffer:
-    """The scopes and audiences of a grant that this person may give, with their texts, narrowest first."""
+    """The scopes and audiences of a grant that this person may give, with their texts, narrowest first.
+
+    A dialogue and a `Press` call the chosen scope ``rung`` and the chosen audience ``reach``.
+    """
 
     scopes: Sequence[tuple[GrantScope, str]]
     audiences: Sequence[tuple[GrantAudience, str]]
@@ -93,7 +100,7 @@ class DialogueRunner:
     clock: Clock
 
     async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button that begins or continues a dialogue, but for the buttons of a grant."""
+        """Take a button of an edit, one that asks for words, or Cancel; `press_grant` takes the others."""
         dialogue = await self._load_pressed(who, callback, message)
         if callback.action is ButtonAction.CLOSE:
             return await self._close(who, dialogue, message)
@@ -101,7 +108,7 @@ class DialogueRunner:
             return await self._describe_change_since(who, callback.id, callback.round)
         if callback.action is ButtonAction.REASON:
             return await self._ask_words(who, card, Verb.DECLINE)
-        if callback.verb is not None:
+        if callback.verb is not None:  # a verb that needs words
             return await self._ask_words(who, card, callback.verb)
         return await self._edit(who, dialogue, callback, card, message)
 
@@ -125,15 +132,15 @@ class DialogueRunner:
             return False
         dialogue = await self.dialogues.load(who)
         if dialogue and dialogue.expects_reply_to(posted_of(replied).message_id):
-            fault = await self._take_text(who, dialogue, text)
+            answer = await self._take_text(who, dialogue, text)
         elif dialogue and dialogue.matches_question(replied.text or ""):
-            fault = await self._repeat_question(who, dialogue)
+            answer = await self._repeat_question(who, dialogue)
         elif screens.is_question_for(replied, who.user):
-            fault = _NO_LONGER_ASKED
+            answer = _NO_LONGER_ASKED
         else:
             return False
-        if fault:
-            await self.transport.send(who.place, plain(fault), answer_to=message_id, ephemeral=who.ephemeral)
+        if answer:
+            await self.transport.send(who.place, plain(answer), answer_to=message_id, ephemeral=who.ephemeral)
         return True
 
     async def waits_for_reply(self, who: Who, replied: Message) -> bool:
@@ -149,26 +156,29 @@ class DialogueRunner:
         """End the dialogue of a person. Returns False if none is open."""
         if await self.dialogues.load(who) is None:
             return False
-        await self.dialogues.keep(who, None)
+        await self.dialogues.end(who)
         cancelled = plain("Cancelled. Nothing was changed.")
         await self.transport.send(who.place, cancelled, ephemeral=who.ephemeral)
         return True
 
     async def press_grant(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button of "approve similar". The choice of the duration submits the grant."""
+        """Take a button of "approve similar": begin the dialogue, change a choice, or submit the grant.
+
+        The choice of the duration submits it.
+        """
         if callback.round != card.round or not card.pending:
             return MOVED_ON
-        offer = GrantOffer(
-            await self.lookup.ladder(card.proposal_id, who.actor, who.place.address),
-            await self.lookup.reaches(card.proposal_id, who.actor, who.place.address),
-        )
-        if not (offer.scopes and offer.audiences):
+        scopes = await self.lookup.ladder(card.proposal_id, who.actor, who.place.address)
+        audiences = await self.lookup.reaches(card.proposal_id, who.actor, who.place.address)
+        if not (scopes and audiences):
             return _NOTHING_TO_ALLOW
+        offer = GrantOffer(scopes, audiences)
         if callback.action is ButtonAction.SIMILAR and callback.index is None:
             new_dialogue = offer.begin(card, self.clock())
             await self._show(who, new_dialogue, offer.make_screen(new_dialogue, card, who))
             return ""
 
+        # all other buttons belong to the dialogue that was begun
         dialogue = await self.dialogues.load(who)
         if dialogue is None or not dialogue.is_about_grant or not dialogue.is_current_for(card):
             return NOT_YOURS
@@ -192,7 +202,7 @@ class DialogueRunner:
             lasting=duration,
             reach=chosen.reach,
         )
-        await self.dialogues.keep(who, None)  # ended first: a change of the card closes its open dialogues
+        await self.dialogues.end(who)  # ended first: a change of the card closes its open dialogues
         reply = await self.inbox(press)
         await who.acknowledge_press()
         await self.transport.try_edit(message, plain(reply.text))
@@ -217,7 +227,7 @@ class DialogueRunner:
     async def _close(self, who: Who, dialogue: Dialogue | None, message: TelegramPosted) -> str:
         if dialogue is None:
             return NOT_YOURS
-        await self.dialogues.keep(who, None)
+        await self.dialogues.end(who)
         await who.acknowledge_press()
         await self.transport.try_edit(message, plain("Closed. Nothing was changed."))
         return ""
@@ -253,18 +263,19 @@ class DialogueRunner:
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
-        if dialogue.step is not DialogueStep.ASK:
+        if dialogue.step is not DialogueStep.ASK:  # the text is the words of a press
             press = who.press(dialogue.verb, card.proposal_id, card.round, reason=text)
             reply = await self.inbox(press)
-            await self.dialogues.keep(who, None)
+            await self.dialogues.end(who)
             return reply.text
         form = await self._load_form(who, card)
-        field = form.field(dialogue.asked) if form else None
+        field = form.find_field(dialogue.asked) if form else None
         if form is None or field is None:
-            await self.dialogues.keep(who, None)
+            await self.dialogues.end(who)
             return MOVED_ON
+        is_left_empty = field.nullable and text.strip() == _LEAVE_EMPTY
         try:
-            value = None if field.nullable and text.strip() == _LEAVE_EMPTY else field.read(text)
+            value = None if is_left_empty else field.read(text)
         except BadAnswer as error:
             await self._show(who, dialogue, screens.ask_value(dialogue, field, who.user, str(error)))
             return ""
@@ -272,7 +283,7 @@ class DialogueRunner:
         return ""
 
     async def _repeat_question(self, who: Who, dialogue: Dialogue) -> str:
-        """Repeat a question whose message id was lost."""
+        """Ask a question again, since the id of its message is not known: `Dialogue.matches_question`."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -280,9 +291,9 @@ class DialogueRunner:
             screen = screens.ask_words(who.user, card.button(dialogue.verb), card.title)
         else:
             form = await self._load_form(who, card)
-            field = form.field(dialogue.asked) if form else None
+            field = form.find_field(dialogue.asked) if form else None
             if field is None:
-                await self.dialogues.keep(who, None)
+                await self.dialogues.end(who)
                 return MOVED_ON
             screen = screens.ask_value(dialogue, field, who.user)
         await self.transport.send(who.place, plain(_ASKED_AGAIN), ephemeral=who.ephemeral)
@@ -294,7 +305,7 @@ class DialogueRunner:
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is not None and dialogue.is_current_for(card):
             return card
-        await self.dialogues.keep(who, None)
+        await self.dialogues.end(who)
         return None
 
     async def _take_step(
@@ -314,7 +325,9 @@ class DialogueRunner:
             asking = dialogue.pick(field, now)
             await self._show(who, asking, screens.ask_value(asking, field, who.user), message)
             return ""
-        field = form.field(dialogue.asked)
+
+        # the button is one of CLEAR and CHOOSE, which answer the question for a field's value
+        field = form.find_field(dialogue.asked)
         if field is None:
             return NOT_YOURS
         choice: Any = None
@@ -331,11 +344,11 @@ class DialogueRunner:
 
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
-        await self.dialogues.keep(who, None)  # ended first: a change of the card closes its open dialogues
+        await self.dialogues.end(who)  # ended first: a change of the card closes its open dialogues
         press = who.press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
-            await self.dialogues.keep(who, dialogue)
+            await self.dialogues.store(who, dialogue)
             faults = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
             return " ".join(faults) or reply.text
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
@@ -364,7 +377,7 @@ class DialogueRunner:
     async def _show_form(
         self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
     ) -> None:
-        """Show the changes to be saved, or the list of fields."""
+        """Show the changes to be saved, or ask which field to change, by the dialogue's step."""
         if dialogue.step is DialogueStep.CONFIRM:
             screen = screens.ask_confirmation(dialogue, form.fields)
         else:
@@ -377,20 +390,20 @@ class DialogueRunner:
     ) -> None:
         """Store the dialogue and show its screen, in ``message`` if the screen fits, else in a new message.
 
-        A question for a typed reply always needs a new message. The dialogue is stored with the message's id,
-        by which replies are known.
+        A question for a typed reply always gets a new message. The dialogue is stored with the id of its
+        message: by that id a reply is recognised as the answer.
         """
         if screen.asks_for_reply:
             dialogue = dialogue.with_question(screen.rich.text)
-        old_message: TelegramPosted | None = None  # too small for the screen; it loses its buttons
+        old_message: TelegramPosted | None = None  # a message that is too small for the screen
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
             if await self._try_show_in(message, who, dialogue, screen.rich, screen.markup):
                 return
             if screen.rich.units > _max_units(message):
                 old_message = message
-        await self.dialogues.keep(who, dialogue)
+        await self.dialogues.store(who, dialogue)
         await who.acknowledge_press()
-        if old_message is not None:
+        if old_message is not None:  # only the new message keeps buttons
             await self.transport.edit_keyboard(old_message, None, urgency=Urgency.PRESSED)
         posted = await self.transport.send(
             who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED, ephemeral=who.ephemeral
@@ -408,7 +421,7 @@ class DialogueRunner:
         """Show a screen in a message. Returns False if it is too long, or the ephemeral message is gone."""
         if rich.units > _max_units(message):
             return False
-        await self.dialogues.keep(who, dialogue.with_prompt(message.message_id))
+        await self.dialogues.store(who, dialogue.with_prompt(message.message_id))
         await who.acknowledge_press()
         try:
             await self.transport.edit(message, rich, markup, urgency=Urgency.PRESSED)
@@ -427,10 +440,10 @@ def _max_units(message: TelegramPosted) -> int:
 
 
 def _apply_choice(dialogue: Dialogue, callback: ButtonData, now: datetime) -> Dialogue:
-    """Return the dialogue with the choice of a button.
+    """Return the dialogue with the scope (``rung``) or the audience (``reach``) that a button chooses.
 
-    For a scope that does not exist ``rung`` becomes None, which no offer includes; an audience that does not
-    exist changes nothing.
+    The button's index counts the members of `GrantScope` or `GrantAudience`. An index beyond them makes
+    ``rung`` None, which no offer includes, or leaves ``reach`` as it was.
     """
     if callback.action is ButtonAction.SCOPE:
         return replace(dialogue, rung=_pick_at(list(GrantScope), callback.index), at=now)

@@ -1,11 +1,12 @@
 """`McpToolset`: the tools of all configured MCP servers.
 
 There are two sorts of servers. *Shared* ones are called under one account for all people: each is one
-`Server` here. The others are called under the account of a person or a chat: `ConnectedServers` has a
-`Server` for each account.
+`Server` here. The others are called under the account of a person or a chat (a *connection*):
+`ConnectedServers` has a *session* for each account, which is a `Server` of its own.
 
-A turn of the model gets the tools that are known by then, and never waits for a dead server. A server's tools
-are *adopted* (`adopt`) in a thread, since the check of their schemas may be slow.
+To *adopt* a server's tool is to make a `Tool` of it, with its schema checked (``tools.py``). That may be
+slow, so it is done in a thread. Each turn of the model asks `McpToolset.tools`, waits a few seconds at most,
+and gets the tools that are adopted by then. Tools that come later are for later turns.
 """
 
 import asyncio
@@ -33,32 +34,30 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_FIRST_WAIT_SECONDS = 5.0  # a turn's wait for a server and its list; later tools come with a later turn
-_RUN_WAIT_SECONDS = 20.0  # the time that an approved call waits for a session
+_FIRST_WAIT_SECONDS = 5.0  # the wait of a turn for the start of servers, and for the tools of a new list
+_OWNER_WAIT_SECONDS = 20.0  # the wait of an approved call, or of an agent's, for its session
 _MAX_SLOW_SCHEMAS = 3  # after this many slow schemas the other tools of a server are left out
 
 
 @dataclass(slots=True)
 class _AdoptedTools:
-    """The tools adopted so far from one list of a server, by the server's own names.
-
-    Tools of the previous list stay until ``task`` has adopted the new ones.
-    """
+    """The tools adopted so far from one list of a server."""
 
     known: tuple[types.Tool, ...]  # the server's list
-    tools: dict[str, Tool]
-    wait_until: float  # the end of a turn's wait for the tools, in the loop's time
-    task: asyncio.Task[None] | None = None
-    wanted: bool = True  # False once there is a newer list, or Nod stops: then the thread ends
+    tools: dict[str, Tool]  # by the server's own names; at first those that the previous list had as well
+    wait_until: float  # the end of turns' wait for the tools, in the loop's time
+    task: asyncio.Task[None] | None = None  # adopts the tools of ``known`` in a thread
+    wanted: bool = True  # False once there is a newer list, or the server ends: the thread looks at it
 
 
 class McpToolset(Servers):
     """All configured servers. `start` or the first call of `tools` starts them; `stop` ends them.
 
-    ``database``: has the sign-ins; without it no one is signed in. ``first_wait``: seconds after the start
-    for which `tools` waits for servers to come up. ``patience``: seconds that a person has to answer a
-    server's question. ``taken``: returns the names of other tools; a server's tool of such a name is left
-    out, since two tools of one name would stop every turn. ``most``: sessions of connections at one time.
+    ``database``: has the sign-ins; without it no one is signed in. ``ask``: asks a person what a server wants
+    to know. ``patience``: seconds that the person has to answer. ``taken``: returns the names of other tools;
+    a server's tool of such a name is left out, since two tools of one name would stop every turn.
+    ``first_wait``: seconds for which `tools` waits at most for the first start of servers, and for a new
+    list. ``most``: sessions of connections at one time.
     """
 
     def __init__(
@@ -85,21 +84,23 @@ class McpToolset(Servers):
 
         shared = [config for config in configs if config.identity is Identity.NOD]
         self.servers = tuple(make_server(config, find_keys(config), ask) for config in shared)
+        """The shared servers."""
+        not_shared = [config for config in configs if config.identity is not Identity.NOD]
+        self.connected: ConnectedServers | None = None
+        """The sessions at the other servers."""
+        if not_shared and database is not None:
+            self.connected = ConnectedServers(
+                not_shared, database, make_server, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
+            )
         self._patience = patience
         self._taken = taken
         self._first_wait = first_wait
         self._waits_until: float | None = None
-        """The end of the first wait for servers, in the loop's time; None before `start`."""
+        """The end of the wait for the first start of servers, in the loop's time; None before `start`."""
         self._adopted: dict[Server, _AdoptedTools] = {}
         self._reading: dict[Server, ReadingTools] = {}
-        personal = [config for config in configs if config.identity is not Identity.NOD]
-        self.connected: ConnectedServers | None = None
-        """The sessions at servers that are called under a person's or a place's account."""
-        if personal and database is not None:
-            self.connected = ConnectedServers(
-                personal, database, make_server, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
-            )
-        self._logged_duplicates: set[tuple[str, str]] = set()
+        """The tools that read each server's resources and prompts."""
+        self._logged_duplicates: set[tuple[str, str]] = set()  # names of tools, and their servers
 
     def start(self) -> None:
         """Begin to start every server; the servers come up later."""
@@ -130,21 +131,22 @@ class McpToolset(Servers):
                 else:
                     by_name[tool.name] = tool
         if self.connected is not None:
-            for connected in await self._find_connected(self.connected, context):
-                for tool in await self._tools_of(connected.server):
+            for session in await self._find_sessions(self.connected, context):
+                for tool in await self._tools_of(session.server):
                     if tool.name in taken or tool.name in by_name:
-                        self._leave_out_duplicate(tool.name, connected.server)
+                        self._leave_out_duplicate(tool.name, session.server)
                     else:
-                        by_name[tool.name] = _bind(tool, connected)
+                        by_name[tool.name] = _bind(tool, session)
         return tuple(by_name.values())
 
-    async def _find_connected(
+    async def _find_sessions(
         self, connected: ConnectedServers, context: CallContext | None
     ) -> Sequence[ConnectedServer]:
-        """Return the sessions for the person or place of a call. New ones get a short time to come up."""
+        """Return the sessions for the person or the chat of a call. New ones get a short time to come up."""
         sessions = await connected.find(context)
-        is_approved_call = context is not None and context.connected_as
-        seconds = _RUN_WAIT_SECONDS if is_approved_call else self._first_wait
+        # a context that names the connection's owner is not that of a turn, so it may wait longer
+        names_owner = context is not None and bool(context.connected_as)
+        seconds = _OWNER_WAIT_SECONDS if names_owner else self._first_wait
         starting = [session.server for session in sessions if not session.server.tried.is_set()]
         if starting:
             tasks = [asyncio.create_task(server.tried.wait()) for server in starting]
@@ -154,15 +156,17 @@ class McpToolset(Servers):
         return sessions
 
     def _forget(self, server: Server) -> None:
-        """Forget the tools of a session that ends."""
+        """Forget the tools of a session's server, since the session ends."""
         adopted = self._adopted.pop(server, None)
         if adopted:
             adopted.wanted = False
         self._reading.pop(server, None)
 
     async def status(self) -> list[ServerStatus]:
-        shared = [await server.status() for server in self.servers]
-        return [*shared, *(self.connected.list_status() if self.connected else ())]
+        statuses = [await server.status() for server in self.servers]
+        if self.connected is not None:
+            statuses += self.connected.list_status()
+        return statuses
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
         return Logins(self.servers, database, clock, back)
@@ -189,7 +193,7 @@ class McpToolset(Servers):
             log.warning("mcp servers are slow to start", servers=names)
 
     def _leave_out_duplicate(self, tool_name: str, server: Server) -> None:
-        """Leave out a tool whose name another tool has. This is logged once, not in every turn."""
+        """Note for the status that a tool is left out, since another has its name; log it once."""
         if (tool_name, server.config.name) not in self._logged_duplicates:
             self._logged_duplicates.add((tool_name, server.config.name))
             log.warning(
@@ -200,22 +204,12 @@ class McpToolset(Servers):
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
         """Return the adopted tools of a server, and the tools that read its resources and prompts.
 
-        If the server's list is new, its tools are adopted in a thread, for which a turn waits a short time.
-        Until that has ended, tools of the previous list are returned if they are still listed.
+        If the server's list is new, the adoption of its tools begins, for which a turn waits a short time.
         """
         known = server.known
         adopted = self._adopted.get(server)
         if adopted is None or adopted.known is not known:
-            previous = adopted.tools if adopted else {}
-            if adopted:
-                adopted.wanted = False
-            listed_names = {theirs.name for theirs in known}
-            still_listed = {name: tool for name, tool in previous.items() if name in listed_names}
-            server.left_out = {}
-            wait_until = asyncio.get_running_loop().time() + self._first_wait
-            adopted = _AdoptedTools(known, still_listed, wait_until)
-            adopted.task = asyncio.create_task(asyncio.to_thread(_adopt, server, adopted, self._patience))
-            self._adopted[server] = adopted
+            adopted = self._begin_adoption(server, known, adopted)
         if adopted.task is not None and not adopted.task.done():
             seconds = adopted.wait_until - asyncio.get_running_loop().time()
             await asyncio.wait({adopted.task}, timeout=max(0.0, seconds))
@@ -225,6 +219,25 @@ class McpToolset(Servers):
         tools += [tool for tool in self._list_reading_tools(server) if tool.name not in names]
         return tuple(tools)
 
+    def _begin_adoption(
+        self, server: Server, known: tuple[types.Tool, ...], previous: _AdoptedTools | None
+    ) -> _AdoptedTools:
+        """Begin to adopt the tools of a new list in a thread, in place of the ``previous`` list.
+
+        Until a tool is adopted from the new list, the tool of that name from the previous list stays.
+        """
+        listed_names = {theirs.name for theirs in known}
+        still_listed: dict[str, Tool] = {}
+        if previous is not None:
+            previous.wanted = False
+            still_listed = {name: tool for name, tool in previous.tools.items() if name in listed_names}
+        server.left_out = {}
+        wait_until = asyncio.get_running_loop().time() + self._first_wait
+        adopted = _AdoptedTools(known, still_listed, wait_until)
+        adopted.task = asyncio.create_task(asyncio.to_thread(_adopt_listed, server, adopted, self._patience))
+        self._adopted[server] = adopted
+        return adopted
+
     def _list_reading_tools(self, server: Server) -> Sequence[Tool]:
         """Return the tools that read a server's resources and prompts."""
         if server not in self._reading:
@@ -232,20 +245,21 @@ class McpToolset(Servers):
         return self._reading[server].tools()
 
 
-def _bind(tool: Tool, connected: ConnectedServer) -> Tool:
-    """Return a tool of a session, bound to its connection."""
-    run = tool.run and hide_secrets(tool.run, connected.secrets)
-    return replace(tool, connection=connected.connection, run=run)
+def _bind(tool: Tool, session: ConnectedServer) -> Tool:
+    """Return a session's tool, bound to its connection; its outputs don't show the connection's tokens."""
+    run = hide_secrets(tool.run, session.secrets) if tool.run else None
+    return replace(tool, connection=session.connection, run=run)
 
 
-def _adopt(server: Server, adopted: _AdoptedTools, patience: float) -> None:
-    """Adopt all tools that can be offered, small schemas first. Other tools are left out and logged.
+def _adopt_listed(server: Server, adopted: _AdoptedTools, patience: float) -> None:
+    """Adopt the listed tools that the configuration offers, small schemas first.
 
-    Runs in a thread, and ends early if ``adopted`` is no longer wanted.
+    A tool that can't be adopted is left out and logged. Runs in a thread, and ends early if ``adopted`` is no
+    longer wanted.
     """
     slow_schemas = 0
     offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
-    names = names_of(server.config, offered)
+    names = names_of(server.config, offered)  # the names for the model, by the server's own
     for theirs in sorted(adopted.known, key=lambda theirs: len(str(theirs.input_schema))):
         if not adopted.wanted:
             return
