@@ -5,15 +5,19 @@ tracker) hand over the same `Tool` values through a `Toolset`. Nothing here deci
 that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Tool` in this order:
 
 - ``validate`` makes the arguments canonical, and ``classify`` judges the risk of the call.
-- *Looks* read what the call is about and change nothing: ``preview`` and ``title`` for the card on which
-  people decide, ``key`` and ``begins`` for grants, which let similar calls run unasked.
+- ``preview`` and ``title`` read what the card shows to the people who decide. ``key`` and ``begins`` read
+  what similar calls have in common, for a grant, which lets such calls run unasked.
 - ``touches`` names the resource that a call changes: calls with the same resource run one after the other.
 - ``run`` runs the approved call. Afterwards ``current`` reads the changed values, and ``undo`` names the
   inverse call. ``settle`` tells how a run ended that was interrupted.
 
-Three kinds of tools differ. One with a `Trying` is tried before people decide, and its trial is applied. One
-with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. One whose
-kind of proposal has no run (a plan, a question) has ``conclude``, which gives its output once it is approved.
+The functions of the last three points, but for ``run``, are *looks*: they change nothing, and may take a
+`CallContext`.
+
+Three kinds of tools differ. A tool with a `Trying` is tried before people decide, and its trial is applied. A
+tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. A tool
+whose kind of proposal has no run (a plan, a question) has ``conclude``, which gives its output once it is
+approved.
 """
 
 import asyncio
@@ -51,9 +55,9 @@ from bot.tools.signature import Signature, find_parameter
 Arguments = Mapping[str, Any]
 
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
-"""The looks of a `Tool`: the callables that read before or after a run. Each may take a `CallContext`."""
+"""The names of the looks of a `Tool`."""
 _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
-"""The callables of `Trying` that may take a `CallContext`."""
+"""The names of the looks of a `Trying`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
@@ -73,8 +77,7 @@ async def _no_one(words: str) -> None:
 class CallContext:
     """The context of a tool's call, passed to a parameter annotated ``CallContext``.
 
-    The callables of a tool that look before or after a run (`preview`, `title`, `key`, `undo` and the others)
-    may take it in the same way, and so may `Toolset.tools`.
+    The looks of a tool may take it in the same way, and so may `Toolset.tools`.
     """
 
     conversation_id: str
@@ -687,9 +690,9 @@ def tool(
 def _bind_looks(
     owner: Any, names: Sequence[str], context: CallContext | None = None
 ) -> dict[str, ContextualCall]:
-    """Return the callables of a tool (or of its `Trying`) that take a `CallContext`, bound to this one.
+    """Return the looks of a tool (or of its `Trying`) that take a `CallContext`, bound to this one, by name.
 
-    Without a context they keep the one that they have, or get an empty one.
+    Without a ``context`` a look keeps the context to which it is bound, or gets an empty one.
     """
     looks: dict[str, ContextualCall] = {}
     for name in names:

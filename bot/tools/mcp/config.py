@@ -76,9 +76,9 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A server that Nod starts, with a minimal environment and ``env``.
+    """A server that Nod starts as a process, with a minimal environment and ``env``.
 
-    ``filled``: the values of the variables in its entry, which may be secrets.
+    ``filled``: the values of the variables (`_fill_variables`) in its entry, which may be secrets.
     """
 
     command: str
@@ -108,7 +108,7 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: OAuthClient = OAuthClient()
     learned: set[str] = field(default_factory=set, repr=False, compare=False)
-    """The tokens of a sign-in, which `ServerConfig.scrub` hides."""
+    """The tokens of people's sign-ins there, added as they are read; `ServerConfig.scrub` hides them."""
 
     @property
     def signs_in(self) -> bool:
@@ -118,7 +118,10 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class WhoAmI:
-    """The tool that tells a connection's account, and the fields of its answer for name and subject."""
+    """The tool that tells a connection's account, and the fields of its answer that have it.
+
+    ``field`` has the account's name, ``subject`` its id at the server.
+    """
 
     tool: str
     field: str
@@ -209,7 +212,7 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
         filled: set[str] = set()
         try:
             entry = _Entry.of(values, environment, path.parent, filled)
-            configs.append(entry.config(name, frozenset(filled)))
+            configs.append(entry.make_config(name, frozenset(filled)))
         except ValidationError as error:
             descriptions = [_describe_fault(fault) for fault in error.errors()]
             entry_faults += dict.fromkeys(descriptions)  # each once
@@ -284,6 +287,7 @@ def _check_address(url: str) -> str:
 
 
 Filled = Annotated[str, AfterValidator(_fill_variables)]
+"""A text in which variables are replaced by their values."""
 
 
 class _OAuth(_Shape):
@@ -292,7 +296,7 @@ class _OAuth(_Shape):
     scopes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _secret_of_a_client(self) -> Self:
+    def _check_secret(self) -> Self:
         if self.secret and not self.id:
             raise ValueError("a clientSecret needs its clientId")
         return self
@@ -357,7 +361,7 @@ class _Entry(_Shape):
         context = {"environment": environment, "folder": folder, "filled": filled}
         return cls.model_validate_json(json.dumps(relevant), context=context)
 
-    def config(self, name: str, filled: frozenset[str]) -> ServerConfig:
+    def make_config(self, name: str, filled: frozenset[str]) -> ServerConfig:
         """Return the entry as a value; ``filled`` are the values of its variables."""
         launch: Stdio | Http
         startup = self.startup_timeout_sec
@@ -369,7 +373,7 @@ class _Entry(_Shape):
         else:
             launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
         prefix = self.prefix
-        if prefix is None:
+        if prefix is None:  # by default, the name of the server
             prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_"
         whoami = WhoAmI(**dict(self.whoami)) if self.whoami else None
         return ServerConfig(
@@ -402,7 +406,11 @@ def _find_entry_faults(name: str, raw_entry: Any) -> Iterator[str]:
 
 
 def _describe_fault(error: ErrorDetails) -> str:
-    """Return a validation error in words: the key, its fault and the fix."""
+    """Return a validation error of pydantic in words: the key, its fault and the fix.
+
+    The error's ``loc`` is the path to the value, empty for the entry itself. The type ``value_error`` is that
+    of our own validators, which bring the fix with them.
+    """
     if not error["loc"] and error["type"] == "value_error":
         return str(error["ctx"]["error"])
     if not error["loc"]:

@@ -1,10 +1,12 @@
 """One MCP server: started at its first use, called by any task, restarted when it dies.
 
-A *line* is one connection to the server (`ServerLine`). The *owner* is the server's task that makes one line
-after the other. An SDK client must be entered and left by the same task, so each line has a task that owns
-its client; calls of other tasks use that client. A call is sent a second time, on a new line, only if the
-server refused the session of the first: then it is certain that nothing was done. A call that only reads is
-also repeated if that is merely likely.
+A *line* is one connection to the server (`ServerLine`). It has a *session*: an id from the server, which the
+server may forget. The *owner* is the server's task that makes one line after the other. An SDK client must be
+entered and left by the same task, so each line has a task that owns its client; calls of other tasks use that
+client.
+
+A call is sent a second time, on a new line, only if the server refused the session of the first line: then it
+is certain that nothing was done. A call that only reads is also repeated if the server may have refused it.
 
 Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
 """
@@ -75,7 +77,7 @@ _NOT_DONE_CODES = frozenset({REFUSED, FORGOTTEN, UNREACHED})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CurrentCall:
-    """A call in progress, and its time limit."""
+    """A call in progress, and its time limit, which is suspended while a person answers the server."""
 
     context: CallContext
     limit: asyncio.Timeout
@@ -89,6 +91,7 @@ class _CurrentCall:
 _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.ContextVar(
     "mcp_caller", default=None
 )
+"""The call to which the running code belongs."""
 
 
 class _SessionLost(Exception):
@@ -258,7 +261,7 @@ class Server:
         *,
         before: Callable[[Client], Awaitable[None]] | None = None,
     ) -> T:
-        """Send a request to the server. Raises as `call` does.
+        """Send a request to the server, a second time if its session was refused. Raises as `call` does.
 
         ``before`` is given for a write, and runs before the request.
         """
@@ -267,6 +270,8 @@ class Server:
             return await self._send_on(line, client, send, context, before)
         except _SessionLost:
             line, client = await self._find_next_line(line)
+
+        # the second time, on a line with a new session
         try:
             return await self._send_on(line, client, send, context, before)
         except _SessionLost as error:
@@ -301,7 +306,10 @@ class Server:
                 raise self._explain_unreadable(words, writes=before is not None) from None
 
     async def _run_before(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
-        """Run the check before a write. After any failure of it, nothing was done yet."""
+        """Run the check before a write. Whatever fails in it, the write was not sent.
+
+        Raises ToolError, or _SessionLost if the session was refused.
+        """
         try:
             await before(client)
         except ToolError:
@@ -450,11 +458,12 @@ class Server:
                         await line.lost.wait()
                         self._note_loss(line)
                         renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
-                        if line.since is not None and self._clock() - line.since >= _STABLE_AFTER:
+                        was_stable = line.since is not None and self._clock() - line.since >= _STABLE_AFTER
+                        if was_stable:
                             failures = 0
                         if not renews:
                             await self._pause(min(2.0**failures, LONGEST_PAUSE))
-                        if renews and line.has_answered:
+                        if renews and line.has_answered:  # the session was of use: this is no failure
                             failures = 0
                         else:
                             failures = min(failures + 1, _MAX_COUNTED_FAILURES)
@@ -467,9 +476,9 @@ class Server:
                 line.follow(None)
 
     def _note_loss(self, line: ServerLine) -> None:
-        """Note why the server is down. Each reason is logged once, not at each attempt."""
+        """Note why the server is down. The same failure of attempts in a row is logged once."""
         name = self.config.name
-        is_same_failure = line.why == self._why and line.since is None  # the next attempt failed alike
+        is_same_failure = line.why == self._why and line.since is None  # the line never came up, as the last
         self._why = line.why
         self._signed_out = line.is_signed_out
         self.tried.set()
@@ -492,7 +501,7 @@ class Server:
         """Start the server, and own its client until the line is over."""
         startup = self.config.startup_seconds
         try:
-            # the client lives inside this scope; once it is up, only the deadline is removed
+            # the client lives inside this scope, whose deadline is for the start alone
             with anyio.CancelScope(deadline=anyio.current_time() + startup) as attempt:
                 async with self._make_client(line) as client:
                     await self._catalogue.read(client)
@@ -533,7 +542,7 @@ class Server:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._catalogue.subscribe, client)
             tasks.start_soon(self._catalogue.keep_up, client)
-            if isinstance(self.config.launch, Http):
+            if isinstance(self.config.launch, Http):  # the end of a process is noticed without a ping
                 tasks.start_soon(self._ping, client, line)
             await line.over.wait()
             tasks.cancel_scope.cancel()
@@ -567,8 +576,8 @@ async def answer_question(
 ) -> types.ElicitResult:
     """Have the person answer a server's question within ``call``; they have ``patience`` seconds.
 
-    It is declined without asking if ``call`` is None, because then no one knows whom to ask, and if it names
-    an address that is no web page.
+    The question is declined without asking if ``call`` is None, since no one knows whom to ask then, and if
+    it names an address that is no web page.
     """
     url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
     if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):
