@@ -1,9 +1,11 @@
 """The data of a button: its action, the proposal's id and the round that the button was shown in.
 
-The action is a `ButtonAction`, a short code, or a `Verb` by its own name. An edit begins a new round, so a
-button of an earlier round is known as outdated. Telegram takes 1 to 64 bytes of data. The library does not
-check that, so it is checked here when a button is built. Data that comes back is parsed strictly: a client
-may send anything. Below are also the keyboards that are no part of a card (``card.py`` makes those).
+The action is a `ButtonAction`, a short code, or a `Verb` by its own name. A round counts a proposal's
+contents: an edit begins a new one, so a button of an earlier round is recognised as outdated. Telegram takes
+1 to 64 bytes of data. The library does not check that, so it is checked here when a button is built. Data
+that comes back is parsed strictly: a client may send anything.
+
+Keyboards that do not belong to a card are made here, too; ``card.py`` makes those of cards.
 """
 
 import re
@@ -21,7 +23,7 @@ from bot.domain.verbs import BUTTONS, Needs, Verb
 
 _IN_ROW = 4  # the number of command buttons in a row
 _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)
-"""The input that Telegram's screens can ask for."""
+"""The kinds of input of a verb that Telegram's screens can ask for."""
 
 # ACTION.PROPOSAL.ROUND, then an index, then the picked rows: ap.3f9c2a71.2, ct.3f9c2a71.5.12.AAE
 _DATA_PATTERN = re.compile(
@@ -31,7 +33,7 @@ _DATA_PATTERN = re.compile(
 
 
 def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
-    """Return a keyboard with a button for each choice, in rows of one; None without choices."""
+    """Return a keyboard with a row for each reply that the agent offers; None without any."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     if rows:
         return InlineKeyboardMarkup(rows)
@@ -100,31 +102,31 @@ class ButtonAction(StrEnum):
     VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
     CONTEXT = "cx"  # show the messages that led to the proposal, to the person alone
     MORE = "mo"  # show the buttons that are rarely wanted
-    REASON = "dr"  # start to decline with a reason
+    REASON = "dr"  # ask for a reason, then decline
     REVISE = "rv"  # ask what should change in a plan
-    EDIT = "ed"  # start to edit
+    EDIT = "ed"  # begin an edit, of which the next six are steps
     FIELD = "ef"  # pick the field of that index
-    CHOOSE = "ec"  # answer with the option of that index
-    CLEAR = "en"  # answer with nothing
+    CHOOSE = "ec"  # set the picked field to the option of that index
+    CLEAR = "en"  # leave the picked field empty
     BACK = "eb"  # pick another field
     SAVE = "es"  # propose the edited arguments
-    CLOSE = "ex"  # stop asking
-    SIMILAR = "si"  # start to approve the call and similar calls
+    CLOSE = "ex"  # end the dialogue, an edit or a grant, without a change
+    SIMILAR = "si"  # begin a grant: approve the call, and similar calls from now on
     SCOPE = "sr"  # choose the scope of that index
     AUDIENCE = "sw"  # choose the audience of that index
     DURATION = "sl"  # approve, for the duration of that index
     PICK = "cr"  # show the rows of a batch to pick from, the page of that index
-    TOGGLE = "ct"  # approve the row of that index, or not
-    LIST_ROWS = "cl"  # the same page, with numbers that open their rows
+    TOGGLE = "ct"  # pick the row of that index, or leave it
+    LIST_ROWS = "cl"  # show the rows of a batch to open one, the page of that index
     VIEW_ROW = "co"  # open one row by itself
     DECIDE = "cd"  # approve the picked rows and decline the other rows
     DECIDE_SOME = "ca"  # approve the picked rows and leave the other rows open
     BACK_TO_BATCH = "cb"  # back to the buttons of the batch
-    LET_IN = "pi"  # the id is a person who asked to talk to Nod
-    KEEP_OUT = "po"
+    LET_IN = "pi"  # admit the person who asked to talk to Nod; the id is theirs
+    KEEP_OUT = "po"  # refuse that person
 
 
-VERBS = {
+VERBS_BY_ACTION = {
     ButtonAction.CONFIRM_APPROVE: Verb.APPROVE,
     ButtonAction.CONFIRM_UNDO: Verb.UNDO,
     ButtonAction.UNDO: Verb.UNDO,
@@ -141,7 +143,7 @@ VERBS = {
     ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
     ButtonAction.REVISE: Verb.REVISE,
 }
-"""The verb of each action that presses one. A verb that is not here is its own action, by its name."""
+"""The verb of each action that presses one. Another verb is its own action, unless it opens a dialogue."""
 
 CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
@@ -156,8 +158,9 @@ _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIM
 """The actions that open a dialogue, by the verb that the dialogue ends with."""
 
 _VERB_ACTIONS: dict[Verb, ButtonAction] = {
-    verb: action for action, verb in VERBS.items() if action not in CONFIRMATIONS.values()
+    verb: action for action, verb in VERBS_BY_ACTION.items() if action not in CONFIRMATIONS.values()
 } | _OPENING_ACTIONS
+"""The action of the button that a card shows for a verb. A verb that is not here is its own action."""
 
 
 def action_of(verb: Verb) -> ButtonAction | Verb | None:
@@ -181,7 +184,7 @@ DIALOGUE_ACTIONS = frozenset(
         ButtonAction.CLOSE,
     }
 )
-"""The buttons that belong to a dialogue."""
+"""The buttons of an edit, the button that asks for a reason, and Cancel."""
 
 GRANT_ACTIONS = frozenset(
     {ButtonAction.SIMILAR, ButtonAction.SCOPE, ButtonAction.AUDIENCE, ButtonAction.DURATION}
@@ -206,9 +209,9 @@ class ButtonData:
     """The data that a button carries."""
 
     action: ButtonAction | Verb
-    id: str  # the proposal's id
+    id: str  # the proposal's id, or for LET_IN and KEEP_OUT a person's
     round: int = 0
-    index: int | None = None  # the position of a field, an option, a row or a page
+    index: int | None = None  # the position of a field, an option, a choice for a grant, a row or a page
     picked: str = ""  # the picked rows of a batch, as `Picked` packs them; they are stored nowhere else
 
     @property
@@ -216,11 +219,11 @@ class ButtonData:
         """The verb that the button presses; None for a step of a dialogue or of a grant."""
         if isinstance(self.action, Verb):
             return self.action
-        return VERBS.get(self.action)
+        return VERBS_BY_ACTION.get(self.action)
 
     @property
-    def asks(self) -> bool:
-        """True if the button belongs to a dialogue about an edit, or opens one that asks for words."""
+    def is_for_dialogue(self) -> bool:
+        """True if the button begins or continues an edit, asks for words, or ends any dialogue."""
         if self.action in DIALOGUE_ACTIONS:
             return True
         return self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
@@ -246,7 +249,7 @@ class ButtonData:
         if action is None:
             return None
         if isinstance(action, Verb) and action_of(action) is not action:
-            return None  # a verb that has a code never travels by its name
+            return None  # no button carries the name of a verb that has a code, or needs other input
         index = None if match[4] is None else int(match[4])
         return cls(action, match[2], int(match[3]), index, match[5] or "")
 

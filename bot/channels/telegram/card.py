@@ -1,9 +1,10 @@
 """Rendering of a `Card` for Telegram: text with entities and an inline keyboard. Pure.
 
-``bot/channels/card_text.py`` lays out the text. If the change does not fit one message, the card is cut, and
-*View all* takes the place of Approve: it posts the full content (`render_everything`), with Approve below.
-The first card of several in an answer also has the buttons of their group, such as *Approve all*. The card of
-a batch, a table of several calls, has a picker: pages of its rows with a button for each row.
+``bot/channels/card_text.py`` lays out the text. If the change does not fit one message, the card is *cut*,
+and *View all* takes the place of Approve: it posts the full content (`render_everything`), with Approve
+below. The cards of one answer are a *group*; the first of them also has the buttons for all, such as *Approve
+all*. A *batch* is several calls in one card, as the rows of a table. It has a picker: pages of its rows with
+a button for each row. A button presses a *verb*, such as approve.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from telegram.constants import KeyboardButtonStyle
 from bot.channels.streamed_message import MOST_POSTS
 from bot.channels.telegram.buttons import (
     CONFIRMATIONS,
-    VERBS,
+    VERBS_BY_ACTION,
     ButtonAction,
     ButtonData,
     action_of,
@@ -52,13 +53,15 @@ _VERB_ROWS = (
 _RARE_VERB_ROW = (Verb.SIMILAR, Verb.EXTEND, Verb.MUTE)
 """The first row behind *More*; other verbs follow in a second row."""
 _VERBS_IN_ROWS = frozenset({*CHOICES, *_RARE_VERB_ROW, *(verb for row in _VERB_ROWS for verb in row)})
+"""The verbs whose row is given; `CHOICES`, the answers to a question, have a row each."""
 _MORE_LABEL = "⋯ More"
 _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
 )
-_MAX_BUTTONS_IN_ROW = 5
+_MAX_BUTTONS_IN_ROW = 5  # in a picker
 _BATCH_VERBS = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
+"""The verbs for all of a batch that share a row; Approve all has a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +77,14 @@ def render_card(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramC
     """Render a card, pending or resolved, as one message.
 
     ``unseen``: the number of other cards of its group that are cut and were not viewed in this chat.
-    ``more``: with the buttons that are rarely wanted.
+    ``more``: with the buttons behind *More*, which are rarely wanted.
     """
     parts = OUTLINER.card(card)
-    buttons = keyboard(card, cut=parts.cut, left_out=parts.left_out, unseen=unseen, more=more)
+    buttons = make_keyboard(card, cut=parts.cut, left_out=parts.left_out, unseen=unseen, more=more)
     return TelegramCard(trim(parts.made), buttons, parts.cut)
 
 
-def keyboard(
+def make_keyboard(
     card: Card,
     *,
     cut: bool,
@@ -90,29 +93,31 @@ def keyboard(
     unseen: int = 0,
     more: bool = False,
 ) -> InlineKeyboardMarkup | None:
-    """Return the buttons of a card. Verbs whose input Telegram has no screen for get none.
+    """Return the buttons of a card; None if it has none. A verb for which Telegram has no screen gets none.
 
     ``cut``: a part of the change is missing in the text of the card, so no button approves it. ``left_out``:
     something else of the card is missing in the text, so View all is offered. ``viewed``: these are the
     buttons below the full content, which may approve. ``unseen``: as in `render_card`. ``more``: with the
-    buttons that are rarely wanted, in place of the button *More*.
+    buttons behind *More*, in place of the button *More*.
     """
     if card.batch:
-        hidden = cut and not viewed
-        return _make_batch_keyboard(card, card.batch, hidden=hidden, left_out=left_out, viewed=viewed)
+        hides_change = cut and not viewed
+        return _make_batch_keyboard(
+            card, card.batch, hides_change=hides_change, left_out=left_out, viewed=viewed
+        )
 
-    hidden = cut and card.pending and not viewed  # the reader has not seen all of the change
-    offered = _list_verbs(card, hidden=hidden)
+    hides_change = cut and card.pending and not viewed  # the reader has not seen all of the change
+    offered = _list_verbs(card, hides_change=hides_change)
     verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS]
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
-    if hidden:
+    if hides_change:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
         if Verb.APPROVE in card.verbs:
             verb_rows[0].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
 
     rare_rows = _make_rare_rows(card, offered)
-    opens_menu = any(rare_rows) and not more and not viewed
-    if opens_menu:
+    are_behind_more = any(rare_rows) and not more and not viewed
+    if are_behind_more:
         verb_rows[1].append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
         rare_rows = []
     rows += [*verb_rows, *rare_rows]
@@ -121,7 +126,7 @@ def keyboard(
 
     if left_out and card.pending and not cut and not viewed:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL, style=None)])
-    rows.append(_make_group_row(card, offered, unseen, hidden=hidden))
+    rows.append(_make_group_row(card, offered, unseen, hides_change=hides_change))
     if not card.pending and not viewed:
         rows.append(_make_details_row(card))
     rows = [row for row in rows if row]
@@ -135,15 +140,18 @@ def _make_verb_row(card: Card, verbs: Sequence[Verb], offered: Sequence[Verb]) -
 
 
 def _make_group_row(
-    card: Card, offered: Sequence[Verb], unseen: int, *, hidden: bool
+    card: Card, offered: Sequence[Verb], unseen: int, *, hides_change: bool
 ) -> list[InlineKeyboardButton]:
-    """Return the buttons for all cards of a group. While cards are unseen, Approve all is not among them."""
+    """Return the buttons for all cards of a group.
+
+    While other cards are unseen (as in `render_card`), a button to view them takes the place of Approve all.
+    """
     verbs = [verb for verb in _GROUP_VERBS if verb in offered]
     if unseen and Verb.APPROVE_ALL in verbs:
         verbs.remove(Verb.APPROVE_ALL)
     row = [_make_verb_button(card, verb) for verb in verbs]
     if unseen and Verb.APPROVE_ALL in card.verbs:
-        count = unseen + 1 if hidden else unseen
+        count = unseen + 1 if hides_change else unseen  # this card may be cut as well
         label = f"View what is cut ({count})"
         row.insert(0, _make_action_button(card, ButtonAction.VIEW_GROUP, label))
     return row
@@ -158,20 +166,21 @@ def _make_details_row(card: Card) -> list[InlineKeyboardButton]:
 
 def make_menu(card: Card) -> InlineKeyboardMarkup:
     """Return the buttons behind *More*, by themselves."""
-    hidden = OUTLINER.card(card).cut and card.pending
-    rows = [*_make_rare_rows(card, _list_verbs(card, hidden=hidden)), *_make_copy_rows(card)]
+    hides_change = OUTLINER.card(card).cut and card.pending
+    rows = [*_make_rare_rows(card, _list_verbs(card, hides_change=hides_change)), *_make_copy_rows(card)]
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-def _list_verbs(card: Card, *, hidden: bool) -> list[Verb]:
-    """Return the verbs that get a button; ``hidden``: without the verbs that approve."""
+def _list_verbs(card: Card, *, hides_change: bool) -> list[Verb]:
+    """Return the verbs that get a button; ``hides_change``: without the verbs that approve."""
     verbs = [verb for verb in card.verbs if action_of(verb)]
-    if hidden:
+    if hides_change:
         return [verb for verb in verbs if verb not in _APPROVING_VERBS]
     return verbs
 
 
 def _make_rare_rows(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyboardButton]]:
+    """Return the rows behind *More*."""
     further = [verb for verb in offered if verb not in _VERBS_IN_ROWS and verb not in _GROUP_VERBS]
     rows = [_make_verb_row(card, _RARE_VERB_ROW, offered), _make_verb_row(card, further, offered)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
@@ -187,13 +196,13 @@ def _make_copy_rows(card: Card) -> list[list[InlineKeyboardButton]]:
 
 
 def _make_batch_keyboard(
-    card: Card, batch: Batch, *, hidden: bool, left_out: bool, viewed: bool
+    card: Card, batch: Batch, *, hides_change: bool, left_out: bool, viewed: bool
 ) -> InlineKeyboardMarkup | None:
-    """Return the buttons of a batch."""
+    """Return the buttons of a batch. ``hides_change``: its text is cut, so no button approves all."""
     rows: list[list[InlineKeyboardButton]] = []
-    if hidden or (left_out and not viewed):
+    if hides_change or (left_out and not viewed):
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
-    if Verb.APPROVE_ALL in card.verbs and hidden:
+    if Verb.APPROVE_ALL in card.verbs and hides_change:
         rows.append([make_disabled_button(card.button(Verb.APPROVE_ALL).label)])
     elif Verb.APPROVE_ALL in card.verbs:
         rows.append([_make_verb_button(card, Verb.APPROVE_ALL)])
@@ -211,7 +220,7 @@ def _make_batch_keyboard(
 
 
 def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
-    """Return the button that shows the turn that led to a card; nothing where people can't read the turn."""
+    """Return the button that shows the agent's turn that led to a card, if people may read that turn."""
     if card.led:
         return [[_make_action_button(card, ButtonAction.CONTEXT, CONTEXT, style=None)]]
     return []
@@ -234,7 +243,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
 
     row_buttons = []
     for position, row in page_rows:
-        # a row that was decided opens for the buttons of its own, such as Undo
+        # a row that was decided has a button only if it opens, for the row's own buttons, such as Undo
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue
@@ -245,6 +254,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
         else:
             sign = "✅" if position in picked.positions else "⬜"
             row_buttons.append(make_button(ButtonAction.TOGGLE, f"{sign} {position + 1}", position))
+
     starts = range(0, len(row_buttons), _MAX_BUTTONS_IN_ROW)
     rows = [row_buttons[start : start + _MAX_BUTTONS_IN_ROW] for start in starts]
     page_action = ButtonAction.LIST_ROWS if opens_rows else ButtonAction.PICK
@@ -253,6 +263,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
         if 0 <= target < pages:
             page_buttons.append(make_button(page_action, f"{sign} {target + 1} of {pages}", target))
     rows.append(page_buttons)
+
     approve, others = picked.split_rows(card)
     if approve or others:
         label = format_split_label(len(approve), len(others))
@@ -260,6 +271,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
     if approve and others:
         label = f"Approve {len(approve)}, leave {len(others)} open"
         rows.append([make_button(ButtonAction.DECIDE_SOME, label, style=_BUTTON_STYLES[Look.PLAIN])])
+
     last_row = [make_button(ButtonAction.BACK_TO_BATCH, "Back")]
     if card.pending and opens_rows:
         last_row.insert(0, make_button(ButtonAction.PICK, "Pick rows"))
@@ -272,12 +284,12 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
 
 def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
     """Return the yes and no of the question that a press asks before it counts; None if it asks none."""
-    verb = action if isinstance(action, Verb) else VERBS[action]
-    sure = card.button(verb).sure
-    if sure is None:
+    verb = action if isinstance(action, Verb) else VERBS_BY_ACTION[action]
+    question = card.button(verb).sure
+    if question is None:
         return None
-    yes = _make_action_button(card, CONFIRMATIONS[action], sure.yes, KeyboardButtonStyle.DANGER)
-    no = _make_action_button(card, ButtonAction.CANCEL, sure.no, None)
+    yes = _make_action_button(card, CONFIRMATIONS[action], question.yes, KeyboardButtonStyle.DANGER)
+    no = _make_action_button(card, ButtonAction.CANCEL, question.no, None)
     return InlineKeyboardMarkup([[yes, no]])
 
 

@@ -1,9 +1,12 @@
 """The Telegram channel: python-telegram-bot (PTB) inside Nod's own event loop.
 
-Updates come by long polling; with a public URL Telegram posts each to `WEBHOOK` on the bot's own server.
-Either way an update is in the database before it is acknowledged (``mailbox.py``). Then it goes to
-``inbound.py`` (messages) or ``presses.py`` (buttons). The rest of `TelegramChannel` is what delivery calls:
-posts, cards, files and streams, sent by ``transport.py``.
+An update is what Telegram sends: a message or a press. Updates come by long polling; with a public URL
+Telegram posts each to `WEBHOOK` on the bot's own server. Either way an update is in the database before it is
+acknowledged (``mailbox.py``). Then it goes to ``inbound.py`` (messages) or ``presses.py`` (buttons). The rest
+of `TelegramChannel` is what Nod's delivery calls: posts, cards, files and streams, sent by ``transport.py``.
+
+An address names a chat by the id by which Nod first knew it, a `TelegramPlace` by its id of today: `Moves`
+translates. A reference (``ref``) names a posted message as ``chat/message``.
 """
 
 import asyncio
@@ -80,7 +83,7 @@ _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noq
 _CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})  # states that will end
 _MAX_CONNECTIONS = 256  # PTB's own maximum
 _MAX_NAMED_ADMINS = 10
-_MAX_REMEMBERED_ENDS = 1000  # the cards that are known to show their resolved form
+_MAX_REMEMBERED_ENDS = 1000  # the cards of which it is remembered that they show how their proposal ended
 _LEASE_SECONDS = 2.0  # between two attempts to become the process that polls
 _RETRY_SECONDS = 1.0  # between two attempts to handle an update while the database is away
 _MAX_DELAYED_PRESSES = 512
@@ -124,21 +127,21 @@ class TelegramChannel(Platform):
         self._pace = pace or ChatPace()
         self._sleep = sleep
         self._elapsed = elapsed
-        self._requests = BotRequests(elapsed, _MAX_CONNECTIONS)
-        self._polls = ReadableUpdates(elapsed)
-        self._streams: WeakSet[TelegramStream] = WeakSet()
+        self._requests = BotRequests(elapsed, _MAX_CONNECTIONS)  # the HTTP client for all calls but polls
+        self._polls = ReadableUpdates(elapsed)  # the HTTP client for polls
+        self._streams: WeakSet[TelegramStream] = WeakSet()  # the answers that are being written
         self._received_at: float | None = None  # the time of the last update by webhook, by ``elapsed``
         self._connection: PlatformLink | None = None
-        self._receives = True
+        self._receives = True  # False in a process that only posts
         self._others: Peers | None = None  # the other processes of this Nod; None for a single process
         self._polling_task: asyncio.Task[None] | None = None
         self._is_ending = False
         self._ends: dict[str, tuple[State, int]] = {}
-        """The resolved state and the round that a card already shows, by the reference of its message."""
+        """The final state and the round that a card already shows, by the reference of its message."""
         self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)
         """The ids of presses whose person was told of the delay."""
         self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
-        self._app = self._build(settings.telegram_api_url.rstrip("/"))
+        self._app = self._build_app(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
         self._moves = Moves(database, clock)
         self._transport = Transport(self._bot, self._moves)
@@ -157,7 +160,8 @@ class TelegramChannel(Platform):
     ) -> None:
         """Connect and listen; while Telegram can't be reached, keep trying in the background.
 
-        Raises SettingsError when Telegram does not know the token or refuses the webhook.
+        ``receives``: False for a process that only posts. ``others``: the other processes of this Nod. Raises
+        SettingsError when Telegram does not know the token or refuses the webhook.
         """
         self._receives, self._others = receives, others
         self._moves.connect(inbox, others)
@@ -171,7 +175,7 @@ class TelegramChannel(Platform):
             raise
 
     def _find_wrong_setting(self, fault: TelegramError) -> str:
-        """Return the setting to correct, and why, if a new try can't help; empty if it may help."""
+        """Return the setting to correct, and why, if trying again can't help; empty if it may."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN_TEXT
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
@@ -205,6 +209,7 @@ class TelegramChannel(Platform):
         return None
 
     def _wire(self, inbox: Inbox, lookup: Lookup) -> None:
+        """Make the handlers of messages and presses."""
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
@@ -231,6 +236,7 @@ class TelegramChannel(Platform):
         )
 
     async def _listen(self) -> None:
+        """Set the webhook, or begin to poll; of several processes only one polls."""
         if self._webhook is not None:
             await self._bot.set_webhook(
                 self._webhook, secret_token=self._secret, allowed_updates=_UPDATE_TYPES
@@ -310,6 +316,7 @@ class TelegramChannel(Platform):
         return stream
 
     def _is_written_in(self, place: TelegramPlace) -> bool:
+        """Tell if this process writes an answer in a place."""
         return any(stream.place == place and not stream.ended for stream in list(self._streams))
 
     async def check_place(self, address: Address) -> None:
@@ -331,7 +338,7 @@ class TelegramChannel(Platform):
 
         None also for Nod's own account and for chats.
         """
-        if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
+        if not self._is_person(actor):
             return None
         place = self._moves.place(address)
         user = int(actor.key)
@@ -345,7 +352,11 @@ class TelegramChannel(Platform):
 
     async def has_account(self, actor: Actor) -> bool:
         """Tell if this is a person's account, not a chat or Nod. Telegram tells no more about strangers."""
-        return actor.key.isdecimal() and actor.key != self._token.partition(":")[0]
+        return self._is_person(actor)
+
+    def _is_person(self, actor: Actor) -> bool:
+        own_id = self._token.partition(":")[0]
+        return actor.key.isdecimal() and actor.key != own_id
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
@@ -384,15 +395,16 @@ class TelegramChannel(Platform):
         message = TelegramPosted.parse(ref)
         view = await self._shown_cards.lay_out(card, message.chat_id)
         try:
-            end = card.state, card.round
-            # if the end is shown already, only the buttons of the group change, which is less urgent
+            end = (card.state, card.round)
+            # once the end is shown, only the buttons for the cards of one answer change, which is less urgent
             is_new_end = card.state not in _CHANGING_STATES and self._ends.get(ref) != end
             urgency = Urgency.ENDED if is_new_end else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if is_new_end:
                 self._ends[ref] = end
                 if len(self._ends) > _MAX_REMEMBERED_ENDS:
-                    del self._ends[next(iter(self._ends))]
+                    oldest_ref = next(iter(self._ends))
+                    del self._ends[oldest_ref]
         except CopyGone:
             if card.pending and self._moves.has_moved(message.chat_id):
                 await self._shown_cards.post_once(card, self._moves.place(address))
@@ -417,12 +429,13 @@ class TelegramChannel(Platform):
         await self._transport.send(place, join(lines), below=card.message_id if is_same_chat else None)
 
     def _find_group(self, group: str) -> TelegramPlace:
+        """Return the chat of a user group, which is written ``telegram:-100123/admins``."""
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
     async def _expand_groups(self, people: Sequence[Actor]) -> list[Actor]:
-        """Return the people, with each group replaced by some of its admins: a group can't be mentioned.
+        """Return the people, with each user group (a chat's admins) replaced by some of those admins.
 
-        A group whose admins Telegram does not tell stays.
+        A group itself can't be mentioned. It stays if Telegram does not tell its admins.
         """
         expanded: list[Actor] = []
         for actor in people:
@@ -447,7 +460,8 @@ class TelegramChannel(Platform):
     async def changed(self) -> None:
         """Do nothing: Telegram has no list of proposals."""
 
-    def _build(self, root: str) -> _App:
+    def _build_app(self, root: str) -> _App:
+        """Build PTB's application. ``root``: the address of the Bot API's server."""
         builder = (
             Application.builder()
             .token(self._token)
@@ -505,6 +519,7 @@ class TelegramChannel(Platform):
 
     @staticmethod
     async def _handle_album(updates: Sequence[Update], inbound: Inbound) -> None:
+        """Handle the messages of an album, or a single message, as one: its text is the first caption."""
         messages = [update.message for update in updates if update.message]
         if messages:
             with_caption = [message for message in messages if message.caption]
@@ -545,13 +560,17 @@ class TelegramChannel(Platform):
 def find_webhook_fault(settings: Settings) -> str:
     """Return why Telegram would refuse the webhook, and how to fix it; empty if it would not."""
     url = settings.public_url
-    if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD_ORIGIN):
+    is_cloud = settings.telegram_api_url.startswith(_CLOUD_ORIGIN)
+    if not url or url.startswith("https://") or not is_cloud:
         return ""
     return f"Telegram takes a webhook over https only, and this is {url}. Leave it empty for long polling."
 
 
 def make_webhook_secret(settings: Settings, token: str) -> str:
-    """Return the secret that Telegram sends with every update: from the settings, or made of the token."""
+    """Return the secret that Telegram sends with every update: from the settings, or made of the token.
+
+    Raises SettingsError if the setting has other characters than Telegram allows.
+    """
     if settings.telegram_webhook_secret is None:
         return hmac.new(token.encode(), b"telegram webhook", hashlib.sha256).hexdigest()
     secret = settings.telegram_webhook_secret.get_secret_value()

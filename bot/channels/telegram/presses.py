@@ -2,10 +2,13 @@
 
 Telegram sends a press as a callback query with the button's data (`ButtonData`, below ``callback``). The
 answer to it is a toast, or an alert that the person must dismiss; Telegram takes it only for some seconds. So
-whatever may be slow first calls `_AnswerSender.acknowledge`. A press that approves a card that hides
-something is refused until the payload, the full content, was viewed in the chat (`shown.py`). Dialogues are
-led by `forms.py`. ``together`` means that for a row of a batch (several calls in one card) the card of the
-batch is used.
+whatever may be slow first calls `_AnswerSender.acknowledge`.
+
+A card that does not fit a message hides a part of its proposal. A press that approves it is refused until the
+*payload*, the full content, was viewed in the chat (``shown.py``). The cards of one answer are a *group*. A
+*batch* is several calls in one card, one in each row; ``together`` means that for a row the card of the batch
+is used. A press that needs more than a button (an edit, a reason, a grant for similar calls) begins a
+dialogue (``forms.py``). A *choice button* stands below an answer and sends a message with its own words.
 """
 
 import asyncio
@@ -25,7 +28,7 @@ from bot.channels.telegram.buttons import (
     CONFIRMATIONS,
     GRANT_ACTIONS,
     PICK_ACTIONS,
-    VERBS,
+    VERBS_BY_ACTION,
     ButtonAction,
     ButtonData,
 )
@@ -56,10 +59,10 @@ _ANSWER_SECONDS = 2.0  # the time until a press that still runs is answered: Tel
 _IN_PRIVATE_TEXT = "It is in your private chat with me."
 _ROWS_CHANGED_TEXT = "One of these has changed. Press Back and look again."
 _BATCH_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
-"""Verbs that are pressed on the card of a batch, or of a group, for all of its proposals."""
+"""Verbs that are pressed on the card of a batch, or on the first card of a group, for all proposals there."""
 _CARD_ACTIONS = frozenset(
     {
-        *VERBS,
+        *VERBS_BY_ACTION,
         *PICK_ACTIONS,
         ButtonAction.VIEW_ROW,
         ButtonAction.CANCEL,
@@ -71,7 +74,7 @@ _CARD_ACTIONS = frozenset(
         ButtonAction.EDIT,
     }
 )
-"""Actions of the buttons on a card, so that their message is a card, or a payload with the same buttons."""
+"""Actions whose buttons are on a card, on a payload, or in the menu behind *More*."""
 _ADMISSION_ACTIONS = frozenset({ButtonAction.LET_IN, ButtonAction.KEEP_OUT})
 _APPROVING_ACTIONS = frozenset(
     {
@@ -83,7 +86,7 @@ _APPROVING_ACTIONS = frozenset(
         *GRANT_ACTIONS,
     }
 )
-"""Actions that approve, or lead to an approval: they are refused while the card hides something."""
+"""Actions that approve, or lead to an approval: they are refused while the card hides a part."""
 
 log = logger(__name__)
 
@@ -112,7 +115,7 @@ class TelegramPresses:
     """The locks of presses by chat and person: the press in progress holds its person's lock."""
 
     async def handle(self, query: CallbackQuery) -> None:
-        """Handle a press once the same person's earlier presses in the chat are answered."""
+        """Handle a press once the same person's earlier presses in the chat are answered or acknowledged."""
         chat_id = query.message.chat.id if query.message else 0
         lock = self.locks.setdefault((chat_id, query.from_user.id), asyncio.Lock())
         await lock.acquire()
@@ -144,7 +147,7 @@ class TelegramPresses:
             await answer.tell(_STRANGER_TEXT, alert=True)
 
     async def _may_press(self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData) -> bool:
-        """Tell if a person is admitted to the chat, or decides the proposal anyway."""
+        """Tell if a person is admitted to the chat, or is one of those who decide the proposal."""
         if await self.admission.admits(query.from_user.id, message.chat_id):
             return True
         return await self.lookup.decides(callback.id, actor_of(query.from_user))
@@ -155,7 +158,7 @@ class TelegramPresses:
         """Carry out a press, answer it, and update the buttons."""
         place = await self._find_place(query, message, callback.id)
         ephemeral = None
-        # in a busy chat the press might no longer count when an ephemeral answer goes out
+        # a press allows a message to one person of a group only for seconds, too short for a busy chat
         if not place.is_private and not self.busy(message.chat_id):
             ephemeral = EphemeralTarget(query.from_user.id, query.id)
         title = query.message.chat.title or "" if query.message else ""
@@ -190,13 +193,14 @@ class TelegramPresses:
             names=place.named(pressed.chat.title),
         )
         reply = await self.inbox(message)
-        refused = refusal(reply)
-        # other people may still press the button of an offer
-        if reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED):
+        # other people may still press a button that offers a command
+        is_used_up = reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED)
+        if is_used_up:
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
-        if refused:
-            return _Answer(refused, alert=True)
+        refusal_text = refusal(reply)
+        if refusal_text:
+            return _Answer(refusal_text, alert=True)
         return _Answer(choice)
 
     async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> _Answer:
@@ -205,17 +209,19 @@ class TelegramPresses:
         Raises ChannelError if its result could not be shown; nothing was decided then.
         """
         ref = await self._find_card_ref(callback, message)
-        # VIEW_ROW carries the id of a row, though it is pressed on the card of the batch
-        is_on_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
-        together = is_on_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
+        # VIEW_ROW is pressed on the card of a batch, but is about the row whose id it carries
+        is_about_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
+        together = is_about_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
             return _Answer(_NOT_HERE_TEXT, alert=True)
+
+        # buttons that decide nothing by themselves
         if callback.action in PICK_ACTIONS:
             return await self._pick_rows(callback, who, card, message)
         if callback.action is ButtonAction.CONTEXT:
             return await self._tell_context(callback.id, who)
-        if callback.asks:
+        if callback.is_for_dialogue:
             text = await self.dialogue_runner.press(who, callback, card, message)
             return _Answer(text, alert=bool(text))
         if callback.action in (ButtonAction.MORE, ButtonAction.CANCEL):
@@ -224,6 +230,8 @@ class TelegramPresses:
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
             await self._show_payloads(callback, who, card)
             return _Answer("")
+
+        # buttons that decide, or lead to a grant
         if callback.action in _APPROVING_ACTIONS and await self._find_hidden(card, who, callback.action):
             return _Answer(_VIEW_FIRST_TEXT, alert=True)
         if callback.round == card.round:
@@ -252,9 +260,9 @@ class TelegramPresses:
         await self.shown_cards.show_buttons(card, who.place, message, more=more)
 
     async def _show_payloads(self, callback: ButtonData, who: Who, card: Card) -> None:
-        """Show the full content of a card, or of each card of its group that still hides something here."""
+        """Show the full content of a card, or of each card of its group that still hides a part here."""
         is_group = callback.action is ButtonAction.VIEW_GROUP
-        cards = await self._find_hidden(card, who) if is_group else [card]
+        cards = await self._find_hidden(card, who, callback.action) if is_group else [card]
         await who.acknowledge_press()
         # Approve all, which everyone sees, needs payloads that everyone has seen
         ephemeral = None if is_group else who.ephemeral
@@ -265,7 +273,7 @@ class TelegramPresses:
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
     async def _tell_context(self, proposal_id: str, who: Who) -> _Answer:
-        """Send the turn that led to a card to this person alone; in a group, to their own chat with Nod."""
+        """Send the agent's turn that led to a card to this person alone, in their private chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
             return _Answer(NOT_YOURS, alert=True)
@@ -280,18 +288,18 @@ class TelegramPresses:
     async def _ask_confirmation(
         self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
     ) -> _Answer | None:
-        """Ask for confirmation, and return the answer to the press; None if the verb needs no confirmation.
+        """Ask for confirmation, and return the answer to the press; None if there is nothing to ask.
 
         For other verbs than Approve the answer is an alert, since the card does not show what they do.
         """
         if action not in CONFIRMATIONS:
             return None
-        verb = action if isinstance(action, Verb) else VERBS[action]
+        verb = action if isinstance(action, Verb) else VERBS_BY_ACTION[action]
         question = card.button(verb).sure if card.pending or verb in card.verbs else None
-        # rights are known for the verb of a single proposal
-        single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if question is None:
             return None
+        # `may_press` knows the verbs of a single proposal
+        single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
             return None  # the core refuses the press
         await who.acknowledge_press()
@@ -303,7 +311,7 @@ class TelegramPresses:
     async def _pick_rows(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
     ) -> _Answer:
-        """Pick rows of a batch, or decide the picked rows."""
+        """Show the picker of a batch, pick or leave a row, or decide the picked rows."""
         only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
         if card.batch is None or not (card.pending or only_looks):
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
@@ -317,6 +325,8 @@ class TelegramPresses:
             picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
         except ValueError:
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+
+        # PICK, LIST_ROWS and TOGGLE show a page of rows
         if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
             index = callback.index or 0
             page = index
@@ -327,6 +337,8 @@ class TelegramPresses:
             opens_rows = callback.action is ButtonAction.LIST_ROWS
             await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
             return _Answer("")
+
+        # DECIDE and DECIDE_SOME
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
             return _Answer(_VIEW_FIRST_TEXT, alert=True)
         choice = picked.choice(
@@ -341,8 +353,8 @@ class TelegramPresses:
         return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _find_card_ref(self, callback: ButtonData, message: TelegramPosted) -> str | None:
-        """Return the reference of the pressed card; None for a dialogue, and for a payload or a menu."""
-        if message.receiver is not None:
+        """Return the reference of the pressed card; None for a dialogue, a payload or a menu."""
+        if message.is_ephemeral:
             return None
         opens_grant = callback.action is ButtonAction.SIMILAR and callback.index is None
         is_card_action = callback.action in _CARD_ACTIONS or isinstance(callback.action, Verb)
@@ -353,30 +365,30 @@ class TelegramPresses:
         return str(message)
 
     async def _update_buttons(self, callback: ButtonData, who: Who) -> None:
+        """Offer Approve all after a payload was shown; after a decision, remove outdated buttons."""
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP):
             await self.shown_cards.offer_approve_all(callback.id, self.lookup, who.actor, who.place)
-        elif not callback.asks and callback.action not in PICK_ACTIONS:
+        elif not callback.is_for_dialogue and callback.action not in PICK_ACTIONS:
             await self._remove_outdated(callback.id, who, together=callback.verb in _BATCH_VERBS)
 
-    async def _find_hidden(
-        self, card: Card, who: Who, action: ButtonAction | Verb = ButtonAction.VIEW_GROUP
-    ) -> list[Card]:
-        """Return the pending cards of a press that hide something which was not viewed here.
+    async def _find_hidden(self, card: Card, who: Who, action: ButtonAction | Verb) -> list[Card]:
+        """Return the pending cards that an action is about and that hide a part which was not viewed here.
 
         VIEW_GROUP and APPROVE_ALL are about all cards of the group, other actions about ``card`` alone.
         """
         cards = [card]
-        is_group = card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL)
-        if card.group and is_group:
+        person: int | None = who.user.id
+        if card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL):
+            person = None  # everyone must have seen what Approve all approves
             others = [member for member in card.group.members if member != card.proposal_id]
             member_cards = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
             cards = [*(member_card for member_card in member_cards if member_card), card]
-        person = None if is_group else who.user.id  # everyone must have seen what Approve all approves
         pending = [shown for shown in cards if shown.pending]
         is_fully_shown = self.shown_cards.is_fully_shown
         return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
 
     async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
+        """Remove the buttons of payloads, menus and dialogues that are over: `ShownCards.remove_outdated`."""
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
         if card is not None:
             await self.shown_cards.remove_outdated(card, who.place.chat_id)
@@ -387,17 +399,18 @@ class TelegramPresses:
         """Return the chat and topic of a press, from the card's stored copy if the message does not tell.
 
         The message does not tell if it is too old to be shown to the bot, or if its chat got another id. An
-        ephemeral message may not tell its topic.
+        ephemeral message (one for a single person) may not tell its topic.
         """
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
-        if place is not None and place.home is None and (place.thread_id or not message.receiver):
+        may_lack_topic = message.is_ephemeral and place is not None and not place.thread_id
+        if place is not None and place.home is None and not may_lack_topic:
             return place
         key = await self.database.read(posted_cards.find_key, NAME, str(message))
         if key is not None:
             return moves.place(Address(NAME, key))
-        if place is None or message.receiver:
-            # the message is a form or a payload, in the same place as a card of its proposal
+        if place is None or message.is_ephemeral:
+            # the message is that of a dialogue or a payload, in the same place as a card of its proposal
             for copy in await self.database.read(posted_cards.list_copies, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)

@@ -21,8 +21,8 @@ from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import ButtonAction
 from bot.channels.telegram.card import (
     TelegramCard,
-    keyboard,
     make_confirmation,
+    make_keyboard,
     make_menu,
     render_card,
     render_everything,
@@ -268,7 +268,9 @@ class ShownCards:
             return page.kind is not _PageKind.MENU and page.person == person
 
         await self._close_pages(card, place.chat_id, is_their_payload)
-        buttons = keyboard(card, cut=True, viewed=True, unseen=await self._count_unseen(card, place.chat_id))
+        buttons = make_keyboard(
+            card, cut=True, viewed=True, unseen=await self._count_unseen(card, place.chat_id)
+        )
         pieces = render_everything(card)
         options: Any = {"urgency": Urgency.PRESSED, "ephemeral": ephemeral}
         if pieces is None:  # too long for messages
@@ -342,7 +344,7 @@ class ShownCards:
             message = TelegramPosted.parse(copy.ref)
             if message.chat_id == chat_id:
                 await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.TEXT)
-        payload_buttons = keyboard(
+        payload_buttons = make_keyboard(
             card, cut=True, viewed=True, unseen=await self._count_unseen(card, chat_id)
         )
         record = await self._load_record(_record_name(card))

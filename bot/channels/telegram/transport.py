@@ -2,8 +2,10 @@
 
 A call raises `NotDeliverable` for what will never arrive, `CopyGone` if the message is no longer there, and
 `ChannelError` for the rest. "Not modified" and "query is too old" are no errors. Text whose formatting the
-server refuses is sent as plain text. A group that became a supergroup is followed to its new id; its old
-messages can't be changed any longer. An ephemeral message is one that a single person of a group sees.
+server refuses is sent as plain text. A group that became a supergroup has a new id (a *move*): new messages
+go there, and its old messages can't be changed any longer. An *ephemeral* message is one that a single person
+of a group sees.
+
 `BotRequests`, the HTTP client of python-telegram-bot ("PTB", "the library"), also notes whether Telegram
 accepts the token.
 """
@@ -68,12 +70,13 @@ _REFUSAL_WORDS = {  # the words for people, by a part of Telegram's description
 _MAX_FAULT_CHARS = 100  # the network's own error message
 _STAYED_BEHIND_TEXT = "The group became a supergroup, and its old messages can't be changed."
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
-_STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # the options of a draft, from Bot API 10.3 on
+_STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # give a draft a stop button, from Bot API 10.3 on
 _LEFT_STATUSES = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
 _FORMATTING_ERRORS = ("entity", "entities", "wrong http url", "button_url_invalid")
 
 T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None
+"""The buttons below a message, or the request for a typed reply."""
 SendMessage = Callable[[dict[str, Any] | None], Awaitable[Message]]
 """Sends a message, with the parameters that make it ephemeral, or None for a message to all."""
 
@@ -90,7 +93,7 @@ class BotRequests(HTTPXRequest):
 
     @property
     def is_refused(self) -> bool:
-        """True if Telegram refused the token lately, and has accepted no call since."""
+        """True if Telegram refused the token in the last `SILENT_SECONDS`, and has accepted no call since."""
         return self._refused_at is not None and self._elapsed() - self._refused_at <= SILENT_SECONDS
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
@@ -113,7 +116,7 @@ class ChatMigratedError(ChannelError):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise Telegram's refusals as Nod's own errors; two refusals that are not failures pass silently."""
+    """Raise Telegram's errors in the block as Nod's own. Two refusals that are no failures are ignored."""
     try:
         yield
     except Forbidden as error:
@@ -194,7 +197,7 @@ class Transport:
         return await self._post(partial(self._send_text, last), ephemeral)
 
     async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
-        """Send a text that fits one message."""
+        """Send a text that fits one message, or a long text (`FullText`) as a file."""
         if isinstance(post, FullText):
             await self.send_file(place, post.name, post.text, post.words, markup)
         else:
@@ -336,12 +339,14 @@ class Transport:
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
     ) -> T:
         """Call with a text and a keyboard; if the server refuses a part, call again without that part."""
-        return await self._with_button_fallback(
-            markup, lambda known: self._with_formatting_fallback(rich, known, call)
-        )
+
+        async def call_with_buttons(accepted_markup: Markup) -> T:
+            return await self._with_formatting_fallback(rich, accepted_markup, call)
+
+        return await self._with_button_fallback(markup, call_with_buttons)
 
     async def _with_button_fallback(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
-        """Call, and again without the newer kinds of buttons if the server refuses them."""
+        """Call with a keyboard, and again without its newer kinds of buttons if the server refuses them."""
         if not isinstance(markup, InlineKeyboardMarkup):
             return await call(markup)
         older = remove_new_buttons(markup)
@@ -359,7 +364,10 @@ class Transport:
     async def _with_formatting_fallback(
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
     ) -> T:
-        """Call, and again without dates, then without entities and links, if the server refuses them."""
+        """Call with a text; if the server refuses it, call without dates, then without styles and links.
+
+        Dates are a newer kind of entity, which older servers refuse.
+        """
         other_entities = [entity for entity in rich.entities if entity.type != MessageEntity.DATE_TIME]
         undated = Rich(rich.text, tuple(other_entities))
         if undated != rich and self._supports_dates:
@@ -388,9 +396,9 @@ class Transport:
 
     @asynccontextmanager
     async def _change_in_place(self, ref: TelegramPosted) -> AsyncIterator[None]:
-        """Translate the errors of a change; raise CopyGone if the chat has another id than the message's.
+        """Translate the errors of a change in the block; raise CopyGone if the message's chat has a new id.
 
-        A message keeps its number only at the old id. At the new one it is the number of another message.
+        A message has its number only at the chat's old id. At the new id it is the number of another message.
         """
         if self.moves.has_moved(ref.chat_id):
             raise CopyGone(_STAYED_BEHIND_TEXT)
@@ -510,7 +518,10 @@ def _without_links(markup: Markup) -> Markup:
 
 
 def _reply_to(message_id: int | None, *, may_be_gone: bool) -> ReplyParameters | None:
-    """Return the parameters of a reply; None also for 0, the ``message_id`` of all ephemeral messages."""
+    """Return the parameters of a reply to a message; None for no message.
+
+    None also for 0, which is the ``message_id`` of all ephemeral messages.
+    """
     if message_id:
         return ReplyParameters(message_id, allow_sending_without_reply=may_be_gone)
     return None

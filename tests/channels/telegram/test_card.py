@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from telegram import MessageEntity
 
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
-from bot.channels.telegram.card import keyboard, render_card, render_everything
+from bot.channels.telegram.card import make_keyboard, render_card, render_everything
 from bot.domain import kinds
 from bot.domain.cards import Group
 from bot.domain.people import Actor
@@ -197,7 +197,7 @@ def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
     assert "cut here" in view.rich.text
     assert labels(view.keyboard)[0] == "View all"
     assert not {"Approve", "Approve all 3"} & set(labels(view.keyboard))
-    assert {"Approve", "Approve all 3"} <= set(labels(keyboard(card, cut=True, viewed=True)))
+    assert {"Approve", "Approve all 3"} <= set(labels(make_keyboard(card, cut=True, viewed=True)))
 
 
 def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
@@ -267,7 +267,7 @@ def test_any_card_is_accepted_and_whole(
     assert not view.cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
     pieces = render_everything(card)
     for piece in pieces or []:
-        accepted(piece, keyboard(card, cut=view.cut, viewed=True))
+        accepted(piece, make_keyboard(card, cut=view.cut, viewed=True))
 
 
 def test_a_servers_question_reads_as_a_question_and_is_filled_in():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.telegram.card import keyboard, render_card
+from bot.channels.telegram.card import make_keyboard, render_card
 from bot.channels.telegram.screens import ask_words
 from bot.channels.telegram.text import OUTLINER
 from bot.domain import kinds
@@ -44,7 +44,7 @@ def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_ar
     view = render_card(card)
     accepted(view.rich, view.keyboard)
     assert not {"Approve plan", "Approve plan and its steps"} & set(labels(view.keyboard))
-    below = labels(keyboard(card, cut=True, viewed=True))
+    below = labels(make_keyboard(card, cut=True, viewed=True))
     assert {"Approve plan", "Approve plan and its steps"} <= set(below)
 
 
