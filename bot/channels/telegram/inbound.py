@@ -2,9 +2,9 @@
 
 `Inbound.handle` takes each message. In private every message is for Nod, in a group a mention, a reply or a
 command (``reading.py``). Messages between people in a group are kept, and given to the model with the next
-message for Nod (``overheard.py``). A message for Nod is one of four: a command, a reply in a dialogue
-(``forms.py``), the answer to a question of the agent, or a request. People who are not admitted are turned
-away (``admission.py``).
+message for Nod (``overheard.py``). A message for Nod is one of four: a command, a reply in a dialogue (Nod
+asks one person for an edit or a reason, ``forms.py``), the answer to a question of the agent, or a request,
+which is any other text or file. People who are not admitted are turned away (``admission.py``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
 STOPPED_DRAFT = "stopped_message_generation"
-"""The kind of update that tells of a stopped draft, from Bot API 10.3 on."""
+"""The kind of update that tells of a stopped draft (an unfinished answer), from Bot API 10.3 on."""
 _UNREADABLE_TEXT = "I can't read that. Please say it in words."
 _NOT_SEEN_TEXT = "I can't see {}. I'll go by your words."
 _NO_EDITS_TEXT = "I don't read edited messages. Send the change as a new message."
@@ -103,7 +103,10 @@ class StoppedDraft:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """The handler of messages and commands, which posts the core's private replies."""
+    """The handler of messages and commands, which also posts the core's replies to them.
+
+    ``me`` is Nod's own account.
+    """
 
     transport: Transport
     admission: Admission
@@ -120,6 +123,7 @@ class Inbound:
     ) -> None:
         """Handle a message or command. ``album``: all messages of its album, empty without one."""
         moves = self.transport.moves
+        # a group that becomes a supergroup gets a new id, and tells it in both chats
         if message.migrate_to_chat_id is not None:
             return await moves.learn(message.chat.id, message.migrate_to_chat_id)
         if message.migrate_from_chat_id is not None:
@@ -136,7 +140,8 @@ class Inbound:
             return None
         who = Who(user, actor_of(user), place, ephemeral=find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
-            if edited or message.forward_origin or not await self._take_from_decider(who, message):
+            may_be_from_decider = not edited and not message.forward_origin
+            if not (may_be_from_decider and await self._take_from_decider(who, message)):
                 await self.admission.turn_away(user, place)
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
@@ -152,9 +157,10 @@ class Inbound:
         return None
 
     async def _take_from_decider(self, who: Who, message: Message) -> bool:
-        """Handle a message about a proposal by someone who may decide it and is not admitted.
+        """Handle a message about a proposal by someone who is not admitted, but may decide that proposal.
 
-        Such a message is a reply in a dialogue, ``/show ID`` or ``/cancel``. Returns False for any other.
+        Such a message is a reply in a dialogue, ``/show ID`` or ``/cancel``. Returns False for any other
+        message, and for any other person.
         """
         words = words_of(message, self.me)
         command = commands.read_command(words)
@@ -184,6 +190,8 @@ class Inbound:
         if not words and replied and await self._is_asked_for_words(who, replied):
             await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
             return
+
+        # the files of the message to which it replies, and its own
         files: list[Upload] = []
         if replied and replied.from_user != self.me:
             files += [file._replace(spoken=False) for file in files_of(replied)]
@@ -195,7 +203,8 @@ class Inbound:
             await self._reply(who.place, note, message)
         if not words and not files:
             return
-        if words and not message.forward_origin and await self._take_answer(who, words, message, files):
+        may_be_answer = words and not message.forward_origin
+        if may_be_answer and await self._take_answer(who, words, message, files):
             return
         if who.ephemeral is not None:  # only this person sees the message, and all would see the answer
             await self._reply(who.place, _ONLY_ANSWERS_TEXT, message)
@@ -207,7 +216,9 @@ class Inbound:
         replied = message.reply_to_message
         if await self.dialogue_runner.take_reply(who, words, replied, message.message_id):
             return True
-        question = None if files else await self._find_question(who, replied)
+        if files:  # the answer to a question is a text alone
+            return False
+        question = await self._find_question(who, replied)
         if question is None:
             return False
         press = who.press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
@@ -222,19 +233,18 @@ class Inbound:
         """Hand a message to the core, with the messages between people in the group before it."""
         known_refs = {file.ref for file in files}
         earlier_files = [file for file in self.overheard.files(who.place) if file.ref not in known_refs]
-        has_unread = self.overheard.has_unread(who.place)
-        reply = await self.inbox(
-            chat.Message(
-                who.place.address,
-                who.actor,
-                in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
-                event_id,
-                private=is_private_chat(message.chat),
-                names=who.place.named(message.chat.title),
-                files=(*files, *earlier_files),
-            )
+        has_unread_files = self.overheard.has_unread(who.place)
+        request = chat.Message(
+            who.place.address,
+            who.actor,
+            in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
+            event_id,
+            private=is_private_chat(message.chat),
+            names=who.place.named(message.chat.title),
+            files=(*files, *earlier_files),
         )
-        if has_unread and reply.answer is Answer.ACCEPTED:
+        reply = await self.inbox(request)
+        if has_unread_files and reply.answer is Answer.ACCEPTED:
             await self._reply(who.place, _FILES_LEFT_TEXT, message)
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
             self.overheard.forget(who.place)
@@ -242,7 +252,7 @@ class Inbound:
             await self._reply(who.place, reply.text, message)
 
     async def _is_asked_for_words(self, who: Who, replied: Message) -> bool:
-        """Tell if a message asks this person for text: by their form, or as the card of an open question."""
+        """Tell if a message asks this person for text: in a dialogue, or as the card of an open question."""
         if replied.from_user != self.me:
             return False
         if await self.dialogue_runner.waits_for_reply(who, replied):
@@ -273,11 +283,13 @@ class Inbound:
         actor = Actor(NAME, str(stopped.user_id), stopped.name)
         command = chat.Command(actor, "stop", "", stopped.place.address, begun_by=stopped.begun_by)
         reply = await self.inbox(command)
-        if reply.text and reply.text != STOPPED:  # else the answer shows that it was stopped
+        if reply.text and reply.text != STOPPED:  # the answer itself shows that it was stopped
             await self.transport.send(stopped.place, from_markdown(reply.text))
 
     async def _take_command(self, who: Who, typed: Typed, message: Message) -> None:
-        if typed.name == "cancel" and not typed.arguments and await self.dialogue_runner.cancel(who):
+        """Carry out a command, and post its reply: in the person's private chat if it is confidential."""
+        is_bare_cancel = typed.name == "cancel" and not typed.arguments
+        if is_bare_cancel and await self.dialogue_runner.cancel(who):
             return
         if not typed.known:
             await self._reply(who.place, _NO_COMMAND_TEXT, message)
@@ -291,15 +303,15 @@ class Inbound:
         if typed.name == "new":
             self.overheard.forget(who.place)
         mentioned = [entity.user for entity in message.entities if entity.user]
-        people = {str(actor_of(user)): user.full_name for user in mentioned}
-        names = {**who.place.named(message.chat.title), **people}
+        names_of_people = {str(actor_of(user)): user.full_name for user in mentioned}
+        names = {**who.place.named(message.chat.title), **names_of_people}
         is_private = is_private_chat(message.chat)
         command = typed.command(who.actor, who.place.address, private=is_private, names=names)
         was_writing = self.is_written_in(who.place)
         reply = await self.inbox(command)
         if was_writing and reply.text == STOPPED:
-            return  # the answer shows that it was stopped
-        if reply.answer is Answer.INVALID:
+            return  # the answer itself shows that it was stopped
+        if reply.answer is Answer.INVALID:  # the text says how to write the command
             reply = replace(reply, text=typed.as_typed(reply.text))
         if who.place.is_private or not (typed.confidential or reply.is_private):
             await self._post_reply(who, reply, who.place, message.message_id)

@@ -1,11 +1,13 @@
-"""Rate limits of Telegram: one queue of requests for each chat, the most urgent first.
+"""The limits of Telegram: the sizes of messages, and one queue of requests for each chat, most urgent first.
 
 python-telegram-bot ("PTB") passes each call through `ChatPace`, its rate limiter. It counts the requests of a
 chat, edits and messages together, in a sliding window, and lets the next request wait until there is room.
-PTB's own limiter stops every chat when Telegram refuses a call with 429; here a 429 holds up only its chat.
-Several processes tell each other of their requests and of each 429, so that together they keep one pace.
-A preview is the unfinished text of an answer (`stream.py`). Telegram's numbers:
-https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
+PTB's own limiter stops every chat when Telegram refuses a call with 429 (too many requests); here a 429 holds
+up only its chat. Several processes tell each other of their requests and of each 429, so that together they
+keep one pace.
+
+A *preview* is the unfinished text of an answer (``stream.py``). A card *ends* when its proposal does.
+Telegram's numbers: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
 
 import asyncio
@@ -27,10 +29,10 @@ from bot.channels.connecting import PATIENCE, Waits
 from bot.domain.jobs import Peers
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
-CAPTION_UNITS = 1024
-ENTITIES = 100
-TOAST_CHARS = 200  # characters in the answer to a button
-CALLBACK_BYTES = 64
+CAPTION_UNITS = 1024  # UTF-16 code units in the caption of a file
+ENTITIES = 100  # styles, links and mentions in one message
+TOAST_CHARS = 200  # characters in the answer to a press
+CALLBACK_BYTES = 64  # the data of a button
 _MAX_REQUESTS_BEFORE_PREVIEW = 12
 """The requests in a group's window after which it gets no preview: the rest is for cards and final texts."""
 _GROUP_PREVIEW_SECONDS = 3.0  # between two previews in a group
@@ -50,10 +52,10 @@ class _Window(NamedTuple):
     seconds: float
 
 
-# a little longer than Telegram's, because requests on their way count, too
-_ALL_CHATS = _Window(30, 1.1)
-_GROUP = _Window(20, 61.0)
-_PERSON = _Window(30, 31.0)  # 1/s sustained; short bursts are allowed
+# a little longer than Telegram's windows, because requests on their way count, too
+_ALL_CHATS = _Window(30, 1.1)  # of all chats together
+_GROUP = _Window(20, 61.0)  # of one group
+_PERSON = _Window(30, 31.0)  # of one private chat: one request a second in the long run, with bursts
 
 
 class Urgency(IntEnum):
@@ -70,18 +72,19 @@ class Urgency(IntEnum):
 
 
 _URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
-"""The share of a chat's window that calls of an urgency may fill; the rest is for more urgent calls."""
+"""The share of a chat's window that calls of an urgency may fill; without a share, all of it."""
 
 
 @dataclass(slots=True)
 class _ChatQueue:
-    """The requests of one chat: the requests sent lately, and the waiting requests."""
+    """The requests of one chat, or of all chats: the requests sent lately, and the waiting requests."""
 
     count_blocked_seconds: Callable[[], float] = lambda: 0.0  # returns how long a 429 still holds the chat up
     sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))
     """The times of the last requests, the oldest first."""
     last_preview: float = float("-inf")  # the time of the last preview
-    waiting: list[tuple[int, int]] = field(default_factory=list)  # a heap of urgencies and numbers
+    waiting: list[tuple[int, int]] = field(default_factory=list)
+    """The turns of the waiting requests, as a heap: urgency and number, of which the lowest goes first."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # a request has left ``waiting``
 
     def wake(self) -> None:
@@ -115,10 +118,10 @@ class ChatPace(BaseRateLimiter[int]):
     ) -> None:
         self._now = now
         self._sleep = sleep
-        self._all = _ChatQueue()
-        self._queues: dict[int, _ChatQueue] = {}
-        self._numbers = itertools.count()
-        self._waits = Waits("telegram", now)
+        self._all = _ChatQueue()  # counts the requests of all chats; none waits in it
+        self._queues: dict[int, _ChatQueue] = {}  # by the chat's id
+        self._numbers = itertools.count()  # of requests, in the order in which they come
+        self._waits = Waits("telegram", now)  # the time for which a 429 holds up each chat
         self._others: Peers | None = None
 
     def share(self, others: Peers) -> None:

@@ -1,15 +1,15 @@
 """Cards in a Telegram chat, and the record of who was shown the full content of a card that was cut.
 
-A card is cut if its change does not fit one message. Its payload, the full content, is then posted on
-request. A page is a message with a payload, or with the menu behind *More*. A proposal's record has the round
-of its card that was cut (an edit begins a new round), and its pages. By the record
+A card is *cut* if its change does not fit one message. Its *payload*, the full content, is then posted on
+request. A *page* is a message with a payload, or with the menu behind *More*. A proposal has a record: the
+round in which its card was cut (an edit begins a new round), and its pages. By the record
 
 - a page loses its buttons when the proposal ends,
 - Approve is refused to people to whom the payload was not shown, and
-- Approve all is not offered before the payload of every cut card of the group was shown.
+- Approve all, for the cards of one answer, is not offered before the payload of each cut one was shown.
 
-In a group, a page may be shown to one person alone. Then it counts for that person alone. `presses.py` and
-`channel.py` call `ShownCards`.
+In a group chat, a page may be shown to one person alone. Then it counts for that person alone.
+``presses.py`` and ``channel.py`` call `ShownCards`.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,15 +47,15 @@ from bot.telemetry.logs import logger
 
 _MAX_PASSES = 3  # the most times that buttons are drawn while their proposal changes
 _MAX_TITLE_CHARS = 200  # the card's title above its menu
-_BATCH_SUFFIX = ".all"  # marks the key of a batch's record, behind the id of its first proposal
+_BATCH_SUFFIX = ".all"  # behind the id of a batch's first proposal: the name of the batch's record
 
 log = logger(__name__)
 
 
 class _PageKind(Enum):
-    """The content of a page. The value is stored in the place of a round, but for `OPEN`."""
+    """The content of a page. An `OPEN` page stores its round, any other the value of its kind."""
 
-    OPEN = 0  # the payload of an open proposal, whose round is stored
+    OPEN = 0  # the payload of an open proposal, in a round
     ENDED = -1  # the payload, shown after the proposal ended: it keeps its buttons while a verb is offered
     MENU = -2  # the buttons behind *More*, without a payload
 
@@ -67,8 +67,8 @@ class _Page:
     chat_id: int
     message_id: int  # negative for an ephemeral message, as in `TelegramPosted`
     kind: _PageKind
-    round: int = 0  # the round of the payload, for `OPEN`
-    person: int | None = None
+    round: int = 0  # the round of the payload, for the kind `OPEN`
+    person: int | None = None  # the only person who was shown it; None: everyone
 
     @classmethod
     def of_payload(cls, sent: TelegramPosted, card: Card, person: int | None) -> Self:
@@ -91,8 +91,9 @@ class _Page:
 
     @property
     def ref(self) -> TelegramPosted:
-        is_ephemeral = self.message_id < 0
-        return TelegramPosted(self.chat_id, self.message_id, self.person if is_ephemeral else None)
+        """The reference of the message. Only an ephemeral message names its person there."""
+        receiver = self.person if self.message_id < 0 else None
+        return TelegramPosted(self.chat_id, self.message_id, receiver)
 
     def shows_round(self, round_: int) -> bool:
         """Tell if this is the payload of an open proposal in this round."""
@@ -111,20 +112,21 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The record of a proposal's card."""
+    """The record of a proposal, or of a batch (several calls in one card)."""
 
-    cut_round: int | None = None  # the round in which the open card was cut; None if it is not cut
+    cut_round: int | None = None  # the round in which the card of the open proposal is cut; None if it is not
     pages: Sequence[_Page] = ()
 
     def hides_payload(self, chat_id: int, person: int | None = None) -> bool:
         """Tell if the card is cut, and its payload was not shown in this chat.
 
-        It counts as shown if it was shown to all or to this ``person``; without a person, only if to all.
+        A payload counts as shown if it was shown to all or to this ``person``; without a person, only if it
+        was shown to all.
         """
         if self.cut_round is None:
             return False
-        people = (None, person)
-        visible_pages = [page for page in self.pages if page.chat_id == chat_id and page.person in people]
+        viewers = (None, person)
+        visible_pages = [page for page in self.pages if page.chat_id == chat_id and page.person in viewers]
         return not any(page.shows_round(self.cut_round) for page in visible_pages)
 
     def as_state(self) -> dict[str, Any] | None:
@@ -132,10 +134,6 @@ class _Record:
         if self.cut_round is None and not self.pages:
             return None
         return {"cut": self.cut_round, "messages": [page.as_stored() for page in self.pages]}
-
-
-def _record_name(card: Card) -> str:
-    return f"{card.proposal_id}{_BATCH_SUFFIX}" if card.batch else card.proposal_id
 
 
 class ShownCards:
@@ -154,7 +152,7 @@ class ShownCards:
     async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
         """Return the card as it should look in this chat, and record whether it is cut."""
         view = render_card(card, await self._count_unseen(card, chat_id))
-        record = await self._load_record(_record_name(card))
+        record = await self._load_record(_name_record(card))
         cut_round = card.round if view.cut and card.pending else None
         if record.cut_round != cut_round:
             await self._store_record(card, replace(record, cut_round=cut_round))
@@ -163,7 +161,7 @@ class ShownCards:
     async def show_buttons(
         self, card: Card, place: TelegramPlace, message: TelegramPosted, *, more: bool = True
     ) -> None:
-        """Show the buttons of a card until its next redraw; without ``more``, leave out the rare buttons."""
+        """Show the buttons of a card until its next redraw, with those behind *More* or without them."""
         view = render_card(card, await self._count_unseen(card, place.chat_id), more=more)
         await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.PRESSED)
 
@@ -198,7 +196,7 @@ class ShownCards:
     async def ask_confirmation(
         self, card: Card, action: ButtonAction | Verb, message: TelegramPosted
     ) -> None:
-        """Replace the buttons of a card by a question that confirms the action, with yes and no."""
+        """Replace the buttons of a card by the yes and no of the question that confirms the action."""
         await self._transport.edit_keyboard(message, make_confirmation(card, action), urgency=Urgency.PRESSED)
 
     async def post_copy(
@@ -258,7 +256,7 @@ class ShownCards:
     async def show_payload(
         self, card: Card, place: TelegramPlace, ephemeral: EphemeralTarget | None = None
     ) -> None:
-        """Post the full payload with buttons below it, in place of an earlier payload of the same people.
+        """Post the payload with buttons below it. An earlier payload for the same person, or all, loses them.
 
         With ``ephemeral`` it is for that person alone where Telegram can do that, else for all.
         """
@@ -291,8 +289,9 @@ class ShownCards:
         """Tell if everything that would run has been shown in this chat, to all or to this person."""
         if not render_card(card).cut:
             return True
-        record = await self._load_record(_record_name(card))
-        return not replace(record, cut_round=card.round).hides_payload(place.chat_id, person)
+        stored = await self._load_record(_name_record(card))
+        record = replace(stored, cut_round=card.round)  # it may have been stored before an edit
+        return not record.hides_payload(place.chat_id, person)
 
     async def is_page(self, proposal_id: str, message: TelegramPosted) -> bool:
         """Tell if a message is a payload or a menu of the proposal or its batch, and not a card."""
@@ -301,7 +300,10 @@ class ShownCards:
         return any(page.ref == message for page in (*of_proposal.pages, *of_batch.pages))
 
     async def remove_outdated(self, card: Card, chat_id: int) -> None:
-        """Remove the buttons of pages and of dialogues (`dialogue.py`) that are over, from their messages."""
+        """Close the pages of a card that are outdated, and end the dialogues that are about an earlier round.
+
+        A dialogue (``dialogue.py``) is a form for one person; its message is replaced by a note.
+        """
         await self._close_pages(card, chat_id, lambda page: page.is_outdated(card))
         for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
             dialogue = Dialogue.from_state(state)
@@ -319,9 +321,9 @@ class ShownCards:
     async def offer_approve_all(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
-        """Redraw the group's buttons after a payload was shown, now with Approve all if it may be offered.
+        """Redraw an answer's first card after a payload was shown, with Approve all if it may be offered.
 
-        The first card of a group carries its buttons.
+        The first card has the buttons for all cards of the answer (its group).
         """
         first_id = await self._database.read(posted_cards.find_group_card, proposal_id)
         if not first_id:
@@ -347,13 +349,13 @@ class ShownCards:
         payload_buttons = make_keyboard(
             card, cut=True, viewed=True, unseen=await self._count_unseen(card, chat_id)
         )
-        record = await self._load_record(_record_name(card))
+        record = await self._load_record(_name_record(card))
         for page in record.pages:
             if page.chat_id == chat_id and page.shows_round(card.round):
                 await self._transport.edit_keyboard(page.ref, payload_buttons, urgency=Urgency.TEXT)
 
     async def _count_unseen(self, card: Card, chat_id: int) -> int:
-        """Return the number of other cards of the group whose payload this chat has not seen."""
+        """Return the number of cut cards in its group, except itself, whose payload was not shown to all."""
         if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
         others = [member for member in card.group.members if member != card.proposal_id]
@@ -362,7 +364,7 @@ class ShownCards:
 
     async def _close_pages(self, card: Card, chat_id: int, is_over: Callable[[_Page], bool]) -> None:
         """Close the pages of a chat that are over: a menu is deleted, a payload loses its buttons."""
-        record = await self._load_record(_record_name(card))
+        record = await self._load_record(_name_record(card))
         closed = [page for page in record.pages if page.chat_id == chat_id and is_over(page)]
         for page in closed:
             try:
@@ -379,13 +381,18 @@ class ShownCards:
     async def _load_record(self, name: str) -> _Record:
         state = await self._database.read(load_state, NAME, f"view:{name}")
         if state:
-            return _Record(state.get("cut"), [_Page.from_stored(*fields) for fields in state["messages"]])
+            pages = [_Page.from_stored(*fields) for fields in state["messages"]]
+            return _Record(state.get("cut"), pages)
         return _Record()
 
     async def _store_page(self, card: Card, page: _Page) -> None:
-        record = await self._load_record(_record_name(card))
+        record = await self._load_record(_name_record(card))
         await self._store_record(card, replace(record, pages=[*record.pages, page]))
 
     async def _store_record(self, card: Card, record: _Record) -> None:
-        key = f"view:{_record_name(card)}"
+        key = f"view:{_name_record(card)}"
         await self._database.write(keep_state, NAME, key, record.as_state(), self._clock())
+
+
+def _name_record(card: Card) -> str:
+    return f"{card.proposal_id}{_BATCH_SUFFIX}" if card.batch else card.proposal_id
