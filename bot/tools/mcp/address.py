@@ -1,8 +1,8 @@
 """The HTTP transport to an MCP server: it turns refused requests into errors that say if anything was done.
 
 The SDK itself gives each refusal over HTTP one of two meanings, and drops the words. Here each refusal
-becomes a JSON-RPC error with the reason and one of the codes below. ``server.py`` reads from the code if a
-call may be sent again.
+becomes a JSON-RPC error with the reason and one of the codes below. ``server.py`` knows by the code if a call
+may be sent again.
 
 Two faults end the connection (the *line*, see ``line.py``): the address can't be reached, or the server no
 longer knows the *session*, the id that it gave out with its first response. By the protocol a server says the
@@ -13,7 +13,7 @@ https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sessio
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 from mcp import types
@@ -65,6 +65,13 @@ Lose = Callable[[str], None]
 """Called with the reason when the line is lost."""
 
 
+class _RpcError(NamedTuple):
+    """A JSON-RPC error in a body."""
+
+    request_id: Any  # the id of the request that it answers; None if it names none
+    fields: dict[str, Any]  # the error's code, message and data
+
+
 class AddressTransport(httpx2.AsyncBaseTransport):
     """A transport of httpx that sends by an inner client, which uses the proxies of the environment."""
 
@@ -112,17 +119,17 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         error, words = _find_error(body), _find_words(body)
 
         if rpc_request is not None and _SESSION_HEADER in request.headers:
-            answers_request = error is not None and error["request_id"] == rpc_request["id"]
-            if _refuses_session(status, error, words, answers=answers_request):
+            names_request = error is not None and error.request_id == rpc_request["id"]
+            if _refuses_session(status, error, words, names_request=names_request):
                 self._lose(SESSION_LOST)
                 return _make_error(request, rpc_request, FORGOTTEN, SESSION_LOST)
-            if _may_refuse_session(status, error, words, answers=answers_request):
+            if _may_refuse_session(status, error, words, names_request=names_request):
                 self._lose(SESSION_LOST)  # the call may have begun, so a write is not repeated
 
         if rpc_request is None or status in _SIGN_IN_STATUSES:
             return _copy_response(request, response, body)
         if error is not None:
-            return _make_response(request, rpc_request, error["error"])
+            return _make_response(request, rpc_request, error.fields)
 
         status_text = f"it answered HTTP {status}: {words}" if words else f"it answered HTTP {status}"
         if status in _AWAY_STATUSES or status in _GONE_STATUSES:
@@ -167,33 +174,34 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
     return types.ErrorData(code=BROKEN, message=match["why"] or _CUT_OFF_TEXT)
 
 
-def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
+def _refuses_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
     """Tell if the server certainly refused the session, and so did not begin the call.
 
-    ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``answers``: the error
-    names the request by its id, so the server has read the call. After it has read the call, a refusal is
+    ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``names_request``: the
+    error names the request by its id, so the server has read the call. Then a refusal of the session is
     certain only with the protocol's status 404, or with words for MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
     is_about_session = _SESSION_PATTERN.search(words) is not None
-    if not answers or error is None:
+    if not names_request or error is None:
         return is_about_session or status in _GONE_STATUSES
-    if not is_about_session or error["error"]["code"] not in _SESSION_CODES:
+    if not is_about_session or error.fields["code"] not in _SESSION_CODES:
         return False
     return status == httpx2.codes.NOT_FOUND or _MCP_SESSION_PATTERN.search(words) is not None
 
 
-def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
+def _may_refuse_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
     """Tell if the server may have lost the session, so that the next call needs a new one.
 
-    It may if the words are about a session, and the error is not the tool's own.
+    That is so if the words are about a session, and the error may not be the tool's own. The arguments are
+    those of `_refuses_session`.
     """
     if not _SESSION_PATTERN.search(words):
         return False
-    if status >= httpx2.codes.INTERNAL_SERVER_ERROR or not answers or error is None:
+    if status >= httpx2.codes.INTERNAL_SERVER_ERROR or not names_request or error is None:
         return True
-    return error["error"]["code"] in _SESSION_CODES
+    return error.fields["code"] in _SESSION_CODES
 
 
 def _parse_request(request: httpx2.Request) -> dict[str, Any] | None:
@@ -212,7 +220,10 @@ def _parse_request(request: httpx2.Request) -> dict[str, Any] | None:
 async def _fit_response(
     request: httpx2.Request, rpc_request: dict[str, Any], response: httpx2.Response
 ) -> httpx2.Response:
-    """Return a response as a JSON-RPC answer to the request, with the right content type, id and form."""
+    """Return a response as a JSON-RPC answer to the request, with the right content type, id and form.
+
+    A stream of events is returned unchanged.
+    """
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind == "text/event-stream" or response.has_redirect_location:
         return response
@@ -259,11 +270,8 @@ async def _read_beginning(response: httpx2.Response) -> bytes:
     return bytes(body[:_MAX_ERROR_BYTES])
 
 
-def _find_error(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON-RPC error in a body as ``error``, with the ``request_id`` that it answers.
-
-    Return None for a body without one.
-    """
+def _find_error(body: bytes) -> _RpcError | None:
+    """Return the JSON-RPC error in a body; None for a body without one."""
     try:
         document = json.loads(body)
         error = types.ErrorData.model_validate(document["error"])
@@ -271,11 +279,11 @@ def _find_error(body: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(document.get("jsonrpc", "2.0"), str):
         return None
-    return {"request_id": document.get("id"), "error": error.model_dump(mode="json", exclude_none=True)}
+    return _RpcError(document.get("id"), error.model_dump(mode="json", exclude_none=True))
 
 
 def _find_words(body: bytes) -> str:
-    """Return the message in a body on one line: that of a JSON document, or the text of a page."""
+    """Return the words of a body on one line: the message of a JSON document, or the text of a page."""
     text = body.decode(errors="replace")
     try:
         content = json.loads(body)

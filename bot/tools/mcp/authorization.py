@@ -38,7 +38,7 @@ from bot.tools.mcp.signin import Discovered, Memory, make_context, metadata_of, 
 
 log = logger(__name__)
 
-# a request that a person who is not signed in may not make, so that the server asks for a sign-in
+# the request by which a sign-in begins: most servers refuse it without a token, and say how to sign in
 HELLO = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -93,7 +93,7 @@ async def request_authorization(
 
     ``name``: the server's name, for messages. ``back``: the address to which the person is sent back.
     ``client``: Nod's earlier registration there, as JSON. ``challenge``: the server's last
-    ``WWW-Authenticate``. ``more_scopes`` are asked for in addition.
+    ``WWW-Authenticate`` header, which says how to sign in. ``more_scopes`` are asked for in addition.
     """
     registered: OAuthClientInformationFull | None
     if client:
@@ -105,6 +105,7 @@ async def request_authorization(
     flow = OAuthClientProvider(launch.url, metadata, storage, _stop_at_page, _refuse_code)
     page = await _reach_page(name, launch, flow, back, challenge)
 
+    # what the SDK found out on its way to the page; the proof (PKCE) and the state in the page are our own
     context = flow.context
     found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
     metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
@@ -177,7 +178,7 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
     client = OAuthClientInformationFull.model_validate_json(client_json)
     tokens = OAuthToken.model_validate_json(tokens_json)
     context = make_context(url, client, found)
-    is_done = True
+    is_settled = True
     for hint, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
         if not token:
             continue
@@ -188,17 +189,17 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
                 endpoint = str(found.server.revocation_endpoint)
                 status = (await http.post(endpoint, data=form, headers=headers)).status_code
             if status >= httpx2.codes.BAD_REQUEST and status not in _FINAL_STATUSES:
-                is_done = False
+                is_settled = False
         except OAuthTokenError:
             return True  # the SDK can't authenticate the client, so no attempt would succeed
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError) as error:
             log.info("a sign-in server was not told of an end", why=type(error).__name__)
-            is_done = False
-    return is_done
+            is_settled = False
+    return is_settled
 
 
 async def _stop_at_page(page: str) -> None:
-    """Leave the SDK's flow when it has the page, before it asks for the code."""
+    """Leave the SDK's flow at the page, before it asks for the code. The SDK calls this with the page."""
     raise _PageReached(page)
 
 
@@ -210,7 +211,7 @@ async def _refuse_code() -> AuthorizationCodeResult:
 async def _reach_page(
     name: str, launch: Http, flow: OAuthClientProvider, back: str, challenge: str
 ) -> httpx2.URL:
-    """Run the SDK's flow up to the page at which a person signs in. Raises SignInError."""
+    """Run the SDK's flow up to the page at which a person signs in, and return it. Raises SignInError."""
     server_words: list[str] = []
     with _explain_errors(name, back, server_words):
         try:
@@ -233,7 +234,7 @@ async def _reach_page(
 def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[None]:
     """Turn the errors in the block, of the SDK and of a sign-in server, into SignInError.
 
-    ``server_words``: the words of the sign-in server's responses, newest last, which the block adds to.
+    ``server_words``: the words of the sign-in server's responses, which the block adds; the newest come last.
     """
     try:
         yield
@@ -280,7 +281,8 @@ class AskingAuth(httpx2.Auth):
 
     The flow starts when the server refuses a request with 401. Some servers refuse only the first call of a
     tool, so an accepted `HELLO` is passed to the flow as if it had been refused. What the flow then requests
-    is sent to the sign-in server, and the responses are fitted to what the SDK reads (``dialects.py``).
+    is sent to the sign-in server, and the responses are fitted to what the SDK reads (``dialects.py``). At
+    its end the flow repeats the first request, with the new token.
     """
 
     requires_response_body = True
@@ -299,7 +301,7 @@ class AskingAuth(httpx2.Auth):
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         signed_in = self._flow.context.current_tokens is not None
         async with contextlib.aclosing(self._flow.async_auth_flow(request)) as flow:
-            response = yield await anext(flow)  # the request itself
+            response = yield await anext(flow)  # the first request
             if not signed_in and response.status_code not in (401, 403):
                 response = httpx2.Response(401, headers=self._challenge, request=request)
             with contextlib.suppress(StopAsyncIteration):

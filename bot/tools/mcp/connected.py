@@ -28,7 +28,7 @@ from bot.tools.mcp.server import Server
 from bot.tools.tool import CallContext
 
 MAX_SESSIONS = 64
-IDLE = timedelta(minutes=10)
+IDLE = timedelta(minutes=10)  # a session that was not used for this long is ended
 _SWEEP_SECONDS = 60.0  # between two sweeps of idle sessions
 
 MakeServer = Callable[[ServerConfig, TokenSource, Ask], Server]
@@ -36,7 +36,7 @@ MakeServer = Callable[[ServerConfig, TokenSource, Ask], Server]
 
 @dataclass(frozen=True, slots=True)
 class ConnectedServer:
-    """A server under one connection. ``secrets`` gives the texts to hide in its answers."""
+    """A session: a server under one connection. ``secrets`` gives the texts to hide in its answers."""
 
     connection: Connection
     server: Server
@@ -77,7 +77,7 @@ class ConnectedServers:
         self._sleep = sleep
         self._most = most
         self._sessions: dict[tuple[str, str], _SessionEntry] = {}
-        """By the id and the key of a connection; the least recently used comes first."""
+        """By the connection's id and key (whose account it is); the least recently used comes first."""
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -103,8 +103,8 @@ class ConnectedServers:
         all_sessions = [entry.connected.server for entry in self._sessions.values()]
         sessions = [server for server in all_sessions if server.config.name == name]
         count = max((len(server.known) for server in sessions), default=0)
-        left_out_texts = (server.describe_left_out() for server in sessions)
-        left_out = next(filter(None, left_out_texts), "")
+        left_out_texts = [server.describe_left_out() for server in sessions]
+        left_out = next((text for text in left_out_texts if text), "")
         return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
 
     async def stop(self) -> None:
@@ -196,7 +196,7 @@ class ConnectedServers:
 
 
 class _ScrubbedTokens:
-    """Implements `TokenSource` for a connection, and adds its tokens to ``learned`` (`Http.learned`).
+    """Implements `TokenSource` for a connection, and adds its tokens to ``learned``, which is `Http.learned`.
 
     `ServerConfig.scrub` hides the texts in that set.
     """

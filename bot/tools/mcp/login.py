@@ -1,9 +1,10 @@
 """Signing in at MCP servers that all people call under one account: an admin opens a page and comes back.
 
-The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange of the code for
-tokens. It runs as a task of the process where it began (`_SignInRun`), and waits there for the code. The
-person may come back to another process on the same database, which passes the code on through a row. Once the
-server has accepted the tokens, they are stored as a `SignIn`, and `Keys` (``signin.py``) sends them.
+The flow is the SDK's: it discovers the sign-in server, registers Nod there if no client is configured, sends
+the person to a page, and exchanges the code with which they come back for tokens. It runs as a task of the
+process where it began (`_SignInRun`), and waits there for the code. The person may come back to another
+process on the same database, which passes the code on through a row. Once the server has accepted the tokens,
+they are stored as a `SignIn`, and `Keys` (``signin.py``) sends them.
 
 A restart, or the end of `patience`, ends a sign-in in progress; people begin again.
 """
@@ -62,7 +63,9 @@ class _SignInRun:
 
     server: Server
     keys: Keys
+    """The tokens that the server has so far."""
     by: str
+    """The account of the person who signs in."""
     login_id: str
     page: asyncio.Future[str]
     """The page that the person is to open."""
@@ -248,8 +251,8 @@ class Logins(SignIns):
         client = launch.client
         back = self.back()
         configured_scopes = " ".join(client.scopes)
-        # `wanted`: the scopes for whose lack the server has refused calls since the last sign-in. The new one
-        # asks for them, and for all that was granted
+        # if the server has asked for more scopes since the last sign-in, the new one asks for these as well
+        # as for all that were granted
         more_scopes = await keys.scopes() if keys.wanted else ""
         metadata = metadata_of(back)
         # where the SDK's flow puts the tokens and the client
@@ -291,8 +294,7 @@ class Logins(SignIns):
         # starts the flow even if the server lets anyone send `HELLO`
         auth = AskingAuth(flow, keys.challenge, login.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
-            # `HELLO` is a request that only signed-in people may make: the flow runs inside it, and the SDK
-            # repeats it with the new token
+            # the flow runs inside this request, and at its end the SDK repeats the request with the new token
             async with http.stream(
                 "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
             ) as response:
@@ -308,7 +310,7 @@ class Logins(SignIns):
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
-        keys.wanted = ""  # they have now been asked for
+        keys.wanted = ""  # these scopes have now been asked for
         now = self.clock()
         return SignIn(
             name,
@@ -323,7 +325,7 @@ class Logins(SignIns):
 
 
 def _set_answer(login: _SignInRun, parameters: Mapping[str, str]) -> None:
-    """Pass on the code or the error with which a person came back."""
+    """Pass on the code or the error with which a person came back to the flow that waits for it."""
     code = parameters.get("code")
     if code:
         result = AuthorizationCodeResult(code=code, state=parameters["state"], iss=parameters.get("iss"))

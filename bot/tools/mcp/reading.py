@@ -21,7 +21,7 @@ from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, Server
-from bot.tools.mcp.tools import content_text, cut, name_of, read_content
+from bot.tools.mcp.tools import cut, join_content, name_of, read_content
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 
@@ -137,7 +137,7 @@ class ReadingTools:
                 arguments: what it asks for, by name
             """
             result = await self._server.ask(lambda client: client.get_prompt(name, arguments), context)
-            messages = [f"{message.role}: {content_text([message.content])}" for message in result.messages]
+            messages = [f"{message.role}: {join_content([message.content])}" for message in result.messages]
             return "\n\n".join(messages) or "nothing in it"
 
         return list_prompts, get_prompt

@@ -1,9 +1,9 @@
 """Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if expired or refused.
 
 A *sign-in* is the row with the tokens that a person got for Nod at the server. `Keys` reads that row, and
-refreshes its tokens. `Bearer` puts the access token on each HTTP request. They replace the SDK's own
-provider, which holds a lock during a request, forgets what it discovered and when a token expires, and asks
-people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
+refreshes its tokens at the *sign-in server*, which issued them. `Bearer` puts the access token on each HTTP
+request. They replace the SDK's own provider, which holds a lock during a request, forgets what it discovered
+and when a token expires, and asks people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
 """
 
 import asyncio
@@ -272,7 +272,7 @@ def _make_refresh_request(sign_in: SignIn) -> httpx2.Request:
 
 
 def make_context(url: str, client: OAuthClientInformationFull, found: Discovered) -> OAuthContext:
-    """Return the SDK's view of a sign-in, for requests that need no person."""
+    """Return the SDK's context of a sign-in, for requests that need no person."""
     # the return address and the storage are placeholders: only a person's sign-in uses them
     return OAuthContext(
         url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
@@ -301,10 +301,13 @@ class Memory:
 
 
 class Bearer(httpx2.Auth):
-    """Puts the token on each request. If no token is accepted, the response becomes a JSON-RPC error."""
+    """Puts the token on each request, and tries again with a new one if the server refuses it.
+
+    If no token is accepted, the response becomes a JSON-RPC error.
+    """
 
     def __init__(self, keys: TokenSource | None, url: str) -> None:
-        """``keys`` is None if the configuration has its own header: then there is nothing to refresh.
+        """``keys`` is None if the configuration has its own header: then no token is added.
 
         The token is only sent to the origin of ``url``.
         """

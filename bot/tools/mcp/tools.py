@@ -1,7 +1,8 @@
 """Adopting the tools of MCP servers: a server's tool (the SDK's ``types.Tool``) becomes a `Tool`.
 
 `adopt` puts together the tool's name for the model, its risk, its version and its arguments, and a run that
-calls the server and makes a `ToolOutput` of the result.
+calls the server and makes a `ToolOutput` of the result. The server's own value of a tool is called
+``theirs``.
 
 A server's annotations of a tool are hints. A hint that raises the risk is always believed. A hint that lowers
 it (the tool only reads, or is not destructive) is believed only if the configuration trusts the server.
@@ -53,28 +54,28 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
     to answer a question of the server. Blocks while the schema is checked: call it in a thread.
     """
     config = server.config
-    meta = theirs.meta or {}
+    meta = theirs.meta or {}  # has what the transport noted, see ``answers.py``
     if meta.get(MALFORMED):
         raise ValueError(meta[MALFORMED])
     argument_schema = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
-    adopted_version = version(config.name, theirs)
+    adopted_version = hash_tool(config.name, theirs)
     hints = theirs.annotations
-    tool_risk = risk(config, hints)
+    tool_risk = judge_risk(config, hints)
     description = theirs.description or theirs.title or _format_name(theirs.name)
 
     def is_unchanged(current: types.Tool | None) -> bool:
-        return current is not None and version(config.name, current) == adopted_version
+        return current is not None and hash_tool(config.name, current) == adopted_version
 
     async def run(values: Given, context: CallContext) -> ToolOutput:
         check = is_unchanged if tool_risk.writes else None
         result = await server.call(theirs.name, values, context, is_unchanged=check)
         fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
         file_text = _FILE_FOR_AGENT_TEXT if context.agent else _FILE_FOR_PEOPLE_TEXT
-        return output(config, result, fits=fits, file_text=file_text)
+        return make_output(config, result, fits=fits, file_text=file_text)
 
     def summarise(values: Given) -> str:
-        heading = f"{title(theirs)} on {config.name}"
+        heading = f"{format_title(theirs)} on {config.name}"
         values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), cut)
         return f"{heading}: {values_text}" if values_text else heading
 
@@ -107,7 +108,8 @@ def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
     model_names = {name: name_of(config, name) for name in names}
     counts = Counter(model_names.values())
     for name, model_name in model_names.items():
-        if counts[model_name] > 1 and not model_name.endswith(name):
+        is_written_alike = model_name.endswith(name)  # no character of the server's name was replaced
+        if counts[model_name] > 1 and not is_written_alike:
             model_names[name] = name_of(config, name, with_hash=True)
     return model_names
 
@@ -126,7 +128,7 @@ def name_of(config: ServerConfig, name: str, *, with_hash: bool = False) -> str:
     return prefixed[: _MAX_NAME_CHARS - len(ending)] + ending
 
 
-def title(theirs: types.Tool) -> str:
+def format_title(theirs: types.Tool) -> str:
     """Return a tool's title with its name in brackets, so that a title can't hide it; or the name alone."""
     name = _format_name(theirs.name)
     hints = theirs.annotations
@@ -137,8 +139,11 @@ def title(theirs: types.Tool) -> str:
     return f"{own_title} ({theirs.name[:_MAX_TITLE_CHARS]})"
 
 
-def version(server_name: str, theirs: types.Tool) -> str:
-    """Return a digest of the tool's description, schema and hints. Raises ValueError if they are not JSON."""
+def hash_tool(server_name: str, theirs: types.Tool) -> str:
+    """Return a hash over the tool's names, description, schema and hints: its version.
+
+    Raises ValueError if they are not JSON.
+    """
     hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
     parts = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
     if theirs.title:
@@ -146,7 +151,7 @@ def version(server_name: str, theirs: types.Tool) -> str:
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:16]
 
 
-def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
+def judge_risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
     """Return a tool's risk by the server's hints.
 
     The first of these that holds decides:
@@ -160,10 +165,11 @@ def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
     """
     if hints is not None and hints.destructive_hint:
         return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
+    is_trusted = config.trust is Trust.TRUSTED
     is_harmless = hints is not None and hints.destructive_hint is False
-    vouched = config.trust is Trust.TRUSTED and is_harmless
+    vouched = is_trusted and is_harmless
     if hints is not None and hints.read_only_hint:
-        if config.trust is Trust.TRUSTED:
+        if is_trusted:
             return Risk(Level.READ, f"it only reads, says {config.name}, which is trusted")
         return Risk(Level.WRITE, f"{config.name} says it only reads, but is not trusted to say so", vouched)
     if hints is None or hints.read_only_hint is None:
@@ -184,7 +190,7 @@ def fits_schema(schema: Any, data: Any) -> bool:
     return True
 
 
-def output(
+def make_output(
     config: ServerConfig,
     result: types.CallToolResult,
     *,
@@ -193,8 +199,9 @@ def output(
 ) -> ToolOutput:
     """Return the output of a call: the result's data if it has some, else its text; with notes on the rest.
 
-    ``fits``: the data fits the tool's output schema; otherwise it is added to the text, so that nothing is
-    lost. ``file_text``: what becomes of a file, in words. Raises ToolError if the tool reports a failure.
+    ``fits``: True if the data fits the tool's output schema. Data that does not fit is added to the text, so
+    that nothing is lost. ``file_text``: what becomes of a file, in words. Raises ToolError if the tool
+    reports a failure.
     """
     texts, notes, files = read_content(result.content, file_text)
     text = "\n".join([*texts, *notes])
@@ -209,13 +216,13 @@ def output(
     if data is None:
         return ToolOutput(text or "no output", files=files)
     if isinstance(data, dict) and data.keys() == {"result"}:
-        data = data["result"]  # the SDK's servers wrap plain values that way
+        data = data["result"]  # the SDK's servers wrap a plain value in an object
     if notes:
         return ToolOutput("\n".join([as_text(data), *notes]), files=files)
     return ToolOutput(data, files=files)
 
 
-def content_text(content: Sequence[types.ContentBlock]) -> str:
+def join_content(content: Sequence[types.ContentBlock]) -> str:
     """Return the texts in the content as one text, with notes on the other parts."""
     texts, notes, _ = read_content(content, _NO_FILE_TEXT)
     return "\n".join([*texts, *notes])

@@ -53,8 +53,9 @@ _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
-"""A message that the SDK's client reads, or the reason why a line is no message."""
+"""A message that the SDK's client reads, or the reason why a line of text is no message."""
 OnStderrLine = Callable[[str], None]
+"""Gets each line that the server's process writes to its standard error."""
 
 
 @asynccontextmanager
@@ -63,8 +64,8 @@ async def open_streams(
 ) -> AsyncIterator[tuple["WatchedStream", Any]]:
     """Yield the read and the write stream of a connection.
 
-    ``line`` is lost when the connection breaks; ``on_stderr`` gets each line of the server's stderr; ``keys``
-    give the tokens of a sign-in. Raises OSError if the command cannot be started.
+    ``line`` is told when the connection breaks. ``keys`` give the tokens of a sign-in; None if people don't
+    sign in there. Raises OSError if the command cannot be started.
     """
     async with AsyncExitStack() as stack:
         launch = config.launch
@@ -73,15 +74,16 @@ async def open_streams(
             read, write = await stack.enter_async_context(_start_server(launch, on_stderr))
         else:
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
+            # the outer client adds headers and the token, the inner one sends
             inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
             address = AddressTransport(inner, line.lose_if_up)
             headers = {"Accept-Encoding": "identity", **launch.headers}
-            client = httpx2.AsyncClient(
+            outer = httpx2.AsyncClient(
                 headers=headers, auth=Bearer(keys, launch.url), timeout=timeout, transport=address
             )
-            await stack.enter_async_context(client)
-            lines = streamable_http_client(launch.url, http_client=client)
-            read, write = await stack.enter_async_context(lines)
+            await stack.enter_async_context(outer)
+            streams = streamable_http_client(launch.url, http_client=outer)
+            read, write = await stack.enter_async_context(streams)
         yield WatchedStream(read, line, address), write
 
 
@@ -93,6 +95,7 @@ class WatchedStream:
     """
 
     def __init__(self, stream: Any, line: ServerLine, address: AddressTransport | None) -> None:
+        """``address``: the HTTP transport below; None for a process."""
         self._stream = stream
         self._line = line
         self._address = address
@@ -156,7 +159,7 @@ async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator
             cwd=launch.cwd,
             start_new_session=True,
         )
-    # from here to the task group nothing is awaited, or a cancelled start would leave the process behind
+    # nothing is awaited before the task group, or a cancelled start would leave the process behind
     to_us, read = anyio.create_memory_object_stream[Read](0)
     write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
@@ -177,7 +180,7 @@ async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator
 
 
 async def _read_stdout(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
-    """Pass on each message. After a message that is too large nothing more is passed on: the connection ends.
+    """Pass on each message. A message that is too large ends the connection.
 
     The output is read to its end even then, since a full pipe would keep the process from exiting.
     """

@@ -15,7 +15,7 @@ from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.base import decline
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.tools import adopt, name_of, output, risk, version
+from bot.tools.mcp.tools import adopt, hash_tool, judge_risk, make_output, name_of
 from bot.tools.tool import Tool
 
 TRUSTED = ServerConfig("lamps", Stdio("x"), Trust.TRUSTED, prefix="lamps_")
@@ -50,8 +50,8 @@ def ours(clock, tool: types.Tool, config: ServerConfig = TRUSTED) -> Tool:
     ids=lambda value: value if isinstance(value, str) else str(value and value.model_dump(exclude_none=True)),
 )
 def test_hints_may_raise_the_risk_and_lower_it_only_where_the_server_is_trusted(hints, trusted, untrusted):
-    assert risk(TRUSTED, hints).level == trusted
-    assert risk(UNTRUSTED, hints).level == untrusted
+    assert judge_risk(TRUSTED, hints).level == trusted
+    assert judge_risk(UNTRUSTED, hints).level == untrusted
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_hints_may_raise_the_risk_and_lower_it_only_where_the_server_is_trusted(
     ids=lambda value: str(getattr(value, "model_dump", dict)() and value),
 )
 def test_that_a_change_can_be_undone_is_believed_of_trusted_servers_that_say_so(hints, vouched):
-    assert risk(TRUSTED, hints).vouched is vouched
-    assert not risk(UNTRUSTED, hints).vouched
-    assert not risk(UNTRUSTED, Hints(read_only_hint=True, destructive_hint=False)).vouched
+    assert judge_risk(TRUSTED, hints).vouched is vouched
+    assert not judge_risk(UNTRUSTED, hints).vouched
+    assert not judge_risk(UNTRUSTED, Hints(read_only_hint=True, destructive_hint=False)).vouched
 
 
 def test_a_tool_reads_only_where_no_arguments_make_it_write(clock):
@@ -119,9 +119,9 @@ def test_a_long_name_is_cut_and_stays_its_own():
 )
 def test_the_version_covers_all_that_a_tool_is_judged_by(change):
     before = theirs()
-    assert version("lamps", before.model_copy(update=change)) != version("lamps", before)
-    assert version("lamps", theirs()) == version("lamps", before)
-    assert version("other", before) != version("lamps", before)
+    assert hash_tool("lamps", before.model_copy(update=change)) != hash_tool("lamps", before)
+    assert hash_tool("lamps", theirs()) == hash_tool("lamps", before)
+    assert hash_tool("other", before) != hash_tool("lamps", before)
 
 
 def test_the_schema_goes_to_the_model_as_it_is(clock):
@@ -344,7 +344,7 @@ NOTE = types.EmbeddedResource(
     ids=range(10),
 )
 def test_an_answer_is_its_data_or_its_text_with_a_note_for_what_cannot_be_shown(result, data):
-    assert output(TRUSTED, result).data == data
+    assert make_output(TRUSTED, result).data == data
 
 
 def test_what_is_no_text_is_a_file_for_people_named_by_its_bytes():
@@ -352,7 +352,7 @@ def test_what_is_no_text_is_a_file_for_people_named_by_its_bytes():
     shown = types.ImageContent(type="image", data=base64.b64encode(picture).decode(), mime_type="text/html")
     broken = types.ImageContent(type="image", data="no base64!", mime_type="image/png")
     huge = types.ImageContent(type="image", data="A" * 14_000_000, mime_type="image/png")
-    made = output(TRUSTED, answer(shown, broken, huge, FILE))
+    made = make_output(TRUSTED, answer(shown, broken, huge, FILE))
     assert made.files == (
         File("image-1.png", "", picture, "image/png"),
         File("a.bin", "", b"\0", "application/octet-stream"),
@@ -363,9 +363,9 @@ def test_what_is_no_text_is_a_file_for_people_named_by_its_bytes():
 def test_an_answer_that_is_an_error_is_told_without_the_servers_secrets():
     config = ServerConfig("lamps", Stdio("x", env={"T": "tok-4711-very-secret"}))
     with pytest.raises(ToolError, match=r"^the bulb is hot, token ••••••$"):
-        output(config, answer(text("the bulb is hot, token tok-4711-very-secret"), is_error=True))
+        make_output(config, answer(text("the bulb is hot, token tok-4711-very-secret"), is_error=True))
     with pytest.raises(ToolError, match="lamps failed and did not say why"):
-        output(config, answer(is_error=True))
+        make_output(config, answer(is_error=True))
 
 
 def test_a_tools_title_is_shown_with_its_name_which_it_cannot_hide(clock):
