@@ -25,7 +25,7 @@ from typing import Any
 
 _MAX_MEMORY_BYTES = 512 << 20
 _BUSY_FACTOR = 5  # on a busy machine an answer may take this many times its processor time
-_START_SECONDS = 30.0
+_START_SECONDS = 30.0  # for the start of the child, until it is ready
 _READY_LINE = b"\n"
 
 
@@ -62,7 +62,7 @@ class Child:
                 return self._ask_child(written)
             try:
                 return self._ask_child(written)
-            except _ChildEnded:
+            except _ChildEnded:  # twice: the question itself ended it, or no child can be started
                 raise TookTooLong from None
 
     def stop(self) -> None:
@@ -103,7 +103,7 @@ class Child:
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], written: bytes, max_seconds: float) -> bytes:
-        """Write to the child, and return the line that it answers with. Raises TookTooLong or _ChildEnded.
+        """Write to the child, and return the line that it answers. Raises TookTooLong or _ChildEnded.
 
         After ``max_seconds`` the child is killed.
         """
@@ -118,14 +118,16 @@ class Child:
                 process.stdin.write(written)
                 process.stdin.flush()
                 answer = process.stdout.readline()
-            if not answer.endswith(b"\n"):
+            is_complete = answer.endswith(b"\n")
+            if not is_complete:  # the child has ended, or ends now
                 process.wait()
         finally:
             killer.cancel()
-        if answer.endswith(b"\n"):
+        if is_complete:
             return answer
-        # SIGPROF is the signal of the timer in `serve`
-        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:
+        # the timer of `serve` ends the child by SIGPROF
+        is_ended_by_timer = process.poll() == -signal.SIGPROF
+        if is_ended_by_timer or time.monotonic() >= deadline:
             raise TookTooLong
         raise _ChildEnded
 
@@ -149,7 +151,7 @@ def serve(answer: Callable[[Any], Any], seconds: float) -> None:
     os.nice(5)  # Nod itself goes first
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a library that prints must not be taken for an answer
+    os.dup2(2, 1)  # from here on, what a library prints goes to standard error
     answers.write(_READY_LINE)
     answers.flush()
     for line in sys.stdin.buffer:

@@ -27,7 +27,7 @@ _MODEL_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")  # the names that language mod
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The toolsets behind one name in ``NOD_TOOLS``."""
+    """One name in ``NOD_TOOLS``, and the toolsets that were found there; single tools are one toolset."""
 
     name: str
     toolsets: tuple[Toolset, ...]
@@ -68,14 +68,14 @@ class OwnTools:
             for tool in source_tools:
                 owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
                 if not _MODEL_NAME.fullmatch(tool.name):
-                    words = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
+                    fault = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
                 elif owner:
-                    words = f"has the name of a tool of {owner}; rename it"
+                    fault = f"has the name of a tool of {owner}; rename it"
                 else:
                     tools[tool.name] = tool
                     owners[tool.name] = source.name
                     continue
-                faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {words}")
+                faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {fault}")
         self.known = frozenset(tools)
         return list(tools.values()), faults
 
@@ -130,6 +130,7 @@ def _load_source(name: str, loaded_ids: set[int]) -> Source:
             tools.append(item)
         else:
             toolsets.append(item)
+    # a module may have both a toolset and the tools in it as public names
     ids_in_toolsets: set[int] = set()
     for toolset in toolsets:
         if isinstance(toolset, FixedToolset):

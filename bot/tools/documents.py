@@ -1,4 +1,4 @@
-"""Reading files from outside: their type is found by their bytes, and their text is returned.
+"""Reading of files from outside: the type of a file is found by its bytes, and its text is returned.
 
 Plain text in UTF-8 is read here. Any other file that needs a parser, or a guess at its encoding, is read by
 ``reading/child.py``, in a new process for each file, which is limited in time and memory (``child.py``). So a
@@ -35,7 +35,7 @@ MAX_TEXT_CHARS = 400_000
 _READER = Path(__file__).with_name("reading") / "child.py"
 _READ_SECONDS = 15.0
 _MAX_PARALLEL = 2  # files that are read at the same time
-_PARSED_TYPES = frozenset({PDF, ZIP, XLS, *PICTURES})
+_PARSED_TYPES = frozenset({PDF, ZIP, XLS, *PICTURES})  # the types that the child reads; Office files are ZIP
 _TOO_MUCH_TEXT = "it takes too long or too much memory to read"
 _EMPTY_TEXT = "it is empty"
 _CUT_TEXT = f"Only its first {MAX_TEXT_CHARS:,} characters are read."
@@ -81,7 +81,7 @@ def cut_text(text: str, remark: Callable[[str], None]) -> str:
 def _read(data: bytes) -> FileContent:
     if not data.strip():
         return FileContent(TEXT, fault=_EMPTY_TEXT, data=data)
-    kind = type_by_sign(data)
+    kind = type_by_sign(data)  # empty if the first bytes tell no type, as those of a text
     if not kind and _is_plain(data):
         return _read_here(data)
     if kind and kind not in _PARSED_TYPES:

@@ -20,17 +20,18 @@ from typing import Any
 
 import httpx2
 
-MOST_BYTES = 8 << 20
-MOST_VALUES = 100_000
-DEEPEST = 100
+MOST_BYTES = 8 << 20  # in one message
+MOST_VALUES = 100_000  # in one message
+DEEPEST = 100  # the levels of values in values
 _TOO_DEEP = b'"nested too deeply"'
 _TOO_LARGE_TEXT = f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
-_HEAD_BYTES = 200
+_HEAD_BYTES = 200  # the beginning of a refused message that its error keeps
 _MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 """The content codings that are unpacked, each with the value of zlib's ``wbits`` for it."""
 
-# a string, also one that does not end, or a mark outside strings; possessive, so linear in any text
+# a string, also one that does not end, or a mark outside strings. Its possessive quantifiers (``*+``) never
+# try again, so it takes linear time in any text
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _HIGH_HALF = rb"u[dD][89abAB][0-9a-fA-F]{2}"  # one half of a surrogate pair, as in "\ud83d\ude00"
 _LOW_HALF = rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -68,10 +69,10 @@ async def bound_message(message: bytes) -> bytes:
 
 
 async def bound_response(response: httpx2.Response) -> None:
-    """Bound the body before it is read: in full, or each line of server-sent events.
+    """Bound the body of a response as it is read: all of it, or each line of server-sent events.
 
-    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the body
-    although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
+    This is a hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the
+    body although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
     """
     packing = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
     is_event_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
@@ -112,11 +113,11 @@ def _replace_lone_half(escape: re.Match[bytes]) -> bytes:
 
 
 def _replace_deep_values(message: bytes) -> bytes:
-    """Return the message with `_TOO_DEEP` in place of each value below `DEEPEST`.
+    """Return the message with `_TOO_DEEP` in place of each value that is nested deeper than `DEEPEST`.
 
     A value is counted by the mark before it: an opening bracket or a comma. Raises TooLarge for too many.
     """
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     begin = 0  # the end of the last value that was replaced
     depth = 0
     value_count = 0
@@ -126,7 +127,7 @@ def _replace_deep_values(message: bytes) -> bytes:
             continue
         if mark in b"]}":
             if depth == DEEPEST + 1:
-                kept.append(_TOO_DEEP)
+                parts.append(_TOO_DEEP)
                 begin = token.end()
             depth -= 1
             continue
@@ -137,8 +138,8 @@ def _replace_deep_values(message: bytes) -> bytes:
         if mark in b"[{":
             depth += 1
             if depth == DEEPEST + 1:
-                kept.append(message[begin : token.start()])
-    return b"".join([*kept, message[begin:]])
+                parts.append(message[begin : token.start()])
+    return b"".join([*parts, message[begin:]])
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -159,7 +160,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             raise
 
     async def _list_messages(self) -> AsyncIterator[bytes]:
-        """Yield the full body, or each line of server-sent events."""
+        """Yield the full body, or each line of server-sent events, within the bounds."""
         lines = Lines()
         async for chunk in self._unpack():
             if not self._is_event_stream:

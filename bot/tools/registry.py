@@ -1,7 +1,8 @@
 """The registry of tools: it asks every toolset for its tools, and gives a snapshot of them by name.
 
-A turn of the model keeps the snapshot (`AvailableTools`) with which it started. Some tools may be *withheld*
-in a snapshot: they exist, but rules or the place forbid them to this person.
+A toolset is a source of tools, such as all MCP servers. A turn of the model keeps the snapshot
+(`AvailableTools`) with which it started. Some tools may be *withheld* in a snapshot: they exist, but rules or
+the place forbid them to this person.
 """
 
 import json
@@ -134,8 +135,8 @@ class Registry:
             log.error("two tools have one name; rename the one left out", tool=tool_name, left_out_of=toolset)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
-        """Return the rules whose condition does not fit an available tool, by number, with the reasons."""
+        """Return why the conditions of rules do not fit the available tools, by the rules' numbers."""
         if not book.conditional:
-            return {}  # no rule has a condition, so no tool is asked for: that may start servers
+            return {}  # no rule has a condition; to ask for the tools may start servers
         forms = {tool.name: tool.form for tool in await self.available()}
         return book.misfits(forms, every=True)

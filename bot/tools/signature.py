@@ -79,7 +79,7 @@ class Signature:
     refused_defaults: Mapping[str, Any]
     """The ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
     caller_types: Mapping[str, type]
-    """The types of parameters that Nod passes, not the model, such as `CallContext`, by the parameter."""
+    """The types of the parameters that Nod passes and a model does not see (`CallContext`), by parameter."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *caller_types: type) -> "Signature":
@@ -168,18 +168,20 @@ def fault_in_words(fault: ErrorDetails) -> str:
         keyword, name = _BOUNDS[kind]
         return describe_bound(keyword, context[name])
     if kind in ("literal_error", "enum"):
-        return f"This must be {context['expected'].replace(chr(39), '')}."
+        return f"This must be {_unquote(context['expected'])}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        if "expected_tags" in context:
-            tags = f": {context['expected_tags'].replace(chr(39), '')}"
-        else:
-            tags = ""
-        return f"Say which kind it is in {context['discriminator'].replace(chr(39), '')}{tags}."
+        tags = f": {_unquote(context['expected_tags'])}" if "expected_tags" in context else ""
+        return f"Say which kind it is in {_unquote(context['discriminator'])}{tags}."
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
     kind = kind.removesuffix("_type").removesuffix("_parsing")
     words = _TYPE_TEXTS.get(kind) or fault["msg"].removeprefix("Value error, ")
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
+def _unquote(listed: str) -> str:
+    """Return a list of pydantic's, such as ``'a', 'b' or 'c'``, without its quotes."""
+    return listed.replace("'", "")
 
 
 def find_parameter(function: object, kind: type) -> str:
@@ -232,7 +234,7 @@ class _Parameters:
     defaults: dict[str, Any]
     """The value of `Signature.defaults`."""
     fillable: dict[str, tuple[Any, Any]]
-    """The defaults that can be filled in, each with its parameter's type."""
+    """The defaults that are JSON data and not null, each with its parameter's type."""
     caller_types: dict[str, type]
     """The value of `Signature.caller_types`."""
 
@@ -280,7 +282,7 @@ def _takes_none(annotation: Any) -> bool:
 
 
 def _check_defaults(fillable: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the defaults as canonical arguments have them, and those that their own types refuse."""
+    """Return `Signature.filled_defaults` and `Signature.refused_defaults`."""
     filled: dict[str, Any] = {}
     refused: dict[str, Any] = {}
     for name, (default, annotation) in fillable.items():
@@ -293,10 +295,10 @@ def _check_defaults(fillable: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, 
     return filled, refused
 
 
-def _storable(text: str) -> str:
+def _refuse_unstorable(text: str) -> str:
     why = unstorable(text)
     if why:
-        # not as the template, for that reads braces
+        # the text is not the template itself, since braces in a template are read as fields
         raise PydanticCustomError("storable", "{why}", {"why": why})
     return text
 
@@ -308,9 +310,9 @@ def _refuse_unseen(text: str) -> str:
 
 
 # put these last in an annotation: for rules after them pydantic does not know that the value is a text
-STORABLE = AfterValidator(_storable)
+STORABLE = AfterValidator(_refuse_unstorable)
 """Refuses a text with characters that a database can't store."""
 SEEN = AfterValidator(_refuse_unseen)
-"""Refuses a text of nothing but blank and invisible characters; the empty text is allowed."""
+"""Refuses a text of nothing but blank and invisible characters. The empty text is allowed."""
 Storable = Annotated[str, STORABLE]
-"""A text without NUL and halves of characters, so that every program can be given it."""
+"""A text without NUL and without halves of characters, which a database and other programs take."""

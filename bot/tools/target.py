@@ -23,7 +23,7 @@ from bot.errors import ToolError
 Address = IPv4Address | IPv6Address
 
 # networks that are not public, although `is_global` calls some of them so in some versions of Python
-_NOT_V4 = (
+_SPECIAL_V4 = (
     IPv4Network("0.0.0.0/8"),
     IPv4Network("100.64.0.0/10"),  # shared by carriers, and private inside clouds
     IPv4Network("168.63.129.16/32"),  # Azure's host: public by number alone
@@ -32,22 +32,22 @@ _NOT_V4 = (
     IPv4Network("198.18.0.0/15"),  # benchmarks
     IPv4Network("224.0.0.0/3"),  # multicast, reserved, broadcast
 )
-_ALL_V6 = IPv6Network("2000::/3")
-_NOT_V6 = (
+_ALL_V6 = IPv6Network("2000::/3")  # all public addresses, and the special networks in it
+_SPECIAL_V6 = (
     IPv6Network("2001::/23"),  # protocols; Teredo is one
     IPv6Network("2001:db8::/32"),  # documentation
     IPv6Network("2002::/16"),  # 6to4: addresses that contain any IPv4 address
     IPv6Network("3fff::/20"),  # documentation
 )
-_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): IPv4 addresses on a network of IPv6 alone
+_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: IPv4 addresses on a network that has only IPv6
 _IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
-_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before such an IPv4 address
-_ISATAP_MASK = 0xFDFFFFFF  # without the bit that says whether the IPv4 address is unique
+_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before such an IPv4 address, under the mask
+_ISATAP_MASK = 0xFDFFFFFF  # all bits but one, which says whether the IPv4 address is unique
 _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")  # "example.com", also with a dot at its end
-_NUMBER_LIKE = re.compile(r"0x[0-9a-f]*|[0-9]+")  # the last label of an address: "127.1", "0x7f"
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")  # the last label of an IPv4 address, also in "127.1" and "0x7f"
 _INTERNAL_DOMAINS = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa",
 )  # fmt: skip
@@ -134,20 +134,20 @@ def is_public(address: Address) -> bool:
     IPv4 address is public.
     """
     if isinstance(address, IPv4Address):
-        return address.is_global and not any(address in network for network in _NOT_V4)
-    if address.scope_id is not None:
+        return address.is_global and not any(address in network for network in _SPECIAL_V4)
+    if address.scope_id is not None:  # a link of this machine is named: fe80::1%eth0
         return False
-    if address in _TRANSLATED:
+    if address in _NAT64:
         return is_public(IPv4Address(int(address) & _IPV4_MASK))
-    is_isatap = int(address) >> 32 & _ISATAP_MASK == _ISATAP
-    is_special = is_isatap or any(address in network for network in _NOT_V6)
+    is_isatap = (int(address) >> 32) & _ISATAP_MASK == _ISATAP
+    is_special = is_isatap or any(address in network for network in _SPECIAL_V6)
     return address in _ALL_V6 and address.is_global and not is_special
 
 
 def _normalise_host(text: str) -> str:
-    """Return the usual spelling of a host. Raises ToolError for an internal name.
+    """Return the usual spelling of a host. Raises ToolError for an invalid or an internal name.
 
-    Odd spellings of an address (decimal, octal, hexadecimal, short) are refused.
+    Unusual spellings of an address (decimal, octal, hexadecimal, short) are refused as well.
     """
     if ":" in text:
         try:
@@ -162,12 +162,13 @@ def _normalise_host(text: str) -> str:
             raise ToolError("The host's name is not valid.") from None
     if not _NAME.fullmatch(host):
         raise ToolError("The host's name is not valid.")
-    if _NUMBER_LIKE.fullmatch(host.rstrip(".").rpartition(".")[2]):  # a number at the end is an address
+    bare = host.rstrip(".")
+    last_label = bare.rpartition(".")[2]
+    if _NUMBER.fullmatch(last_label):  # no name of the Internet ends in a number, but an address does
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:
             raise ToolError(f"{host} is an unusual way to write an address. Those are refused.") from None
-    bare = host.rstrip(".")
     if any(f".{bare}".endswith(f".{domain}") for domain in _INTERNAL_DOMAINS):
         raise ToolError(f"{bare} is an internal network name. Those are never fetched.")
     return bare

@@ -77,7 +77,7 @@ class ConnectedServers:
         self._sleep = sleep
         self._most = most
         self._sessions: dict[tuple[str, str], _SessionEntry] = {}
-        """By the connection's id and key (whose account it is); the least recently used comes first."""
+        """By the connection's id and its `Connection.key`; the least recently used comes first."""
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
