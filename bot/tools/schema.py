@@ -37,13 +37,13 @@ def make_offered(schema: Schema) -> Schema:
 
 
 def fits_strict(schema: Any) -> bool:
-    """Tell if strict mode takes a schema. If a tool is wrongly called strict, every request with it fails."""
+    """Tell if strict mode takes a schema. Every request fails that wrongly calls a tool strict."""
     return _may_be_strict(schema) and _is_small_enough(schema)
 
 
 def _is_small_enough(schema: Any) -> bool:
     """Tell if a schema is within strict mode's limits; a definition counts once."""
-    properties = values = chars = 0
+    property_count = value_count = char_count = 0
     parts: list[Any] = [schema]
     while parts:
         part = parts.pop()
@@ -56,14 +56,15 @@ def _is_small_enough(schema: Any) -> bool:
         enum_chars = sum(map(len, enum))
         if len(enum) > _LARGE_ENUM_VALUES and enum_chars > _MAX_LARGE_ENUM_CHARS:
             return False
-        properties += len(part.get("properties", {}))
-        values += len(enum)
-        chars += sum(map(len, names)) + enum_chars + len(str(part.get("const", "")))
+        property_count += len(part.get("properties", {}))
+        value_count += len(enum)
+        char_count += sum(map(len, names)) + enum_chars + len(str(part.get("const", "")))
         parts += part.get("properties", {}).values()
         parts += part.get("$defs", {}).values()
         parts += part.get("anyOf", ())
         parts.append(part.get("items"))
-    return properties <= _MAX_PROPERTIES and values <= _MAX_ENUM_VALUES and chars <= _MAX_NAMES_CHARS
+    has_few_parts = property_count <= _MAX_PROPERTIES and value_count <= _MAX_ENUM_VALUES
+    return has_few_parts and char_count <= _MAX_NAMES_CHARS
 
 
 def _may_be_strict(schema: Any) -> bool:

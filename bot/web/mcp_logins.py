@@ -62,7 +62,7 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: S
     """``text`` is null while the person has not come back: ask again. 409 says why the sign-in failed."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
-            return LoginEnded(text=await site.logins.ended(login_id))
+            return LoginEnded(text=await site.logins.wait_for_end(login_id))
     except TimeoutError:
         return LoginEnded(text=None)
     except SignInError as error:
@@ -76,7 +76,7 @@ async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
     It needs no token: a browser that another site sends brings none. The parameters that it brings work once.
     """
     try:
-        words, status = await site.logins.came_back(request.query_params), 200
+        words, status = await site.logins.take_return(request.query_params), 200
     except SignInError as error:
         words, status = error.message, 400
     then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own

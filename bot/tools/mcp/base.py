@@ -1,7 +1,7 @@
 """The interface of MCP servers to the rest of Nod, and its implementation without any server.
 
-The SDK takes half a second and 25 MB. Only the modules that speak to servers import it, and they are loaded
-where a server is configured.
+The MCP SDK takes half a second and 25 MB. Only the modules that speak to servers import it, and they are
+loaded only where a server is configured.
 
 In the middle of a call a server may ask a question of the person who wanted the call (MCP's "elicitation").
 `Ask` is the function that asks: it takes a `Question` and returns an `Elicited`. `decline` takes its place if
@@ -59,7 +59,7 @@ class ServerStatus:
     is_starting: bool = False
 
 
-def no_server(name: str) -> SignInError:
+def make_no_server_error(name: str) -> SignInError:
     return SignInError(f"There is no MCP server {name}. See: nod doctor")
 
 
@@ -76,7 +76,7 @@ class SignIns:
 
     def check(self, name: str) -> None:
         """Raise SignInError if there is no server of that name, or if people don't sign in there."""
-        raise no_server(name)
+        raise make_no_server_error(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
         """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError.
@@ -86,12 +86,12 @@ class SignIns:
         self.check(name)
         raise SignInError(UNKNOWN)
 
-    async def ended(self, ident: str) -> str:  # noqa: ARG002
+    async def wait_for_end(self, ident: str) -> str:  # noqa: ARG002
         """Wait for the end of a sign-in, by its id, and return its outcome in words. Raises SignInError."""
         raise SignInError(UNKNOWN)
 
-    async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
-        """Take the query of the address to which the sign-in server sent the person back, as ``said``.
+    async def take_return(self, parameters: Mapping[str, str]) -> str:  # noqa: ARG002
+        """Take the query of the address to which the sign-in server sent the person back.
 
         Return the outcome of the sign-in in words. Raises SignInError.
         """
@@ -154,9 +154,9 @@ class Question:
     agent: str = ""
     """The program whose call it is, as `Agent.key`. Its person is asked in private. Empty for other calls."""
     in_private: bool = False
-    """True to ask the person in private, whatever the place of the call."""
+    """True: the person is asked in private, wherever the call was made."""
 
-    def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
+    def find_faults(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the faults of a filled-in form, by field. Blocks: call it in a thread."""
         try:
             Arguments(self.schema or {"type": "object"}).check(dict(content))

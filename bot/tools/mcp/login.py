@@ -41,7 +41,7 @@ from bot.tools.mcp.authorization import (
     set_scope,
     spell_issuer,
 )
-from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, no_server
+from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, make_no_server_error
 from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_client
@@ -124,7 +124,7 @@ class Logins(SignIns):
                 return server, server.keys
             if server.config.name == name:
                 raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
-        raise no_server(name)
+        raise make_no_server_error(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:
         """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
@@ -146,27 +146,28 @@ class Logins(SignIns):
             await login.outcome()  # raises the fault, if it ended with one
         return login_id, login.page.result()
 
-    async def ended(self, ident: str) -> str:
+    async def wait_for_end(self, ident: str) -> str:
         """Wait for the end of a sign-in, and return its outcome in words. Raises SignInError."""
         login = self._logins.get(ident)
         if login is not None:
             return await login.outcome()
         return await self._wait_for_remote(hash_text(ident), UNKNOWN)
 
-    async def came_back(self, said: Mapping[str, str]) -> str:
+    async def take_return(self, parameters: Mapping[str, str]) -> str:
         """Take the parameters with which a person came back, and return the outcome in words.
 
         Each ``state`` works once. Raises SignInError.
         """
-        state = said.get("state", "")
+        state = parameters.get("state", "")
         login = self._find_login(state)
         if login is not None:
             if not login.is_active or login.answer.done():
                 raise SignInError(OVER)
-            _set_answer(login, said)
+            _set_answer(login, parameters)
             return await login.outcome()
-        parameters = {key: said[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in said}
-        row_key = await self.database.write(store.store_return, state, parameters, self.clock())
+        # the sign-in may run in another process, which reads the parameters from its row
+        kept = {key: parameters[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in parameters}
+        row_key = await self.database.write(store.store_return, state, kept, self.clock())
         if row_key is None:
             raise SignInError(OVER)
         return await self._wait_for_remote(row_key, OVER)
@@ -273,7 +274,7 @@ class Logins(SignIns):
             await self.database.write(store.begin_sign_in, login.login_id, login.state, name, now, until)
             login.page.set_result(str(set_scope(page, metadata.scope)))
 
-        # the SDK awaits the code from this; the answer comes from `came_back`, here or in another process
+        # the SDK awaits the code from this; the answer comes from `take_return`, here or in another process
         async def wait_for_code() -> AuthorizationCodeResult:
             while not login.answer.done():
                 pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))

@@ -598,8 +598,8 @@ async def answer_question(
         return types.ElicitResult(action="cancel")
     if answer.action is not Action.ACCEPT:
         return types.ElicitResult(action="decline" if answer.action is Action.DECLINE else "cancel")
-    problems = await asyncio.to_thread(question.problems, answer.content)
-    if problems:
-        log.warning("an answer does not fit a server's question", server=server, fields=list(problems))
+    faults = await asyncio.to_thread(question.find_faults, answer.content)
+    if faults:
+        log.warning("an answer does not fit a server's question", server=server, fields=list(faults))
         return types.ElicitResult(action="cancel")
     return types.ElicitResult(action="accept", content=None if url else dict(answer.content))

@@ -68,7 +68,7 @@ async def sign_in(logins: Logins) -> None:
     _, page = await logins.begin("them", "http:ana")
     async with httpx2.AsyncClient() as browser:
         answer = await browser.get(page)
-    await logins.came_back(dict(parse_qsl(urlsplit(answer.headers["location"]).query)))
+    await logins.take_return(dict(parse_qsl(urlsplit(answer.headers["location"]).query)))
 
 
 async def run(url: str, folder: Path, known: dict[str, str]) -> None:

@@ -155,5 +155,5 @@ async def test_an_address_to_open_is_shown_only_where_it_is_one_of_the_web(url, 
 def test_a_form_can_be_checked_before_it_is_sent():
     schema = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
     question = Question("lamps", "How large?", "c1", "chat:ana", schema)
-    assert question.problems({"size": "x"}) == {"size": "should be integer"}
-    assert question.problems({"size": 3}) == {}
+    assert question.find_faults({"size": "x"}) == {"size": "should be integer"}
+    assert question.find_faults({"size": 3}) == {}

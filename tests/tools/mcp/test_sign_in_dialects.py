@@ -28,7 +28,7 @@ def sign_in(connect, door, database, clock):
 
     async def go() -> str:
         _, page = await logins.begin("wiki", "http:ana")
-        return await logins.came_back(await sent_back(page))
+        return await logins.take_return(await sent_back(page))
 
     return go
 

@@ -42,7 +42,7 @@ class Guarded:
 
     async def sign_in(self) -> str:
         _, page = await self.logins.begin("lamps", "http:ana")
-        return await self.logins.came_back(await sent_back(page))
+        return await self.logins.take_return(await sent_back(page))
 
     async def up(self) -> None:
         await self.lamps.names()
@@ -177,9 +177,9 @@ async def test_a_page_that_no_one_comes_back_from_ends_by_itself(guarded: Guarde
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     said = await sent_back(page)
     with pytest.raises(SignInError, match="No one signed in at lamps in time"):
-        await guarded.logins.ended(ident)
+        await guarded.logins.wait_for_end(ident)
     with pytest.raises(SignInError, match="is over or was never started"):
-        await guarded.logins.came_back(said)
+        await guarded.logins.take_return(said)
     assert guarded.kept() is None
 
 
@@ -188,14 +188,14 @@ async def test_of_too_many_sign_ins_under_way_the_oldest_makes_room(guarded: Gua
     for _ in range(20):
         await guarded.logins.begin("lamps", "http:ana")
     with pytest.raises(SignInError, match="This sign-in was ended"):
-        await guarded.logins.ended(first)
+        await guarded.logins.wait_for_end(first)
     assert await guarded.sign_in() == "You are signed in at lamps."
 
 
 async def test_of_two_sign_ins_at_the_same_time_both_end_well_and_one_is_kept(guarded: Guarded) -> None:
     pages = [(await guarded.logins.begin("lamps", by))[1] for by in ("http:ana", "http:ben")]
     said = [await sent_back(page) for page in pages]
-    words = await asyncio.gather(*(guarded.logins.came_back(each) for each in reversed(said)))
+    words = await asyncio.gather(*(guarded.logins.take_return(each) for each in reversed(said)))
     assert words == ["You are signed in at lamps."] * 2
     await guarded.up()
     guarded.gatekeeper.end_tokens()  # so the kept client and the kept tokens must belong together
@@ -215,10 +215,10 @@ async def test_a_way_back_is_good_once_and_only_for_a_sign_in_that_was_started(g
     said = await sent_back(page)
     for wrong in ({}, {"code": "x"}, {**said, "state": "guessed"}, {**said, "state": ""}):
         with pytest.raises(SignInError, match="is over or was never started"):
-            await guarded.logins.came_back(wrong)
-    await guarded.logins.came_back(said)
+            await guarded.logins.take_return(wrong)
+    await guarded.logins.take_return(said)
     with pytest.raises(SignInError, match="is over or was never started"):
-        await guarded.logins.came_back(said)
+        await guarded.logins.take_return(said)
 
 
 async def test_a_scope_that_a_call_lacks_is_asked_for_with_the_next_sign_in(guarded: Guarded) -> None:
@@ -284,7 +284,7 @@ async def test_a_client_that_was_registered_beforehand_is_used_as_it_is(
     lamps = connect(ServerConfig("lamps", Http(guarded.served.url, client=client)), database=database)
     logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
     _, page = await logins.begin("lamps", "http:ana")
-    assert await logins.came_back(await sent_back(page))
+    assert await logins.take_return(await sent_back(page))
     assert list(guarded.gatekeeper.clients) == [known.client_id]
     assert guarded.gatekeeper.granted[-1] == ["look"]
 
@@ -344,7 +344,7 @@ async def test_who_signs_out_or_in_at_one_process_does_so_at_all(
     await guarded.lamps.run("lamps_look", lamp="desk")
     before = used[-1]
     _, page = await elsewhere.begin("lamps", "http:ben")
-    await elsewhere.came_back(await sent_back(page))
+    await elsewhere.take_return(await sent_back(page))
     await guarded.lamps.run("lamps_look", lamp="desk")
     kept = guarded.kept()
     assert kept is not None
@@ -385,22 +385,22 @@ async def test_a_person_may_come_back_to_another_process_than_the_one_they_left_
     elsewhere = Logins(other.toolset.servers, database, clock, lambda: BACK, sleep=soon)
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     back = await sent_back(page)
-    assert await elsewhere.came_back(back) == "You are signed in at lamps."
-    assert await elsewhere.ended(ident) == "You are signed in at lamps."
+    assert await elsewhere.take_return(back) == "You are signed in at lamps."
+    assert await elsewhere.wait_for_end(ident) == "You are signed in at lamps."
     await other.names()
     await until(lambda: not other.toolset.servers[0].trouble)
     for again in (elsewhere, guarded.logins):
         with pytest.raises(SignInError, match="is over or was never started"):
-            await again.came_back(back)
+            await again.take_return(back)
     with pytest.raises(SignInError, match="There is no such sign-in"):
-        await elsewhere.ended("nonsense")
+        await elsewhere.wait_for_end("nonsense")
 
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     refused = {"state": (await sent_back(page))["state"], "error": "access_denied"}
     with pytest.raises(SignInError, match="You were not let in at lamps"):
-        await elsewhere.came_back(refused)
+        await elsewhere.take_return(refused)
     with pytest.raises(SignInError, match="You were not let in at lamps"):
-        await elsewhere.ended(ident)
+        await elsewhere.wait_for_end(ident)
 
 
 async def test_no_row_of_a_sign_in_under_way_has_what_signs_in(guarded: Guarded, database: Database) -> None:
@@ -408,6 +408,6 @@ async def test_no_row_of_a_sign_in_under_way_has_what_signs_in(guarded: Guarded,
     state = dict(parse_qsl(urlsplit(page).query))["state"]
     [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
     assert not {ident, state} & set(map(str, row.model_dump().values()))
-    assert await guarded.logins.came_back(await sent_back(page)) == "You are signed in at lamps."
+    assert await guarded.logins.take_return(await sent_back(page)) == "You are signed in at lamps."
     [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
     assert (row.said, row.ended) == (None, "You are signed in at lamps.")
