@@ -15,6 +15,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.report import Report
+from bot.tools.reading.unseen.at_rules import judge_media
 from bot.tools.reading.unseen.style_sheets import StyleSheets
 from bot.tools.reading.unseen.visibility import HIDING_PROPERTIES, Appearance, find_appearance
 
@@ -91,13 +92,14 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
     sheets = StyleSheets(HIDING_PROPERTIES)
     unread = 0
     for element in root.iter("style", "link"):
-        if element.get("media") and re.search(r"\bprint\b", element.get("media"), re.IGNORECASE):
+        media = element.get("media", "")
+        if judge_media(media) is False:
             continue
         if local_name(element) == "style":
-            sheets.add("".join(element.itertext()))
+            sheets.add("".join(element.itertext()), media)
         elif "stylesheet" in element.get("rel", "").lower().split():
             address = element.get("href", "")
-            sheets.add(files.get(address, ""))
+            sheets.add(files.get(address, ""), media)
             if address not in files:
                 unread += 1
     if unread or sheets.imports:
@@ -117,14 +119,22 @@ class _PageWalk:
     """The elements that hide text from people."""
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # the links in their order, without repetitions
-    _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
-    """The appearances of the elements that are open, the innermost last."""
+    _looks: list[tuple[Appearance, ...]] = field(init=False)
+    """For each open element, the innermost last: its appearance under each of the `_assumptions`."""
     _unread_depth: int = 0
     """The number of open elements from the outermost one that is not read; 0 outside such an element."""
     _in_row: bool = False
     """True after the first cell of a row."""
     _reader_hiders: set[Any] = field(default_factory=set)
     """The elements that hide text from screen readers."""
+
+    def __post_init__(self) -> None:
+        self._looks = [tuple(Appearance() for _ in self._assumptions)]
+
+    @property
+    def _assumptions(self) -> tuple[bool, ...]:
+        """Whether conditions in style sheets that can't be judged hold: both in turn, if there are any."""
+        return (True, False) if self.sheets.has_uncertain else (True,)
 
     def read(self, root: Any) -> None:
         """Collect the text of the page. An element is *open* from its start to its end in the markup."""
@@ -142,8 +152,11 @@ class _PageWalk:
 
     def _open(self, element: Any) -> None:
         tag = local_name(element).lower()
-        look = find_appearance(element, self.sheets.find(element), self._looks[-1])
-        self._looks.append(look)
+        looks = []
+        for assumed, parent in zip(self._assumptions, self._looks[-1], strict=True):
+            looks.append(find_appearance(element, self.sheets.find(element, assumed=assumed), parent))
+        self._looks.append(tuple(looks))
+        look = self._look
         self._count(tag, look)
         if self._unread_depth or tag in _UNREAD:
             self._unread_depth += 1
@@ -160,6 +173,12 @@ class _PageWalk:
             self._links[address] = None
         self._add_text(element.text or "")
 
+    @property
+    def _look(self) -> Appearance:
+        """The appearance of the innermost open element; a hidden one, if it may be hidden."""
+        looks = self._looks[-1]
+        return next((look for look in looks if look.is_hidden), looks[0])
+
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
         self._looks.pop()
@@ -172,7 +191,7 @@ class _PageWalk:
 
     def _add_text(self, text: str) -> None:
         """Add text of the innermost open element, or note what hides it from people."""
-        look = self._looks[-1]
+        look = self._look
         has_words = _WORD.search(text) is not None
         if look.is_hidden:
             if has_words:

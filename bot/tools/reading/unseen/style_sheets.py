@@ -6,7 +6,8 @@ and ``p``. A compound is a list of conditions that an element must meet (``div``
 rule whose selector is not understood is counted, never guessed.
 
 `StyleSheets.add` takes the sheets of a page one after the other: `_SheetReader` splits each into rules, and
-`_parse_selectors` parses their selectors. `StyleSheets.find` returns the values that hold for an element.
+`_parse_selectors` parses their selectors. `StyleSheets.find` returns the values that hold for an element. The
+conditions of at-rules (``@media``) and cascade layers are in ``at_rules.py``.
 """
 
 import re
@@ -16,20 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.tools.reading.markup import local_name
+from bot.tools.reading.unseen.at_rules import LayerRank, Layers, judge_at_rule, judge_media
 
-_SCREEN_PX = 1_280  # the width of the window that is assumed
-_EM_PX = 16
 _MAX_RULES = 20_000
 _MAX_NESTING = 20
 _IGNORED_RULES = ("@font-face", "@keyframes", "@-webkit-keyframes", "@page", "@property", "@counter-style")
 _CONDITION_RULES = ("@media", "@supports", "@layer", "@container", "@scope", "@document", "@starting-style")
-# queries of ``@media`` that don't hold for an ordinary window: "print", "(prefers-color-scheme: dark)"
-_OTHER_MEDIA = re.compile(
-    r"""(?<!not\ )\b(?:print|speech|tty)\b | prefers-color-scheme\s*:\s*dark
-    | prefers-reduced | orientation\s*:\s*portrait""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_WIDTH = re.compile(r"\b(min|max)-width\s*:\s*([\d.]+)(px|em|rem)", re.IGNORECASE)  # "max-width: 600px"
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _TOKEN = re.compile(
     r"""[^{};"'\\()]++ | \\. | "(?:[^"\\\n]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'? | [{};()\\]""",
@@ -95,8 +88,18 @@ class Declaration:
 
     name: str
     value: str
-    weight: tuple[bool, bool, Specificity, int]
-    """The largest wins: is important, is in a ``style`` attribute, specificity, order in the sheets."""
+    weight: tuple[bool, bool, LayerRank, Specificity, int]
+    """The largest wins: is important, in a ``style`` attribute, layer, specificity, order in the sheets."""
+    is_certain: bool = True
+    """False below an at-rule whose condition can't be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The at-rules around a rule."""
+
+    is_certain: bool = True  # False if the condition of one of them can't be judged
+    layer: str = ""  # the full name of the cascade layer; empty outside all layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +158,34 @@ class StyleSheets:
     """By the id, the class or the tag that an element must have (`_find_key`)."""
     _count: int = 0
     """The number of rules so far, which orders their declarations."""
+    has_uncertain: bool = False
+    """True if a rule is below an at-rule whose condition can't be judged."""
+    layers: Layers = field(default_factory=Layers)
 
-    def add(self, sheet: str) -> None:
-        """Add the rules of one sheet, after the rules of earlier sheets."""
-        _SheetReader(self, _COMMENT.sub(" ", sheet)).read("", 0)
+    def add(self, sheet: str, media: str = "") -> None:
+        """Add the rules of one sheet, after the rules of earlier sheets. ``media``: for what it is meant."""
+        is_met = judge_media(media)
+        if is_met is not False:
+            context = _Context(is_certain=is_met is True)
+            _SheetReader(self, _COMMENT.sub(" ", sheet), context).read("", 0)
 
-    def find(self, element: Any) -> dict[str, str]:
-        """Return the values that hold for an element by property, including its ``style`` attribute."""
-        declarations = list(self._list_matching(element))
+    def find(self, element: Any, *, assumed: bool = True) -> dict[str, str]:
+        """Return the values that hold for an element by property, including its ``style`` attribute.
+
+        ``assumed``: conditions of at-rules that can't be judged count as if they held.
+        """
+        declarations = [
+            declaration for declaration in self._list_matching(element) if assumed or declaration.is_certain
+        ]
         inline = element.get("style")
         if inline:
-            declarations += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), is_inline=True)
+            declarations += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), _Context(), is_inline=True)
         declarations.sort(key=lambda declaration: declaration.weight)
         return {declaration.name: declaration.value for declaration in declarations}
 
-    def add_rule(self, selectors_text: str, body: str) -> None:
+    def add_rule(self, selectors_text: str, body: str, context: _Context) -> None:
         """Add a rule if it sets a wanted property."""
-        if not any(self._declare(body, (0, 0, 0))):
+        if not any(self._declare(body, (0, 0, 0), context)):
             return
         self._count += 1
         if self._count > _MAX_RULES:
@@ -182,14 +196,21 @@ class StyleSheets:
         except _UnknownSelectorError:
             self.unknown += 1
             return
+        self.has_uncertain = self.has_uncertain or not context.is_certain
         for selector in selectors:
-            declarations = list(self._declare(body, selector.specificity))
+            declarations = list(self._declare(body, selector.specificity, context))
             self._rules.setdefault(_find_key(selector), []).append((selector, declarations))
 
     def _declare(
-        self, body: str, specificity: Specificity, *, is_inline: bool = False
+        self,
+        body: str,
+        specificity: Specificity,
+        context: _Context,
+        *,
+        is_inline: bool = False,
     ) -> Iterator[Declaration]:
         """Yield the declarations of wanted properties, and of variables, in the body of a rule."""
+        rank = self.layers.rank(context.layer)
         for text in _split(body, ";"):
             match = _DECLARATION.match(text)
             if not match:
@@ -201,7 +222,10 @@ class StyleSheets:
             is_important = _IMPORTANT.search(value) is not None
             value = _IMPORTANT.sub("", value).strip()
             if is_variable or name in self.wanted:
-                yield Declaration(name, value, (is_important, is_inline, specificity, self._count))
+                # among important declarations, layers rank the other way round
+                layer_rank = tuple(-place for place in rank) if is_important else rank
+                weight = (is_important, is_inline, layer_rank, specificity, self._count)
+                yield Declaration(name, value, weight, context.is_certain)
 
     def _list_matching(self, element: Any) -> Iterator[Declaration]:
         keys = [("tag", "*"), ("tag", local_name(element).lower())]
@@ -230,6 +254,8 @@ class _SheetReader:
 
     sheets: StyleSheets
     text: str
+    context: _Context
+    """The at-rules around the current position."""
     position: int = 0
 
     def read(self, outer: str, depth: int) -> None:
@@ -260,11 +286,14 @@ class _SheetReader:
 
     def _add_declarations(self, outer: str, declarations: list[str]) -> None:
         if outer:
-            self.sheets.add_rule(outer, ";".join(declarations))
+            self.sheets.add_rule(outer, ";".join(declarations), self.context)
 
     def _end_statement(self, statement: str, declarations: list[str]) -> None:
         if statement.lower().startswith("@import"):
             self.sheets.imports += 1
+        elif statement.lower().startswith("@layer"):  # only names, in their order
+            for name in statement[len("@layer") :].split(","):
+                self.sheets.layers.name(self.context.layer, name)
         elif not statement.startswith("@"):
             declarations.append(statement)
 
@@ -274,14 +303,25 @@ class _SheetReader:
         if depth > _MAX_NESTING or name.startswith(_IGNORED_RULES):
             self._skip_block()
         elif name.startswith(_CONDITION_RULES):
-            if _is_met(prelude):
-                self.read(outer, depth + 1)
-            else:
-                self._skip_block()
+            self._read_conditional_block(prelude, outer, depth)
         elif name.startswith("@"):
             self._skip_block()
         else:
             self.read(_nest(prelude, outer), depth + 1)
+
+    def _read_conditional_block(self, prelude: str, outer: str, depth: int) -> None:
+        """Read the block of an at-rule, or skip it if its condition does not hold."""
+        is_met = judge_at_rule(prelude)
+        if is_met is False:
+            self._skip_block()
+            return
+        context = self.context
+        layer = context.layer
+        if prelude.lower().startswith("@layer"):
+            layer = self.sheets.layers.name(layer, prelude[len("@layer") :])
+        self.context = _Context(context.is_certain and is_met is True, layer)
+        self.read(outer, depth + 1)
+        self.context = context
 
     def _skip_block(self) -> None:
         depth = 1
@@ -305,27 +345,6 @@ def _nest(inner: str, outer: str) -> str:
         else:
             selectors.append(f"{parent} {selector.strip()}")
     return ",".join(selectors)
-
-
-def _is_met(condition: str) -> bool:
-    """Tell if the condition of an at-rule holds in a wide window; an unknown condition counts as true."""
-    if not condition.lower().startswith("@media"):
-        return not condition.lower().startswith("@starting-style")
-    return any(_is_query_met(query) for query in condition[len("@media") :].split(","))
-
-
-def _is_query_met(query: str) -> bool:
-    if _OTHER_MEDIA.search(query):
-        return False
-    for bound, number, unit in _WIDTH.findall(query):
-        width = float(number)
-        if unit.lower() != "px":
-            width *= _EM_PX
-        if bound.lower() == "min" and width > _SCREEN_PX:
-            return False
-        if bound.lower() == "max" and width < _SCREEN_PX:
-            return False
-    return True
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
