@@ -193,7 +193,7 @@ def is_same_person(session: Session, actor: Actor, account: str) -> bool:
 
 
 def describe_connected(connection: Connection) -> str:
-    """Return the text for a person about their new connection."""
+    """Return the text for a person about their new connection, in Markdown."""
     return f"Connected: {as_written(connection.words)}. `/nod connections end {connection.server}` ends it."
 
 

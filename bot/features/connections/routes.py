@@ -200,9 +200,10 @@ async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Resp
     except SignInError as error:
         return pages.say(error.message, 409, site.base)
     await parts.wake(*done.jobs)
-    return pages.say(
-        f"{ending.describe_connected(done.connection)}\nYou can close this page.", 200, site.base
-    )
+    # plain words, unlike in chats: a page shows Markdown as it is written
+    connected = f"Connected: {done.connection.words}."
+    how_to_end = f"/nod connections end {done.connection.server} ends it."
+    return pages.say(f"{connected} {how_to_end}\nYou can close this page.", 200, site.base)
 
 
 @visits.post(f"{LINK}/{{code}}")

@@ -77,6 +77,15 @@ async def test_the_organisations_sign_in_comes_first_and_its_page_asks_itself(or
     assert [row.owner for row in organised.rows()] == [str(ANA)]
 
 
+async def test_the_page_of_a_new_connection_shows_plain_words_and_no_markdown(organised: Connectable):
+    organised.tracker.people.user = "octo_cat"
+    visit, link = Visit(organised), await organised.link()
+    await visit.press(link)
+    await visit.press(link)
+    done = unescape((await visit.press("/connect/confirm")).text)
+    assert "Connected: As Ana at tracker (octo_cat). /nod connections end tracker ends it." in done
+
+
 async def test_who_is_someone_else_at_the_organisation_uses_no_link_up(organised: Connectable):
     visit, link = Visit(organised), await organised.link(BEN)
     await visit.press(link)
