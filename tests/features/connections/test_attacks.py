@@ -5,10 +5,13 @@ from html import unescape
 
 import httpx
 import pytest
+from sqlmodel import select
 
 from bot.domain.people import Actor, Membership
+from bot.domain.text import hash_text
 from bot.errors import SettingsError, SignInError
 from bot.features.connections.sign_in.connecting import LOST_TEXT, OVER_TEXT, WRONG_TEXT, ConnectFlow
+from bot.features.connections.tables import ConnectingRow
 from bot.store.secrets import new_key
 from tests.features.connections.conftest import ANA, BEN, Connect, Connectable, port_of, query_of
 from tests.features.connections.tracker import Tracker
@@ -162,6 +165,13 @@ async def test_the_number_counts_for_the_person_of_the_link_alone(there: Connect
     digits = await there.digits()
     assert (await there.say(f"confirm {digits}", BEN)).text == "No sign-in of yours waits for a number."
     assert (await there.say(f"confirm {digits}")).text.startswith("Connected: As Ana")
+
+
+async def test_a_reader_of_the_database_finds_no_number_by_trying_all(there: Connectable):
+    digits = await there.digits()
+    row = there.nod.app.database.read_now(lambda session: session.exec(select(ConnectingRow)).one())
+    assert row.digits.startswith("fernet:")
+    assert hash_text(f"{row.id} {digits}") not in row.digits
 
 
 async def test_the_number_is_over_after_ten_minutes_and_its_tokens_are_revoked(there: Connectable):

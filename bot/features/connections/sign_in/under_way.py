@@ -4,7 +4,8 @@ Each step (`SignInStep`) is one guarded UPDATE, so that no link, state or code c
 data of a sign-in, so any process can take the next step. A sign-in lasts `LIFE`, counted from its link. One
 that ends without a connection is deleted, and its tokens are stored to be revoked (`revocations.py`).
 
-Links, states, browsers and digits are stored as hashes: no reader of the database can use them.
+Links, states, browsers and digits are stored as hashes: no reader of the database can use them. The hash of
+the digits is encrypted as well, since the digits of a hash can be found by trying all.
 """
 
 import secrets
@@ -152,9 +153,15 @@ def keep_account(session: Session, ident: str, values: dict[str, Any], now: date
     Returns None if the sign-in has ended in the meantime.
     """
     digits = f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
-    kept = {"step": SignInStep.ACCOUNT, "digits": hash_text(f"{ident} {digits}"), "verifier": ""}
+    digits_hash = _hash_digits(ident, digits)
+    kept = {
+        **_encrypt(session, ident, values),
+        "step": SignInStep.ACCOUNT,
+        "digits": encrypt_in(session, ConnectingRow, "digits", ident, digits_hash),
+        "verifier": "",
+    }
     which = _at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
-    return digits if _advance(session, which, _encrypt(session, ident, values) | kept) else None
+    return digits if _advance(session, which, kept) else None
 
 
 def take_confirmed(
@@ -163,7 +170,7 @@ def take_confirmed(
     """Take this person's sign-in with these digits. A wrong number ends all of their waiting sign-ins."""
     waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
     rows = list(session.exec(select(ConnectingRow).where(waiting)))
-    matching = [row for row in rows if row.digits == hash_text(f"{row.id} {digits}")]
+    matching = [row for row in rows if _has_digits(session, row, digits)]
     if not matching:
         for row in rows:
             _remove(session, row, now)
@@ -240,6 +247,19 @@ def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
 
 def _is_of(code: str) -> ColumnElement[bool]:
     return col(ConnectingRow.id) == hash_text(code)
+
+
+def _has_digits(session: Session, row: ConnectingRow, digits: str) -> bool:
+    """Return whether these are the digits of a sign-in; False if no key opens their hash."""
+    try:
+        stored_hash = decrypt_in(session, ConnectingRow, "digits", row.id, row.digits)
+    except SecretLost:
+        return False
+    return stored_hash == _hash_digits(row.id, digits)
+
+
+def _hash_digits(ident: str, digits: str) -> str:
+    return hash_text(f"{ident} {digits}")
 
 
 def _advance(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
