@@ -1,9 +1,12 @@
 """The entry point of the core: `Assistant.handle` takes all that people send, `Assistant.run` every job.
 
+What there is to do is in rows of the database, which several processes may share. A job only wakes a process
+to look at the rows, so it may run twice or late. A *turn* is one piece of the agent's work in a conversation,
+until the agent has answered or must wait for people. The lead agent, to whom people write, may have
+teammates: further agents that it started, each in a conversation of its own.
+
 No platform is known here. Tools run behind ``bot/approvals/gate.py``, and a turn's text goes out by
-``bot/channels/delivery/turns.py``. What there is to do is in rows: a job is only a wake-up, and may run twice
-or late. `OwnWork` is a cache of the work that this process makes and does itself, so that its rows need not
-be read. The lead agent, with whom people speak, may have teammates: further agents that it started.
+``bot/channels/delivery/turns.py``.
 """
 
 import asyncio
@@ -77,6 +80,7 @@ from bot.telemetry.outages import describe_outage
 log = logger(__name__)
 
 _MAX_MESSAGE_LENGTH = 32_000  # characters
+_MAX_KNOWN_NAMES = 10_000
 _MAX_ATTEMPTS = 2  # the number of failed attempts after which a turn is given up
 _GIVEN_UP_TEXT = (
     "I kept being restarted while working on this, so I gave up. "
@@ -84,13 +88,17 @@ _GIVEN_UP_TEXT = (
 )
 _KEY_NAMES = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}
 """The names of jobs' keys in the log, by the work of the job. The key of any other job is a conversation."""
-_MAX_KNOWN_NAMES = 10_000
+_UNLIMITED_QUEUE = Queue("", sys.maxsize)
+"""The queue of the jobs that wait for no slot: any number of them run at a time."""
+_ANSWERED_BEFORE = MessageAnswer("")
+"""The answer of a feature to a message that it has answered before, when it was first delivered."""
 _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
     Refused: Answer.REFUSED,
     TooMuch: Answer.LATER,
 }
+"""The kind of the reply to a message or request that was refused by an error, by the type of the error."""
 
 
 @dataclass(eq=False)
@@ -109,7 +117,7 @@ class Assistant:
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds
-    own_work: OwnWork  # a cache of the work that this process makes and does itself
+    own_work: OwnWork  # a cache of the work that this process makes and does itself, to save reads of rows
     site_url: Callable[[], str] = str  # returns the address of the console; empty without one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
@@ -134,8 +142,12 @@ class Assistant:
         )
         self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()  # ids of conversations whose turn a person has stopped
-        self._awaited: set[str] = set()  # ids of conversations whose answer may be awaited in another process
-        self._known_names: dict[str, str] = {}  # the names that this process has stored, by account
+        # ids of conversations whose agent was asked about a card: the answer is posted at that card, too
+        self._asked: set[str] = set()
+        self._known_names: dict[
+            str, str
+        ] = {}  # the names that this process has stored, by account or address
+        # the functions that do the work of jobs; each gets a job's key, and returns the jobs that follow
         self._handlers: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._run_turn,
             Work.EXECUTE: partial(self.execution.start, wake=self.dispatcher.wake),
@@ -173,7 +185,7 @@ class Assistant:
         return Reply(Answer.ACCEPTED, "")
 
     def _find_new_names(self, incoming: Sent) -> Names:
-        """Return the names that came with what a person sent, and that this process has not stored."""
+        """Return the names that came with what a person sent and that this process has not stored yet."""
         return {key: name for key, name in names_in(incoming).items() if self._known_names.get(key) != name}
 
     def _remember_names(self, new_names: Names) -> None:
@@ -194,20 +206,27 @@ class Assistant:
             return await self._handlers[job.work](job.key)
 
     async def queue_of(self, job: Job) -> Queue:
-        """Return the queue of a job: turns queue by person, all other jobs in one."""
-        if job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters):
+        """Return the queue in which a job waits for its slot.
+
+        A turn waits in the queue of the person who caused it, or in one for turns that no person caused or
+        that failed before. The rows of a batch that was approved here run a few at a time. Any other job
+        waits for no slot.
+        """
+        draws_nothing = job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters)
+        if draws_nothing:
             return HERE
         if job.work is not Work.TURN:
-            return self.own_work.queue_in_batch(job.key) or Queue("", sys.maxsize)
+            return self.own_work.queue_in_batch(job.key) or _UNLIMITED_QUEUE
         own_queue = self.own_work.queue(job.key)
         if own_queue is not None:
             return own_queue
         return await self.database.read(turns.find_queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _take_message(self, message: Message, new_names: Names) -> Reply:
-        refusal = self.bounds.files.refusal(message.files)
-        if refusal:
-            return Reply(Answer.INVALID, refusal)
+        """Store a message with the names that came with it, and wake the turn that answers it."""
+        files_refusal = self.bounds.files.refusal(message.files)
+        if files_refusal:
+            return Reply(Answer.INVALID, files_refusal)
         if not message.files and blank(message.text):
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > _MAX_MESSAGE_LENGTH:
@@ -218,48 +237,54 @@ class Assistant:
             )
         owner = self.own_work.owner(message.actor)  # this process, if it can begin the turn now; else empty
         try:
-            accepted = await self.database.write(self._store_message, message, new_names, self.clock(), owner)
+            outcome = await self.database.write(self._store_message, message, new_names, self.clock(), owner)
         except (TooMuch, LostRace) as error:
             return Reply(_REFUSAL_ANSWERS[type(error)], error.message)
         self._remember_names(new_names)
-        if isinstance(accepted, str):
-            return Reply(Answer.REFUSED, accepted)
-        if accepted is None or accepted == MessageAnswer(""):
-            return Reply(Answer.DUPLICATE, "I have this already.")
-        if isinstance(accepted, MessageAnswer):
-            await self.dispatcher.wake(*accepted.jobs)
-            return Reply(Answer.ANSWERED, accepted.text)
-        self.own_work.learn(message.actor, accepted.person)
-        if owner and accepted.wants_turn:
-            self.own_work.begins(accepted.conversation_id, message.actor)
-        await self.dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
-        return Reply(
-            Answer.ACCEPTED,
-            "",
-            conversation_id=accepted.conversation_id,
-            message_id=accepted.message_id,
-        )
+        match outcome:
+            case None:
+                return Reply(Answer.DUPLICATE, "I have this already.")
+            case str() as refusal:
+                return Reply(Answer.REFUSED, refusal)
+            case MessageAnswer():
+                await self.dispatcher.wake(*outcome.jobs)
+                return Reply(Answer.ANSWERED, outcome.text)
+            case arrive.StoredLine():
+                self.own_work.learn(message.actor, outcome.person)
+                if owner and outcome.wants_turn:
+                    self.own_work.begins(outcome.conversation_id, message.actor)
+                await self.dispatcher.wake(Job(Work.TURN, outcome.conversation_id))
+                return Reply(
+                    Answer.ACCEPTED,
+                    "",
+                    conversation_id=outcome.conversation_id,
+                    message_id=outcome.message_id,
+                )
 
     def _store_message(
         self, session: Session, message: Message, new_names: Names, now: datetime, owner: str
     ) -> arrive.StoredLine | MessageAnswer | str | None:
         """Store a message, and return its conversation and its id there (`arrive.StoredLine`).
 
-        Returns None for a duplicate, and a text for a refusal. A message for which a feature has waited is
-        not stored: the feature's answer is returned.
+        Returns None for a message that came before, and a text for a refusal. A message for which a feature
+        has waited, such as a number, is not stored: the feature's answer is returned.
         """
         if new_names:
             _learn_names(session, new_names, message.actor)
         refusal = self._find_refusal(session, message)
         if refusal:
             return refusal
-        for answer_message in hooks_of(session).answer_message if message.private else ():
-            answer = answer_message(session, message, now)
-            if answer is not None:
-                return answer
+        if message.private:
+            for answer_message in hooks_of(session).answer_message:
+                answer = answer_message(session, message, now)
+                if answer == _ANSWERED_BEFORE:
+                    return None
+                if answer is not None:
+                    return answer
         return arrive.accept(session, message, now, self.bounds, owner)
 
     async def _take_request(self, request: Request) -> Reply:
+        """Open the proposal of a script's request, or find the one that this request opened before."""
         try:
             opened = await self.gate.open(request)
         except (ToolError, LostRace) as error:
@@ -272,11 +297,13 @@ class Assistant:
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
     async def _take_press(self, press: Press | Choice) -> Reply:
+        """Decide what a person pressed. Raises UnknownCard if no card is known and the press names none."""
         try:
             decided = await self.presses.take(press)
         except UnknownCard as error:
             if press.address is None or press.ref is None:
                 raise
+            # the message may be a card that was posted, but not stored before a crash
             jobs = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
             if jobs is None:
                 return Reply(Answer.UNKNOWN, error.message)
@@ -284,7 +311,7 @@ class Assistant:
             decided = await self.presses.take(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
-            self._awaited.update(job.key for job in decided.jobs if job.work is Work.TURN)
+            self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process reads the stop within a second
         self.own_work.keep_approved(decided.reply.proposals, decided.jobs)
@@ -299,27 +326,22 @@ class Assistant:
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
             return ""
-        was_running, team, jobs = await self.database.write(
-            # ``first``: before other waiting writes, since a person waits for this one
-            _stop_turn_and_team,
-            conversation,
-            who,
-            self.clock(),
-            begun_by,
-            first=True,
+        # ``first``: before other waiting writes, since a person waits for this one
+        was_running, teammate_ids, jobs = await self.database.write(
+            _stop_turn_and_team, conversation, who, self.clock(), begun_by, first=True
         )
-        stopped_ids = [conversation.id, *team] if was_running else team
+        stopped_ids = [conversation.id, *teammate_ids] if was_running else teammate_ids
         for conversation_id in stopped_ids:
             self._stopping.add(conversation_id)
             await self.dispatcher.stop_turn(conversation_id)
         await self.dispatcher.wake(*jobs)
-        if not team:
+        if not teammate_ids:
             return STOPPED if was_running else ""
-        count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
+        count = "a teammate" if len(teammate_ids) == 1 else f"{len(teammate_ids)} teammates"
         return f"Stopped, together with {count}; what they had proposed is cancelled."
 
     def stop_here(self, conversation_id: str) -> None:
-        """Interrupt the turn that runs here, as a person has stopped it in another process."""
+        """Interrupt a conversation's turn if it runs here: a person has stopped it in another process."""
         if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)
 
@@ -330,21 +352,21 @@ class Assistant:
         if turn is None:
             return ()
         if turn.owner != self.process:
-            claimed = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
+            is_claimed = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
             turn = replace(turn, owner=self.process)
-            if not claimed:
+            if not is_claimed:
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
         needs_delivery = self.delivery.needs_delivery(conversation, policy.book)
-        follow_ups: list[Job] = []
+        follow_ups: list[Job] = []  # filled while the turn runs
         teammate = turn.transcript.teammate
         traced = tracing.trace_turn(
             conversation_id, teammate.name if teammate else "", _list_ended_proposals(turn.transcript)
         )
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as span:
-                events_of_turn = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
-                follow_ups += await self.delivery.show(turn, events_of_turn, needs_delivery=needs_delivery)
+                events = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
+                follow_ups += await self.delivery.show(turn, events, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another process posts there
             await self.database.write(turns.release_turn, turn.id, self.process)
             raise
@@ -356,8 +378,9 @@ class Assistant:
             raise
         finally:
             self.own_work.turn_over(conversation_id)
-        if conversation_id in self._awaited:  # another process may have taken in lines: read the rows
-            self._awaited.discard(conversation_id)
+        # recovery finds the questions about cards that another process took in
+        if conversation_id in self._asked:
+            self._asked.discard(conversation_id)
             follow_ups.append(Job(Work.DELIVER, conversation_id))
         return tuple(follow_ups)
 
@@ -367,7 +390,11 @@ class Assistant:
     async def _watch_turn(
         self, turn: Turn, follow_ups: list[Job], span: tracing.TracedSpan, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
-        """Yield the events of a turn, adding its jobs to ``follow_ups``. A person's stop is a regular end."""
+        """Yield the events of a turn. The executions of calls that need no approval join ``follow_ups``.
+
+        A person's stop is yielded as a regular end. ``delivered``: the turn's text counts as shown once it is
+        stored, since nothing has to be posted.
+        """
         conversation_id = turn.transcript.conversation.id
         try:
             async for event in self.loop.run(turn, delivered=delivered):
@@ -390,7 +417,7 @@ class Assistant:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if conversation_id not in self._stopping or task is None:
-                raise
+                raise  # the process ends
             task.uncancel()
             span.say({"nod.turn.end": Ending.STOPPED})
             yield TurnEnded(Ending.STOPPED, turn.transcript.seen, "")
@@ -417,20 +444,28 @@ def _list_ended_proposals(transcript: Transcript) -> list[str]:
     lines = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not lines or lines[-1].role is not LineRole.ASSISTANT:
         return []
-    return [each.id for (message_id, _), each in transcript.proposals.items() if message_id == lines[-1].id]
+    answer = lines[-1]
+    return [
+        proposal.id
+        for (message_id, _), proposal in transcript.proposals.items()  # by message id and call id
+        if message_id == answer.id
+    ]
 
 
 def _stop_turn_and_team(
     session: Session, conversation: Conversation, who: Actor, now: datetime, begun_by: datetime | None
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
-    """Stop a turn and its team. Returns True if a turn was stopped, the teammates' ids, and the jobs."""
+    """Stop a turn and its team.
+
+    Returns whether a turn was stopped, the ids of the stopped teammates' conversations, and the next jobs.
+    """
     conversation_lock.in_conversation(session, conversation.id)
     by = people.by(session, Act.STOP, who)
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
     if begun_by is not None and not was_running:
         return False, [], ()
-    team, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
-    return was_running, team, jobs
+    teammate_ids, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
+    return was_running, teammate_ids, jobs
 
 
 def _learn_names(session: Session, new_names: Names, *actors: Actor) -> None:
@@ -441,16 +476,16 @@ def _learn_names(session: Session, new_names: Names, *actors: Actor) -> None:
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
-    """Give up a turn that repeatedly ended its process, and tell people."""
+    """Give up a turn during which its process ended too often, and tell people. Returns the next jobs."""
     conversation_id = turn.transcript.conversation.id
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person has stopped the turn, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=conversation_id)
     jobs = plans.fail_teammate(session, conversation_id, _GIVEN_UP_TEXT, now)
-    if jobs:
+    if jobs:  # it was a teammate's turn
         return jobs
     messages.add_notice(session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
-    if turns.has_joined(session, turn.id, conversation_id):
+    if turns.has_joined(session, turn.id, conversation_id):  # a later message needs a turn of its own
         turns.request_turn(session, conversation_id, now)
         return (Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
     return (Job(Work.DELIVER, conversation_id),)

@@ -79,9 +79,11 @@ class ConnectingRow(Row, table=True):
 
     Four columns are hashes: ``id`` of the link's code, ``browser`` of the secret in the browser's cookie,
     ``state`` of the text that comes back with the browser, and ``digits`` of the six digits by which the
-    person confirms. The last is encrypted as well, as six digits can be found by trying all. ``back`` is the address to which the server sends the browser back. ``scope`` has the
-    scopes that were asked for, later those that were granted. ``verifier`` proves to the server that the same
-    Nod exchanges the code (PKCE). ``issuer`` is the sign-in server; ``subject`` and ``name`` are its ID and
+    person confirms. This last hash is encrypted as well, as six digits can be found by trying all.
+
+    ``back`` is the address to which the server sends the browser back. ``scope`` has the scopes that were
+    asked for, later those that were granted. ``verifier`` proves to the server that the same Nod exchanges
+    the code (PKCE). ``issuer`` is the sign-in server; ``subject`` and ``name`` are its ID and
     its name of the account.
     """
 
