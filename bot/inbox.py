@@ -144,9 +144,7 @@ class Assistant:
         self._stopping: set[str] = set()  # ids of conversations whose turn a person has stopped
         # ids of conversations whose agent was asked about a card: the answer is posted at that card, too
         self._asked: set[str] = set()
-        self._known_names: dict[
-            str, str
-        ] = {}  # the names that this process has stored, by account or address
+        self._known_names: dict[str, str] = {}  # the names that this process has stored
         # the functions that do the work of jobs; each gets a job's key, and returns the jobs that follow
         self._handlers: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._run_turn,
@@ -297,7 +295,10 @@ class Assistant:
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
     async def _take_press(self, press: Press | Choice) -> Reply:
-        """Decide what a person pressed. Raises UnknownCard if no card is known and the press names none."""
+        """Do what a person pressed on a card.
+
+        Raises UnknownCard if the card is not known, and the press does not name the message that was pressed.
+        """
         try:
             decided = await self.presses.take(press)
         except UnknownCard as error:

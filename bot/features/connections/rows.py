@@ -1,10 +1,12 @@
-"""The queries of connections. Their tokens are renewed in `tokens.py`.
+"""The queries of connections: accounts at other servers, in whose names Nod makes calls there.
 
-An ended connection is deleted, and its tokens are revoked unless the account is still connected
-(`revocations.py`). The audit log gets each connection, its end and each change of its owner in the same
-transaction; it names the account, and has no secret. ``identity`` says if the owner is a person or a place,
-which is a chat. Only the account of a chat can rest, which means that it is not used for a while
-(`resting.py`).
+Each connection is owned by a person or by a place, which is a chat; its ``identity`` says which of the two.
+Only the account of a chat can rest, which means that it is not used for a while (`resting.py`). The tokens of
+a connection are renewed in `tokens.py`.
+
+An ended connection is deleted, and its tokens are revoked at the server unless the same account is still
+connected (`revocations.py`). The audit log gets each connection, its end and each change of its owner in the
+same transaction; it names the account, and has no secret.
 """
 
 import json
@@ -35,17 +37,17 @@ from bot.store.tables.row import count_changed
 
 USE_PAUSE = timedelta(minutes=10)
 """The shortest time between two notes of a connection's use."""
-_MAX_LISTED = 500
+_MAX_LISTED = 500  # the most connections in one list
 
 
 @dataclass(frozen=True, slots=True)
 class ListedConnection:
-    """A connection as people see it in a list. ``rest``: why it rests, in words; empty if it does not."""
+    """A connection as people see it in a list."""
 
     connection: Connection
-    connected_by: str
+    connected_by: str  # the account of the person who made it
     last_used_at: datetime | None
-    rest: str = ""
+    rest: str = ""  # why it rests, in words; empty if it does not
 
 
 def find_connection(
@@ -64,7 +66,7 @@ def find_connection(
 
 
 def make_connection(session: Session, row: ConnectionRow) -> Connection:
-    """Return the value of a row: expired if its tokens were refused, or if no key opens them."""
+    """Return the value of a row. It is expired if it has no tokens that a key of NOD_SECRET_KEY opens."""
     return Connection(
         id=row.id,
         server=row.server,
@@ -93,20 +95,20 @@ def list_connections(session: Session, accounts: Collection[str] | None) -> list
 
 
 def find_other_owner(session: Session, sign_in: Connecting, accounts: Collection[str]) -> Actor | None:
-    """Return the person who has connected the account of a sign-in already, or None.
+    """Return another person who has connected the account of a sign-in already, or None.
 
-    ``accounts``: the accounts of the person who signs in, who does not count. The account at the server is
-    known by its issuer and subject; without a subject None is returned.
+    ``accounts``: the accounts of the person who signs in. The account at the server is known by its issuer
+    and subject; without a subject None is returned.
     """
     if not sign_in.subject:
         return None
-    same = (
+    is_of_other = (
         (col(ConnectionRow.issuer) == sign_in.issuer)
         & (col(ConnectionRow.subject) == sign_in.subject)
         & (col(ConnectionRow.identity) == Identity.PERSON)
         & col(ConnectionRow.owner).not_in(sorted(accounts))
     )
-    row = session.exec(select(ConnectionRow).where(same).limit(1)).first()
+    row = session.exec(select(ConnectionRow).where(is_of_other).limit(1)).first()
     return Actor.parse(row.owner, row.owner_name) if row else None
 
 
@@ -118,48 +120,50 @@ def add_connection(
     ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person
     has connected the same account.
     """
-    refused = SignInError(f"Another person here has connected that account at {sign_in.server}.")
+    refusal = SignInError(f"Another person here has connected that account at {sign_in.server}.")
     if find_other_owner(session, sign_in, accounts) is not None:
-        raise refused
+        raise refusal
     try:
         with session.begin_nested():
             return _replace_connection(session, sign_in, accounts, now)
-    except IntegrityError:  # another person connected the account just now; the earlier connection stays
-        raise refused from None
+    except (
+        IntegrityError
+    ):  # another person connected the account just now; the owner's earlier connection stays
+        raise refusal from None
 
 
 def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
     """Give the matching connections to another owner."""
     for row in list(session.exec(select(ConnectionRow).where(which))):
-        before = _state(row)
-        same = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
-        if count_changed(session.execute(update(ConnectionRow).where(same).values(owner=owner))):
+        before = _make_state(row)
+        is_unchanged = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
+        if count_changed(session.execute(update(ConnectionRow).where(is_unchanged).values(owner=owner))):
             admin_changes.record(session, CONNECTION, row.id, by, before, {**before, "owner": owner}, now)
 
 
 def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
     """Store the accounts that the owner of a connection has now."""
-    same = update(ConnectionRow).where(col(ConnectionRow.id) == row.id)
-    session.execute(same.values(accounts=sorted(accounts)))
+    change = update(ConnectionRow).where(col(ConnectionRow.id) == row.id).values(accounts=sorted(accounts))
+    session.execute(change)
 
 
 def list_owners(session: Session) -> list[str]:
     """Return the accounts of people who have connections."""
-    personal = col(ConnectionRow.identity) == Identity.PERSON
-    return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
+    is_personal = col(ConnectionRow.identity) == Identity.PERSON
+    return list(session.exec(select(ConnectionRow.owner).where(is_personal).distinct()))
 
 
 def list_connecting_admins(session: Session) -> list[str]:
     """Return the accounts of admins who made a connection for a chat."""
-    of_chats = col(ConnectionRow.identity) == Identity.PLACE
-    return list(session.exec(select(ConnectionRow.connected_by).where(of_chats).distinct()))
+    is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
+    return list(session.exec(select(ConnectionRow.connected_by).where(is_of_chat).distinct()))
 
 
 def list_of_chats(session: Session) -> list[Connection]:
     """Return the connections of chats."""
     is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
-    found = select(ConnectionRow).where(is_of_chat).order_by(col(ConnectionRow.id)).limit(_MAX_LISTED)
-    return [make_connection(session, row) for row in session.exec(found)]
+    of_chats = select(ConnectionRow).where(is_of_chat).order_by(col(ConnectionRow.id)).limit(_MAX_LISTED)
+    return [make_connection(session, row) for row in session.exec(of_chats)]
 
 
 def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
@@ -172,46 +176,47 @@ def end_connections(session: Session, which: ColumnElement[bool], by: By, now: d
     return ended
 
 
-def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
+def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> bool:
     """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
-    row = _delete_connection(session, found, by, now)
-    if row is None:
+    ended = _delete_connection(session, row, by, now)
+    if ended is None:
         return False
-    _revoke_tokens(session, row, now)
+    _revoke_tokens(session, ended, now)
     return True
 
 
 def find_client(session: Session, server: str, url: str, back: str) -> str:
     """Return Nod's registration as a client at a server's sign-in, as JSON, from the newest connection there.
 
-    ``back``: the address to which the server sends browsers back. Empty without a registration for it.
+    ``back``: the address to which the server sends browsers back. Returns an empty text without a registration
+    for this address.
     """
     which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
     newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
     row = session.exec(newest).first()
     if row is None or not is_readable(session, row):
         return ""
-    client = open_secret(session, row, "client")
-    is_for_address = f'"{back}"' in client  # the JSON lists the addresses, each in quotes
-    return client if is_for_address else ""
+    client_json = open_secret(session, row, "client")
+    is_for_address = f'"{back}"' in client_json  # the JSON lists the addresses, each in quotes
+    return client_json if is_for_address else ""
 
 
 def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
-    """Return the scopes that the owner granted at a server; empty if no connection has any."""
-    row = next(iter(_list_of(session, server, identity, {owner})), None)
-    if row is None or not is_readable(session, row):
+    """Return the scopes that the owner granted at a server; empty if no connection there names any."""
+    rows = _list_of(session, server, identity, {owner})
+    if not rows or not is_readable(session, rows[0]):
         return []
-    scope = str(json.loads(open_secret(session, row, "tokens")).get("scope") or "")
-    return scope.replace(",", " ").split()  # GitHub separates scopes by commas
+    tokens = json.loads(open_secret(session, rows[0], "tokens"))
+    scopes = str(tokens.get("scope") or "")
+    return scopes.replace(",", " ").split()  # GitHub separates scopes by commas
 
 
 def note_use(session: Session, ident: str, now: datetime) -> None:
     """Note the time of a connection's last use, at most once in `USE_PAUSE`."""
     last = col(ConnectionRow.last_used_at)
-    long_ago = or_(last.is_(None), last <= now - USE_PAUSE, last > now)
-    session.execute(
-        update(ConnectionRow).where(col(ConnectionRow.id) == ident, long_ago).values(last_used_at=now)
-    )
+    is_due = or_(last.is_(None), last <= now - USE_PAUSE, last > now)  # the last: by a clock that was ahead
+    use = update(ConnectionRow).where(col(ConnectionRow.id) == ident, is_due).values(last_used_at=now)
+    session.execute(use)
 
 
 def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
@@ -221,20 +226,23 @@ def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
 
 
 def note_told(session: Session, idents: Collection[str]) -> None:
-    """Note that the owners of these connections were told of the loss.
+    """Note that the owners of the connections that no key opens were told.
 
-    ``idents`` are all lost connections. So any other connection is readable, and a later loss is told again.
+    ``idents`` names all such connections. Every other connection is readable now, so its owner counts as not
+    told: if its key gets lost later, they are told again.
     """
-    lost = col(ConnectionRow.id).in_(sorted(idents))
-    session.execute(update(ConnectionRow).where(lost).values(told_lost=True))
-    session.execute(update(ConnectionRow).where(~lost, col(ConnectionRow.told_lost)).values(told_lost=False))
+    is_lost = col(ConnectionRow.id).in_(sorted(idents))
+    session.execute(update(ConnectionRow).where(is_lost).values(told_lost=True))
+    readable_again = update(ConnectionRow).where(~is_lost, col(ConnectionRow.told_lost))
+    session.execute(readable_again.values(told_lost=False))
 
 
 def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
     """Return the connections of people who had this account when they connected theirs."""
-    named = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
-    which = (col(ConnectionRow.identity) == Identity.PERSON) & named
-    return [row for row in session.exec(select(ConnectionRow).where(which)) if account in row.accounts]
+    # the column is a JSON list, which is searched as text first, then exactly
+    has_text = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
+    candidates = select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PERSON, has_text)
+    return [row for row in session.exec(candidates) if account in row.accounts]
 
 
 def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
@@ -243,7 +251,7 @@ def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
 
 
 def is_readable(session: Session, row: ConnectionRow) -> bool:
-    """Return whether a row has tokens, and a key of NOD_SECRET_KEY opens its secrets."""
+    """Return whether a row has tokens and a key of NOD_SECRET_KEY opens its secrets."""
     if not row.tokens:
         return False
     try:
@@ -262,12 +270,14 @@ def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
 def _replace_connection(
     session: Session, sign_in: Connecting, accounts: Collection[str], now: datetime
 ) -> Connection:
-    who = people.by(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
+    """Delete the owner's earlier connections at the server, and store that of the sign-in."""
+    by = people.by(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
     owners = accounts if sign_in.identity == Identity.PERSON else {sign_in.owner}
-    earlier = [
-        _delete_connection(session, row, who, now)
+    deleted = [
+        _delete_connection(session, row, by, now)
         for row in _list_of(session, sign_in.server, sign_in.identity, owners)
     ]
+    # the sign-in asked for the scopes that earlier calls lacked
     lacking.forget_lacking(session, sign_in.server, sign_in.owner, now)
     ident = secrets.token_hex(16)
     row = ConnectionRow(
@@ -291,34 +301,41 @@ def _replace_connection(
     )
     session.add(row)
     session.flush()
-    admin_changes.record(session, CONNECTION, ident, who, None, _state(row), now)
-    for old in earlier:
+    admin_changes.record(session, CONNECTION, ident, by, None, _make_state(row), now)
+    for old in deleted:
         if old is not None and not _may_be_same_account(old, row):
             _revoke_tokens(session, old, now)
     return make_connection(session, row)
 
 
 def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
-    """Return whether two connections are to one account, as far as their server names it."""
-    return old.issuer == new.issuer and (old.subject == new.subject or not (old.subject and new.subject))
+    """Return whether two connections at a server may be to one account.
+
+    If one of them has no subject, no one can tell accounts of the same issuer apart.
+    """
+    if old.issuer != new.issuer:
+        return False
+    if not old.subject or not new.subject:
+        return True
+    return old.subject == new.subject
 
 
-def _delete_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
+def _delete_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
     """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
-    session.expunge(found)
-    gone = delete(ConnectionRow).where(col(ConnectionRow.id) == found.id).returning(ConnectionRow)
-    deleted = session.execute(gone.execution_options(synchronize_session=False))
-    row: ConnectionRow | None = deleted.scalar_one_or_none()
-    if row is None:
+    session.expunge(row)
+    deletion = delete(ConnectionRow).where(col(ConnectionRow.id) == row.id).returning(ConnectionRow)
+    result = session.execute(deletion.execution_options(synchronize_session=False))
+    last_state: ConnectionRow | None = result.scalar_one_or_none()
+    if last_state is None:
         return None
-    if row.identity == Identity.PLACE:
-        resting.forget_rest(session, row.id, now)
-    admin_changes.record(session, CONNECTION, row.id, by, _state(row), None, now)
-    return row
+    if last_state.identity == Identity.PLACE:
+        resting.forget_rest(session, last_state.id, now)
+    admin_changes.record(session, CONNECTION, last_state.id, by, _make_state(last_state), None, now)
+    return last_state
 
 
 def _revoke_tokens(session: Session, row: ConnectionRow, now: datetime) -> None:
-    """Have the tokens of a deleted connection revoked, unless its account is connected for another chat."""
+    """Have the tokens of a deleted connection revoked, unless its account is still connected elsewhere."""
     if not is_readable(session, row):
         return
     if revocations.is_account_connected(session, row.server, row.issuer, row.subject):
@@ -336,7 +353,7 @@ def _list_of(session: Session, server: str, identity: str, owners: Collection[st
     return list(session.exec(select(ConnectionRow).where(which)))
 
 
-def _state(row: ConnectionRow) -> dict[str, Any]:
+def _make_state(row: ConnectionRow) -> dict[str, Any]:
     """Return a connection's state for the audit log: whose account it is, without secrets."""
     return {
         "server": row.server,

@@ -1,11 +1,15 @@
-"""The queries of sign-ins under way, from the link that a person gets to the confirmation.
+"""The queries of sign-ins under way: a person signs in at a server, so that Nod can act as them there.
 
-Each step (`SignInStep`) is one guarded UPDATE, so that no link, state or code counts twice. The row has all
-data of a sign-in, so any process can take the next step. A sign-in lasts `LIFE`, counted from its link. One
-that ends without a connection is deleted, and its tokens are stored to be revoked (`revocations.py`).
+A person opens a link of Nod's in a browser, which then signs in at the server and comes back. Nod shows six
+digits there, and the person confirms by sending them in their chat. Each step (`SignInStep`) is one guarded
+UPDATE, so that no link and no return of a browser counts twice. The row has all data of a sign-in, so any
+process can take the next step. A sign-in lasts `LIFE`, counted from its link. A sign-in that ends without a
+connection is deleted, and its tokens are stored to be revoked at the server (`revocations.py`).
 
-Links, states, browsers and digits are stored as hashes: no reader of the database can use them. The hash of
-the digits is encrypted as well, since the digits of a hash can be found by trying all.
+The row has only hashes of the link's code, of the secret in the browser's cookie (``browser``), of the text
+that the browser brings back from the server (``state``, as OAuth calls it) and of the digits. So no reader of
+the database can use these. The hash of the digits is encrypted as well, since six digits can be found by
+trying all.
 """
 
 import secrets
@@ -27,9 +31,9 @@ from bot.store.tables.row import value_of
 
 LIFE = timedelta(minutes=10)
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
-_MAX_SIGN_INS = 500
-_MAX_OF_PERSON = 3
-_SECRETS = ("verifier", "client", "tokens")  # the encrypted columns
+_MAX_SIGN_INS = 500  # the most sign-ins of all people that are under way at a time
+_MAX_OF_PERSON = 3  # the most sign-ins of one person that are under way at a time
+_SECRETS = ("verifier", "client", "tokens")  # the encrypted columns that a `Connecting` has
 _DIGITS = 6
 
 
@@ -81,11 +85,12 @@ def begin_sign_in(
     ``accounts``: all accounts of the person. Raises SignInError if too many sign-ins are under way.
     """
     end_late(session, now)
-    theirs = col(ConnectingRow.person).in_(sorted(accounts))
-    begun = session.exec(select(ConnectingRow).where(theirs).order_by(col(ConnectingRow.created_at))).all()
+    is_theirs = col(ConnectingRow.person).in_(sorted(accounts))
+    oldest_first = select(ConnectingRow).where(is_theirs).order_by(col(ConnectingRow.created_at))
+    begun = session.exec(oldest_first).all()
     surplus = max(0, len(begun) + 1 - _MAX_OF_PERSON)
     for row in begun[:surplus]:
-        _remove(session, row, now)
+        _end_row(session, row, now)
     session.flush()
     if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MAX_SIGN_INS:
         raise SignInError(MANY_TEXT)
@@ -99,8 +104,8 @@ def begin_sign_in(
 
 def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
     """Return the sign-in of a link that can still be used, without changing it; None for any other link."""
-    row = session.exec(select(ConnectingRow).where(_at(SignInStep.LINK, now), _is_of(code))).first()
-    return _connecting(session, row)
+    row = session.exec(select(ConnectingRow).where(_is_at(SignInStep.LINK, now), _has_code(code))).first()
+    return _make_sign_in(session, row)
 
 
 def use_link(
@@ -111,32 +116,40 @@ def use_link(
     ``browser``: the secret of the browser's cookie.
     """
     values = {"step": SignInStep.AWAY, "browser": hash_text(browser), "is_organised": is_organised}
-    return _advance(session, _at(SignInStep.LINK, now) & _is_of(code), values)
+    return _update_one(session, _is_at(SignInStep.LINK, now) & _has_code(code), values)
 
 
 def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
-    """Store the values that the return is checked by: the state, the verifier, the server's metadata."""
-    kept = _encrypt(session, ident, values)
-    _advance(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
+    """Store what the browser's return is checked and its code is exchanged by.
+
+    ``state``: the text that the browser will bring back. ``values``: further columns, such as the verifier
+    and the metadata of the sign-in server.
+    """
+    columns = {**_encrypt(session, ident, values), "state": hash_text(state)}
+    _update_one(session, col(ConnectingRow.id) == ident, columns)
 
 
 def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
-    """Take a browser's return, once, if the state, the browser and the server are those of the sign-in."""
-    is_same = (
+    """Take a browser's return, and return its sign-in; None for a second return, or one that doesn't fit.
+
+    The server, the ``state`` that the browser brings and the secret of its cookie must be those of the
+    sign-in.
+    """
+    fits = (
         (col(ConnectingRow.state) == hash_text(state))
         & (col(ConnectingRow.browser) == hash_text(browser))
         & (col(ConnectingRow.server) == server)
     )
-    return _advance(session, _at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
+    return _update_one(session, _is_at(SignInStep.AWAY, now) & fits, {"step": SignInStep.BACK})
 
 
 def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, now: datetime) -> bool:
     """Store the tokens of a sign-in, so that they are revoked if no connection is made.
 
-    Returns False if the sign-in has ended in the meantime: then the tokens are revoked.
+    Returns False if the sign-in has ended since its browser came back: then the tokens are revoked now.
     """
-    kept = _encrypt(session, sign_in.id, {"tokens": tokens, "scope": scope})
-    if _advance(session, col(ConnectingRow.id) == sign_in.id, kept) is not None:
+    columns = _encrypt(session, sign_in.id, {"tokens": tokens, "scope": scope})
+    if _update_one(session, col(ConnectingRow.id) == sign_in.id, columns) is not None:
         return True
     revoke_unused_tokens(session, replace(sign_in, tokens=tokens), now)
     return False
@@ -144,36 +157,40 @@ def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, 
 
 def find_by_id(session: Session, ident: str) -> Connecting | None:
     """Return the sign-in with this id, at any step, or None."""
-    return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
+    return _make_sign_in(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
 def keep_account(session: Session, ident: str, values: dict[str, Any], now: datetime) -> str | None:
     """Store the account of a sign-in, and return the six digits that the browser shows.
 
-    Returns None if the sign-in has ended in the meantime.
+    ``values``: the columns ``name`` and ``subject`` of the account. Returns None if the sign-in has ended
+    since its browser came back.
     """
     digits = f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
     digits_hash = _hash_digits(ident, digits)
-    kept = {
+    columns = {
         **_encrypt(session, ident, values),
         "step": SignInStep.ACCOUNT,
         "digits": encrypt_in(session, ConnectingRow, "digits", ident, digits_hash),
-        "verifier": "",
+        "verifier": "",  # the code is exchanged, so it is not needed any longer
     }
-    which = _at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
-    return digits if _advance(session, which, kept) else None
+    which = _is_at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
+    return digits if _update_one(session, which, columns) else None
 
 
 def take_confirmed(
     session: Session, accounts: Collection[str], digits: str, now: datetime
 ) -> Connecting | None:
-    """Take this person's sign-in with these digits. A wrong number ends all of their waiting sign-ins."""
-    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
-    rows = list(session.exec(select(ConnectingRow).where(waiting)))
+    """Delete the sign-in with these digits, and return it for the connection to be made.
+
+    ``accounts``: those of the person who sent the digits. A wrong number ends all sign-ins of this person
+    that wait for confirmation, so that no one can try several numbers; then None is returned.
+    """
+    rows = list(session.exec(select(ConnectingRow).where(_awaits_confirmation(accounts, now))))
     matching = [row for row in rows if _has_digits(session, row, digits)]
     if not matching:
         for row in rows:
-            _remove(session, row, now)
+            _end_row(session, row, now)
         return None
     return _delete_row(session, matching[0])
 
@@ -181,27 +198,32 @@ def take_confirmed(
 def take_of_browser(
     session: Session, accounts: Collection[str], browser: str, now: datetime
 ) -> Connecting | None:
-    """Take this person's sign-in of a browser that confirms by a button, as it is signed in itself."""
-    here = (
+    """Delete the sign-in of a browser, and return it for the connection to be made; None without one.
+
+    ``accounts``: those of the person who pressed the button of the browser's page. In a browser that is
+    signed in with the organisation, this button takes the place of the digits.
+    """
+    is_of_browser = (
         (col(ConnectingRow.browser) == hash_text(browser))
         & col(ConnectingRow.is_organised).is_(True)
         & col(ConnectingRow.person).in_(sorted(accounts))
     )
-    row = session.exec(select(ConnectingRow).where(_at(SignInStep.ACCOUNT, now), here)).first()
+    row = session.exec(select(ConnectingRow).where(_is_at(SignInStep.ACCOUNT, now), is_of_browser)).first()
     return _delete_row(session, row) if row else None
 
 
 def is_asked(session: Session, accounts: Collection[str], now: datetime) -> bool:
-    """Return whether a sign-in of this person waits for its digits."""
-    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
-    return session.exec(select(ConnectingRow.id).where(waiting).limit(1)).first() is not None
+    """Return whether a sign-in of the person with these accounts waits for its confirmation."""
+    waiting = select(ConnectingRow.id).where(_awaits_confirmation(accounts, now)).limit(1)
+    return session.exec(waiting).first() is not None
 
 
 def list_asked(session: Session, accounts: Collection[str], now: datetime) -> list[Connecting]:
-    """Return this person's sign-ins that wait for their digits."""
-    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
-    rows = session.exec(select(ConnectingRow).where(waiting).order_by(col(ConnectingRow.created_at)))
-    return [found for row in rows if (found := _connecting(session, row))]
+    """Return the sign-ins of the person with these accounts that wait for their confirmation."""
+    waiting = select(ConnectingRow).where(_awaits_confirmation(accounts, now))
+    rows = session.exec(waiting.order_by(col(ConnectingRow.created_at)))
+    sign_ins = [_make_sign_in(session, row) for row in rows]
+    return [sign_in for sign_in in sign_ins if sign_in is not None]
 
 
 def end_sign_in(session: Session, sign_in: Connecting, now: datetime) -> None:
@@ -210,23 +232,27 @@ def end_sign_in(session: Session, sign_in: Connecting, now: datetime) -> None:
     ``sign_in`` has the account at the server, which the row may not have yet.
     """
     row = session.get(ConnectingRow, sign_in.id)
-    if row is not None and (found := _delete_row(session, row)):
-        revoke_unused_tokens(session, replace(found, issuer=sign_in.issuer, subject=sign_in.subject), now)
+    if row is None:
+        return
+    last_state = _delete_row(session, row)
+    if last_state is not None:
+        ended = replace(last_state, issuer=sign_in.issuer, subject=sign_in.subject)
+        revoke_unused_tokens(session, ended, now)
 
 
 def end_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
     """End every sign-in of a person."""
-    theirs = col(ConnectingRow.person).in_(sorted(accounts))
-    for row in list(session.exec(select(ConnectingRow).where(theirs))):
-        _remove(session, row, now)
+    is_theirs = col(ConnectingRow.person).in_(sorted(accounts))
+    for row in list(session.exec(select(ConnectingRow).where(is_theirs))):
+        _end_row(session, row, now)
 
 
 def end_late(session: Session, now: datetime) -> int:
     """End the sign-ins that are too old, or begun in the future by a wrong clock. Return their number."""
-    late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + LIFE)
-    rows = list(session.exec(select(ConnectingRow).where(late)))
+    is_late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + LIFE)
+    rows = list(session.exec(select(ConnectingRow).where(is_late)))
     for row in rows:
-        _remove(session, row, now)
+        _end_row(session, row, now)
     return len(rows)
 
 
@@ -239,14 +265,19 @@ def revoke_unused_tokens(session: Session, sign_in: Connecting, now: datetime) -
     )
 
 
-def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
+def _is_at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
     """Return the condition for sign-ins that are at a step and not too old."""
     until = col(ConnectingRow.until)
     return (col(ConnectingRow.step) == step) & (until > now) & (until <= now + LIFE)
 
 
-def _is_of(code: str) -> ColumnElement[bool]:
+def _has_code(code: str) -> ColumnElement[bool]:
     return col(ConnectingRow.id) == hash_text(code)
+
+
+def _awaits_confirmation(accounts: Collection[str], now: datetime) -> ColumnElement[bool]:
+    """Return the condition for a person's sign-ins that wait for the person's confirmation."""
+    return _is_at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
 
 
 def _has_digits(session: Session, row: ConnectingRow, digits: str) -> bool:
@@ -262,27 +293,28 @@ def _hash_digits(ident: str, digits: str) -> str:
     return hash_text(f"{ident} {digits}")
 
 
-def _advance(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
+def _update_one(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
     """Change the matching row, and return its sign-in; None if no row matches, as for a second caller."""
     changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
     if ident is None:
         return None
-    return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
+    return _make_sign_in(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
 def _delete_row(session: Session, row: ConnectingRow) -> Connecting | None:
-    """Delete a row, and return its sign-in; None if another caller has taken it."""
+    """Delete a row, and return its sign-in as it was last; None if another caller has deleted it."""
     session.expunge(row)
-    gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
-    last = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
-    return _connecting(session, last)
+    deletion = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
+    last = session.execute(deletion.execution_options(synchronize_session=False)).scalar_one_or_none()
+    return _make_sign_in(session, last)
 
 
-def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
+def _end_row(session: Session, row: ConnectingRow, now: datetime) -> None:
     """Delete a row, and have its tokens revoked, unless another caller has taken it and uses the tokens."""
-    if found := _delete_row(session, row):
-        revoke_unused_tokens(session, found, now)
+    ended = _delete_row(session, row)
+    if ended is not None:
+        revoke_unused_tokens(session, ended, now)
 
 
 def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -291,7 +323,7 @@ def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, 
     return values | {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret}
 
 
-def _connecting(session: Session, row: ConnectingRow | None) -> Connecting | None:
+def _make_sign_in(session: Session, row: ConnectingRow | None) -> Connecting | None:
     """Return the value of a row; None without a row, or if no key opens its secrets."""
     if row is None:
         return None
