@@ -1,7 +1,11 @@
 """The composition root: every part is made here and nowhere else, and given what it needs.
 
-`build` makes the parts of a process, and `App.running` starts and stops them in order. Commands that need
-only some of the parts make these by `make_parts`, `hooks_of` and `registry_of`.
+`build` makes the parts of a process, and `App.running` starts and stops them in order. The core (``core.py``)
+knows no platform and no feature: channels connect it with chat platforms, and features add tools, commands,
+routes, sweeps (work at set times) and hooks (functions that the core calls). Several processes may work on
+one database; together they are the cluster.
+
+Commands that need only some of the parts make these by `make_parts`, `hooks_of` and `registry_of`.
 """
 
 import asyncio
@@ -119,12 +123,12 @@ FEATURES: tuple[Feature, ...] = (
     PUSH,
     VOICE,
 )
-"""The parts that Nod could do without, in the order in which lists name them."""
+"""The features: parts that Nod could do without, in the order in which lists name them."""
 SHUTDOWN_SECONDS = 20.0
 """The time that running executions get to end when Nod stops."""
 _QUESTION_GRACE_SECONDS = 15.0
-"""The time by which a call of an MCP server outlasts its question to people: the question ends first."""
-_DRAIN_SECONDS = 2.0  # the time in which a reverse proxy notices that this process is not ready
+"""The time that a call of an MCP server has left when its question to people has run out."""
+_DRAIN_SECONDS = 2.0  # the time at a stop in which a reverse proxy notices that this process is not ready
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class App:
     settings: Settings
     clock: Clock
     process: Process
-    receives: bool  # takes in messages and HTTP requests
+    receives: bool  # the process takes in messages and HTTP requests
     database: Database
     registry: Registry
     notifier: ChangeNotifier
@@ -157,9 +161,10 @@ class App:
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
-        """Start everything, from the database to the last channel, and stop it in the opposite order.
+        """Start everything, from the database to the jobs, and stop it in the opposite order.
 
-        If not ``ticking``, the caller does the timed work itself (`Recovery.expire_due`, `Recovery.recover`).
+        If not ``ticking``, no timed work is done: the caller does it (`Recovery.expire_due`,
+        `Recovery.recover`).
         """
         async with contextlib.AsyncExitStack() as stack:
             # tracing comes first, so that it covers the start and the stop of everything else
@@ -168,8 +173,8 @@ class App:
                 end = tracing.begin_tracing(collector, self.settings.otlp_header_pairs, self.process.id)
                 stack.push_async_callback(asyncio.to_thread, end)
 
-            # checks that may refuse the start (another process, a port in use) come before any row is changed
-            stack.enter_context(self.cluster.claim())  # claims the database, or refuses the start
+            # what may refuse the start (another process, a port in use) comes before any row is changed
+            stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
             for model in self.models:
@@ -215,7 +220,8 @@ class App:
                 stack.push_async_callback(self.scheduler.stop)
             watch = asyncio.create_task(self._watch_cluster(), name="cluster changes")
             stack.push_async_callback(cancel_and_wait, watch)
-            if self.settings.public_url and ticking:  # a proxy asks again before the server is gone
+            # a stop begins here: first the site says that it is not ready, then a proxy has time to notice
+            if self.settings.public_url and ticking:
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
             stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
@@ -251,7 +257,7 @@ class App:
             log.warning("no key of NOD_SECRET_KEY opens these; sign in there again", places=places)
 
     def _end_outdated_grants(self) -> None:
-        """End the grants for shell commands that have a form of earlier releases and cover no call now."""
+        """End the grants for shell commands in the form of earlier releases, which cover no call now."""
         if not self.settings.shell:
             return
         from bot.tools.builtin.shell.prefix import FORM
@@ -266,7 +272,7 @@ class App:
             try:
                 await self.core.recovery.recover(self.clock())
                 self.notifier.notify()
-            except SQLAlchemyError as error:  # the scheduler's next sweep looks again
+            except SQLAlchemyError as error:  # the scheduler looks again soon
                 log.error("a look at the rows failed", exc_info=error)
 
 
@@ -288,12 +294,12 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those that the settings name.
 
-    ``receives``: this process takes in messages and HTTP requests. ``works``: it runs turns and approved
-    calls. On SQLite one process does both.
+    ``demo``: it is `nod demo`, of which the console tells people. ``receives``: this process takes in
+    messages and HTTP requests. ``works``: it runs turns and approved calls. On SQLite one process does both.
     """
+    # the database, and the processes that work on it
     database = _open_database(settings)
     notifier, process = ChangeNotifier(), Process.this()
-    # the processes at this database; ``cluster.others`` reaches the others, and is None if there can be none
     cluster = _make_cluster(settings, database, process, clock, works=works)
     dispatcher = cluster.dispatcher
     cluster.join(notifier)
@@ -314,6 +320,7 @@ def build(
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
         models = _add_tracing(models, named_models)
+    # metrics; without their token there are none
     begin_metrics = metrics_page = metrics_web = None
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where metrics are wanted
@@ -325,7 +332,7 @@ def build(
         if settings.metrics_port is not None:
             metrics_web = metrics_server(metrics_page, settings.host, settings.metrics_port)
 
-    # the kernel
+    # the core
     ports = Ports(
         database=database,
         dispatcher=dispatcher,
@@ -339,7 +346,7 @@ def build(
         other_models=models[1:],
     )
     files = FileBounds(settings.max_file_mb * MEGABYTE)
-    kernel = make_core(
+    core = make_core(
         ports,
         policies,
         bounds=Bounds(
@@ -370,10 +377,10 @@ def build(
         commands=[partial(feature.make_commands, settings) for feature in FEATURES],
     )
     if cluster.others is not None:
-        cluster.others.on("stop", kernel.assistant.stop_here)
+        cluster.others.on("stop", core.assistant.stop_here)
 
-    # channels, the web's own first
-    proposal_lookup = ProposalLookup(kernel.gate.groups, registry, policies)
+    # channels: the one of the console and the HTTP API, then those of platforms
+    proposal_lookup = ProposalLookup(core.gate.groups, registry, policies)
     http = HttpChannel(
         registry,
         proposal_lookup,
@@ -397,7 +404,7 @@ def build(
     # the web
     webhooks = _make_webhooks(settings, database)
     signed_in = ConsoleSessions(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
-    agents = AgentCalls(database, kernel.gate, clock, dispatcher.wake, settings.max_agent_calls)
+    agents = AgentCalls(database, core.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
@@ -414,7 +421,7 @@ def build(
         signed_in=signed_in,
         doctor=Doctor(settings, lambda: web.port, clock),
         fault=lambda: dispatcher.fault,
-        models=kernel.loop.models,
+        models=core.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         organisation=_make_organisation(settings, site_url, clock),
@@ -433,12 +440,13 @@ def build(
         more_parts=[router for feature in FEATURES for router in feature.api],
         more_tags={name: words for feature in FEATURES for name, words in feature.tags.items()},
     )
+    # what the routes of features receive
     application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )
 
-    sweeps = _make_sweeps(parts, registry, kernel, ports)
+    sweeps = _make_sweeps(parts, registry, core, ports)
     return App(
         settings=settings,
         clock=clock,
@@ -447,10 +455,10 @@ def build(
         database=database,
         registry=registry,
         notifier=notifier,
-        core=kernel,
+        core=core,
         dispatcher=dispatcher,
         callbacks=webhooks,
-        scheduler=Scheduler(kernel.recovery, kernel.reminders, webhooks, clock, sweeps),
+        scheduler=Scheduler(core.recovery, core.reminders, webhooks, clock, sweeps),
         channels=channels,
         site=site,
         web=web,
@@ -472,6 +480,7 @@ def _make_webhooks(settings: Settings, database: Database) -> Webhooks:
 
 
 def _open_database(settings: Settings) -> Database:
+    """Return the database with the keys of its audit log and its secrets. Raises SettingsError."""
     if EXAMPLE_SECRET_KEY in settings.secret_key:
         raise SettingsError("NOD_SECRET_KEY: this is the example that anyone can read. Run: nod secrets new")
     database = Database(settings.database_url, settings.audit_keys)
@@ -479,7 +488,7 @@ def _open_database(settings: Settings) -> Database:
     return database
 
 
-def _make_sweeps(parts: FeatureParts, registry: Registry, kernel: Core, ports: Ports) -> list[Sweep]:
+def _make_sweeps(parts: FeatureParts, registry: Registry, core: Core, ports: Ports) -> list[Sweep]:
     """Make the sweeps of all features."""
     sweep_parts = SweepParts(
         **vars(parts),
@@ -487,21 +496,21 @@ def _make_sweeps(parts: FeatureParts, registry: Registry, kernel: Core, ports: P
         wake=ports.dispatcher.wake,
         standing=partial(standing, ports.channels),
         has_account=partial(has_account, ports.channels),
-        models=kernel.loop.models,
-        prices=kernel.loop.prices,
-        redraw=kernel.cards.announce_change,
+        models=core.loop.models,
+        prices=core.loop.prices,
+        redraw=core.cards.announce_change,
     )
     return [sweep for feature in FEATURES for sweep in feature.make_sweeps(sweep_parts)]
 
 
 def _add_tracing(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
-    """Wrap each model in one that traces its calls. Models that no setting names run in Nod itself."""
+    """Wrap each model in one that traces its calls. ``named``: the models that run on another server."""
     hosts = {each.name: each.host for each in named}
     traced_models: list[Model] = []
     for model in models:
         if model.name in hosts:
             traced_models.append(TracedModel(model, provider="openai", server=hosts[model.name]))
-        else:
+        else:  # it runs in Nod itself, such as that of the demo
             traced_models.append(TracedModel(model, provider="nod"))
     return traced_models
 
@@ -509,6 +518,7 @@ def _add_tracing(models: Sequence[Model], named: Sequence[NamedModel]) -> list[M
 def _make_cluster(
     settings: Settings, database: Database, process: Process, clock: Clock, *, works: bool
 ) -> Cluster:
+    """Return the cluster of this process; on SQLite it is the only one. ``works``: it may run jobs."""
     if settings.sqlite_file is not None:
         return SingleProcess(settings.sqlite_file, database, process, clock)
     from bot.jobs.together import DatabaseCluster
@@ -526,12 +536,12 @@ def make_parts(
     site_url: Callable[[], str] | None = None,
     channels: Mapping[str, Channel] | None = None,
 ) -> FeatureParts:
-    """Return the parts that features are made over.
+    """Return the parts of the core that features receive.
 
     They include the connections, which are the accounts of people or chats at MCP servers, in whose names
-    calls are made. The first feature that can keep connections does so. Raises SettingsError if a server
-    needs them, and no feature keeps them. ``channels``: may be filled later; they tell if strangers can read
-    a chat.
+    calls are made. The first feature that can keep connections keeps them all. Raises SettingsError if a
+    server needs them and no feature keeps them. ``channels``: they tell if strangers can read a chat, and may
+    be filled later.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
     servers = [server for server in _load_servers(settings) if server.identity is not Identity.NOD]
@@ -566,36 +576,38 @@ def registry_of(
     questions: Questions | None = None,
     toolsets: Sequence[Toolset] | None = None,
 ) -> tuple[Registry, OwnTools, Servers]:
-    """Return the registry of all tools that the settings name, or ``toolsets`` instead.
+    """Return the registry of all tools, the tools of a team's own that NOD_TOOLS names, and the MCP servers.
 
-    MCP servers start when their tools are first needed. Without ``questions`` they can ask people nothing.
+    ``toolsets`` take the place of the tools that the settings name, in the registry. MCP servers start when
+    their tools are first needed. Without ``questions`` they can ask people nothing.
     """
     settings, database, policies = parts.settings, parts.database, parts.policies
-    builtin = [] if toolsets is not None else _make_named_tools(parts)
-    builtin += [
+    # the tools that Nod brings itself
+    nod_toolsets = [] if toolsets is not None else _make_named_tools(parts)
+    nod_toolsets += [
         decision_tools(database, policies),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         ask_tools(),
         *_make_feature_tools(parts, named=False),
     ]
-    tools_of_nod = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
-    # of two tools with one name, Nod's own tool keeps it, then one of your tools, then one of an MCP server
-    names_of_nod = frozenset(tool.name for tool in tools_of_nod.fixed)
-    own_tools = load_own(settings.tools, names_of_nod)
-    connected = ConnectedTools(own_tools, database)
-    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | names_of_nod, questions)
+    nod_tools = FixedToolset("Nod", tuple(tool for toolset in nod_toolsets for tool in toolset.fixed))
+    nod_tool_names = frozenset(tool.name for tool in nod_tools.fixed)
+    # of two tools with one name, Nod's keeps it, else the one of a team's own: the other is left out
+    own_tools = load_own(settings.tools, nod_tool_names)
+    connected_tools = ConnectedTools(own_tools, database)
+    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | nod_tool_names, questions)
     all_toolsets: list[Toolset]
     if toolsets is None:
-        all_toolsets = [tools_of_nod, connected, mcp]
-    else:  # these replace your tools and the MCP servers
-        all_toolsets = [*toolsets, tools_of_nod]
+        all_toolsets = [nod_tools, connected_tools, mcp]
+    else:
+        all_toolsets = [*toolsets, nod_tools]
     if questions is not None:
         all_toolsets.append(questions)
     return Registry(all_toolsets), own_tools, mcp
 
 
 def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
-    """Make the tools of the features whose tools the settings name; if not ``named``, of the others."""
+    """Make the tools of the features whose tools are on only if the settings name them, or of the others."""
     toolsets: list[FixedToolset] = []
     for feature in FEATURES:
         if feature.has_named_tools is named:
@@ -648,7 +660,10 @@ def _make_servers(
     taken: Callable[[], frozenset[str]],
     questions: Questions | None,
 ) -> Servers:
-    """Return the configured MCP servers, or none where no file is named."""
+    """Return the toolset of the configured MCP servers; an empty one where no file is named.
+
+    ``taken`` returns the names of tools that no tool of a server may have.
+    """
     if settings.mcp_config is None:
         return Servers()
     from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
@@ -685,9 +700,9 @@ def _make_models(named: Sequence[NamedModel]) -> list[Model]:
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
 
     models: list[Model] = []
-    for settings in named:
-        model: Model = OpenAIModel(settings)
-        if settings.tools is ToolCalls.TEXT:
+    for model_settings in named:
+        model: Model = OpenAIModel(model_settings)
+        if model_settings.tools is ToolCalls.TEXT:  # its server knows no calls of tools: they come as text
             model = TextCalls(model)
         models.append(model)
     return models

@@ -188,8 +188,8 @@ def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) 
 def find_client(session: Session, server: str, url: str, back: str) -> str:
     """Return Nod's registration as a client at a server's sign-in, as JSON, from the newest connection there.
 
-    ``back``: the address to which the server sends browsers back. Returns an empty text without a registration
-    for this address.
+    ``back``: the address to which the server sends browsers back. Returns an empty text without a
+    registration for this address.
     """
     which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
     newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
