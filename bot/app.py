@@ -320,7 +320,7 @@ def build(
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
         models = _add_tracing(models, named_models)
-    # metrics; without their token there are none
+    # metrics, if a token for them is set
     begin_metrics = metrics_page = metrics_web = None
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where metrics are wanted
