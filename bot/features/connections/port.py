@@ -1,8 +1,11 @@
 """The port to connections: through it the kernel finds the account for a call, and gets its token.
 
+A connection is an account at another server, in whose name Nod makes calls there. The *identity* of a server
+says who owns these accounts: a person, or a place, which is a chat. The servers are MCP servers with one of
+these identities, and OAuth 2 providers for a team's own tools (`Provider`).
+
 `AccountConnections` implements the protocol `Connections` of the kernel. All parts of this feature share the
-one that `make_connections` made at the start. Its servers are MCP servers whose calls are made as a person or
-a place, and OAuth 2 providers for a team's own tools (`Provider`).
+one that `make_connections` makes at the start.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,30 +27,27 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.mcp.config import Http, ServerConfig
 
-_MOST_KEPT = 1_000  # the most accesses in memory; each has a few short texts
+_MAX_ACCESSES = 1_000  # the most accesses in memory; each has a few short texts
 
 
 @dataclass(frozen=True, slots=True)
 class AccountConnections:
-    """The accounts that people and admins connected. ``servers`` are called under them, by name.
-
-    ``site_url`` returns the address of the console. ``readers`` checks who reads along in a chat that has an
-    account. ``_accesses`` has the access to each connection, by its id.
-    """
+    """The accounts that people connected for themselves, and admins for chats."""
 
     settings: Settings
     database: Database
     policies: Policies
     clock: Clock
-    servers: Mapping[str, ServerConfig]
-    site_url: Callable[[], str]
-    readers: ChatReaders
-    _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)
+    servers: Mapping[str, ServerConfig]  # the servers at which accounts are connected, by name
+    site_url: Callable[[], str]  # returns the address of the console
+    readers: ChatReaders  # checks who reads along in a chat that has an account
+    _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)  # by the id of the connection
 
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
         """Return the newest connection that a person, or for the identity PLACE a chat, has at a server.
 
-        None without one, and for a server that is called under another identity.
+        None without one, and for a server of another identity. ``whose`` has the accounts of the person who
+        asks, and the place of the call; a connection of its chat counts in the chat's threads as well.
         """
         config = self.servers.get(server)
         if config is None or config.identity is not identity:
@@ -56,17 +56,19 @@ class AccountConnections:
         return rows.find_connection(session, server, address_of(config), identity, owners)
 
     def access(self, connection: Connection) -> ConnectionAccess:
-        """Return the access to a connection's token, one object for each connection."""
+        """Return the access to a connection's token, the same object for each call."""
         known = self._accesses.get(connection.id)
         if known is not None:
             return known
         from bot.features.connections.access import AccountAccess  # here, as the SDK is slow to import
 
-        if len(self._accesses) >= _MOST_KEPT:
-            self._accesses.pop(next(iter(self._accesses)))
+        if len(self._accesses) >= _MAX_ACCESSES:
+            del self._accesses[next(iter(self._accesses))]  # the oldest
         config = self.servers[connection.server]
         find_rest = None
-        if connection.identity is Identity.PLACE:  # only the account of a chat may be out of use for a while
+        if (
+            connection.identity is Identity.PLACE
+        ):  # only the account of a chat may rest, out of use for a while
             find_rest = partial(self.readers.find_rest, connection)
         access = AccountAccess(self.database, self.clock, config, connection, find_rest)
         self._accesses[connection.id] = access
@@ -78,29 +80,29 @@ class AccountConnections:
 
 
 def address_of(config: ServerConfig) -> str:
-    """Return the address of a server whose calls are made under connections: such a server always has one."""
+    """Return the address of a server at which accounts are connected: such a server always has one."""
     if not isinstance(config.launch, Http):
         raise TypeError(f"{config.name} has no address")
     return config.launch.url
 
 
 def make_connections(parts: ConnectionParts) -> AccountConnections | None:
-    """Return the port; None if no server is called under connections.
+    """Return the port; None if accounts are connected at no server.
 
     Raises SettingsError for a wrong file of NOD_CONNECTIONS, without NOD_SECRET_KEY, or if two servers have
     one name.
     """
-    named: list[ServerConfig] = [*parts.servers]
+    configs: list[ServerConfig] = [*parts.servers]
     if parts.settings.connections is not None:
-        named += load_providers(parts.settings.connections, parts.environment())
-    if not named:
+        configs += load_providers(parts.settings.connections, parts.environment())
+    if not configs:
         return None
     if not parts.settings.secret_key:
-        names = ", ".join(each.name for each in named)
+        names = ", ".join(each.name for each in configs)
         needed = f"needed to keep the accounts that people connect ({names})"
         raise SettingsError(f"NOD_SECRET_KEY: {needed}. Make one: nod secrets new")
-    servers = {each.name: each for each in named}
-    if len(servers) < len(named):
+    servers = {each.name: each for each in configs}
+    if len(servers) < len(configs):
         raise SettingsError("NOD_CONNECTIONS: a connection has the name of another one, or of an MCP server")
     readers = ChatReaders(parts.database, parts.policies, parts.clock, parts.is_shared)
     return AccountConnections(

@@ -1,9 +1,10 @@
 """The HTTP interface of connections, and the pages that a browser opens on the way to a connection.
 
-``router`` has the routes of the API, which list, begin and end connections. ``visits`` has the pages: a
-person opens a link (`open_link`), presses its button (`use_link`), signs in at the server, and comes back
-(`return_from_server`). Then the person confirms: by six digits in their chat, or with a button in the same
-browser if it is signed in with the organisation (`confirm_here`). `ConnectFlow` does the work behind both.
+A connection is an account at another server, in whose name Nod makes calls there. ``router`` has the routes
+of the API, which list, begin and end connections. ``visits`` has the pages: a person opens a link
+(`open_link`), presses its button (`use_link`), signs in at the server, and comes back (`return_from_server`).
+Then the person confirms: by six digits in their chat, or with a button in the same browser if it is signed in
+with the organisation's account (`confirm_here`). `ConnectFlow` does the work of both routers.
 """
 
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import pages
 from bot.features.connections.sign_in.connecting import BACK, LINK, OVER_TEXT, ConnectFlow
+from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.feature import PartsDep, RouteParts
 from bot.web.answers import Fault, Missing, require_or_404
 from bot.web.body import Body
@@ -28,6 +30,7 @@ from bot.web.site import Caller, Site, SiteDep, api_routes
 
 NONE_TEXT = "No server here is called under people's accounts."
 _COOKIE_SECONDS = 600
+# the cookie by which a browser is known when it comes back from the server's sign-in
 _SECURE_COOKIE = "__Host-nod_connect"
 _PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers drop the secure cookie
 _ORGANISATION_PREFIXES = ("sso.", "sso-id.")  # of the accounts of people who sign in with the organisation
@@ -66,14 +69,17 @@ class ConnectedAccountView(View):
 
 
 class ServerToConnect(View):
-    """A server at which accounts are connected, and whose they are: person or place."""
+    """A server at which accounts are connected. ``identity``: whose accounts they are, person or place."""
 
     name: str
     identity: str
 
 
 class ConnectionList(DoneBody):
-    """``asked``: sign-ins of the caller that wait for the six digits, each by its server and account."""
+    """``everyone``: the caller is an admin, who sees everyone's connections.
+
+    ``asked``: sign-ins of the caller that wait for the six digits, each by its server and account.
+    """
 
     everyone: bool
     servers: list[ServerToConnect]
@@ -103,16 +109,21 @@ async def listed(actor: Caller, parts: PartsDep) -> ConnectionList:
     if not isinstance(parts.connections, AccountConnections):
         return ConnectionList(everyone=False, servers=[], connections=[], asked=[])
     port = parts.connections
-    found = await parts.database.read(ending.list_visible, parts.policies, actor, parts.clock())
+    visible = await parts.database.read(ending.list_visible, parts.policies, actor, parts.clock())
     return ConnectionList(
-        everyone=found.everyone,
+        everyone=visible.everyone,
         servers=[ServerToConnect(name=name, identity=each.identity) for name, each in port.servers.items()],
-        connections=[_view(each, found.accounts) for each in found.listed],
-        asked=[f"{each.server}: {each.name}" if each.name else each.server for each in found.asked],
+        connections=[_make_view(each, visible.accounts) for each in visible.listed],
+        asked=[_name_sign_in(each) for each in visible.asked],
     )
 
 
-def _view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccountView:
+def _name_sign_in(sign_in: Connecting) -> str:
+    return f"{sign_in.server}: {sign_in.name}" if sign_in.name else sign_in.server
+
+
+def _make_view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccountView:
+    """Return a connection for the person who has these accounts."""
     connection = listed.connection
     return ConnectedAccountView(
         id=connection.id,
@@ -178,8 +189,11 @@ async def end_one(
 
 @visits.get(f"{LINK}/{{code}}")
 async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
-    """Show the question of a link. Chats and scanners open links, too, so nothing changes by that."""
-    flow = _flow(parts)
+    """Show the page of a link, which asks if Nod may act as the person.
+
+    Chats and scanners open links, too, so opening one changes nothing.
+    """
+    flow = _make_flow(parts)
     sign_in = await flow.find_link(code) if flow else None
     if flow is None or sign_in is None:
         return pages.say(OVER_TEXT, 410, site.base)
@@ -189,7 +203,7 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 @visits.post(f"{LINK}/confirm")
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
-    flow = _flow(parts)
+    flow = _make_flow(parts)
     # this check is enough, unlike in `use_link`: browsers send the cookies only with forms of this site
     site.doorkeeper.check_origin(request)
     actor = await _find_organisation_account(request, site)
@@ -209,7 +223,7 @@ async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Resp
 @visits.post(f"{LINK}/{{code}}")
 async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Use a link up, and send the browser to the server's sign-in."""
-    flow = _flow(parts)
+    flow = _make_flow(parts)
     _check_own_form(request, site)
     sign_in = await flow.find_link(code) if flow else None
     if flow is None or sign_in is None:
@@ -218,19 +232,19 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
     is_organised = parts.settings.organised
     if is_organised:
         actor = await _find_organisation_account(request, site)
-        if actor is None and site.organisation is not None:
-            away = f"{site.base}/api/session/begin?then={LINK}/{code}"
-            return RedirectResponse(away, 303, headers=pages.HEADERS)
+        if actor is None and site.organisation is not None:  # the person signs in there first
+            sign_in_url = f"{site.base}/api/session/begin?then={LINK}/{code}"
+            return RedirectResponse(sign_in_url, 303, headers=pages.HEADERS)
         if actor is None or not await parts.database.read(ending.is_same_person, actor, sign_in.person):
             return pages.say(_explain_other(sign_in.person_name, actor), 403, site.base)
     try:
-        departure = await flow.open_sign_in(code, is_organised=is_organised)
+        page_there = await flow.open_sign_in(code, is_organised=is_organised)
     except SignInError as error:
         return pages.say(error.message, 409, site.base)
-    answer = RedirectResponse(departure.page, 303, headers=pages.HEADERS)
+    answer = RedirectResponse(page_there.page, 303, headers=pages.HEADERS)
     answer.set_cookie(
         _name_cookie(request, site),
-        departure.browser,
+        page_there.browser,
         _COOKIE_SECONDS,
         **_make_cookie_attributes(request, site),
     )
@@ -243,20 +257,23 @@ async def return_from_server(server: Name, request: Request, site: SiteDep, part
 
     The browser is known by its cookie and the ``state`` of the address; it needs no session of Nod.
     """
-    flow = _flow(parts)
+    flow = _make_flow(parts)
     if flow is None:
         return pages.say(OVER_TEXT, 404, site.base)
     try:
-        arrival = await flow.finish_sign_in(server, request.query_params, _read_cookie(request, site))
+        returned = await flow.finish_sign_in(server, request.query_params, _read_cookie(request, site))
     except SignInError as error:
         return pages.say(error.message, 400, site.base)
-    if arrival.sign_in.is_organised:
-        return pages.ask_in_browser(arrival.sign_in, site.base)
-    return pages.show_digits(arrival.sign_in, arrival.digits, site.base)
+    if returned.sign_in.is_organised:
+        return pages.ask_in_browser(returned.sign_in, site.base)
+    return pages.show_digits(returned.sign_in, returned.digits, site.base)
 
 
-def _flow(parts: RouteParts) -> ConnectFlow | None:
-    return ConnectFlow(parts.connections) if isinstance(parts.connections, AccountConnections) else None
+def _make_flow(parts: RouteParts) -> ConnectFlow | None:
+    """Return the service behind the pages; None if no server is called under people's accounts."""
+    if not isinstance(parts.connections, AccountConnections):
+        return None
+    return ConnectFlow(parts.connections)
 
 
 def _check_own_form(request: Request, site: Site) -> None:
@@ -280,6 +297,7 @@ async def _find_organisation_account(request: Request, site: Site) -> Actor | No
 
 
 def _explain_other(name: str, actor: Actor | None) -> str:
+    """Return the refusal of a link that is for the person ``name``, not for the person of this browser."""
     if actor is None:
         return f"Sign in with your organisation's account first. This link is for {name}."
     return (

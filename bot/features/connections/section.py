@@ -1,9 +1,9 @@
 """Texts about missing connections: a section of the model's prompt, and offers to connect an account.
 
-The section lists the servers at which the person who asks, or the chat, has no connection, or a chat's
-connection that *rests*: it is not used for a while (`resting.py`). The section names servers, and never the
-tools that other people have there. The offers are for a person's home, the page about Nod that some platforms
-show to each person.
+A connection is an account at another server, which a person or a chat has. The section lists the servers at
+which the person who asks, or the chat, has none, or at which the chat's account *rests*: it is not used for a
+while (`resting.py`). The section names servers, and never the tools that other people have there. The offers
+are for a person's home, the page about Nod that some platforms show to each person.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ The account of this chat at {servers} rests now: people of another company read 
 connected it is no longer one. Its tools are not there. Say so where they are needed. An admin finds
 the reason with `/nod connections`.
 """
-_MOST_OFFERED = 5
+_MAX_OFFERS = 5
 _TEXTS = (_MISSING_TEXT, _MISSING_OF_CHAT_TEXT, _RESTING_TEXT)  # in the order of the section
 
 
@@ -65,10 +65,10 @@ class MissingSection:
             if config.identity is Identity.PERSON and (found is None or found.is_expired):
                 about = f"You have no account connected at {name}. With one, Nod acts as you there."
                 offers.append(CommandOffer(about, f"Connect {name}", f"connections connect {name}"))
-        return offers[:_MOST_OFFERED]
+        return offers[:_MAX_OFFERS]
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
-        """Return the names of servers, by the text of `_TEXTS` that lists them."""
+        """Return the names of the servers at which a usable connection is missing, by the text about them."""
         person = people.person_of(session, transcript.asker)
         if person.outside:
             return {}

@@ -1,8 +1,9 @@
-"""The implementation of `SignInRows` over connections: `Keys` reads and renews a connection's tokens by it.
+"""The tokens of connections, read and renewed: the implementation of the protocol `SignInRows`.
 
-A renewal goes like this: one process claims the row (`claim`), asks the server for new tokens, and then
-stores them (`renew`), counts a final refusal (`spoil`), or gives up for now (`release`). ``key`` and
-``held.server`` are the connection's id; ``held`` is the row as the caller read it.
+Its caller is `Keys` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. A renewal goes like
+this: one process claims the row (`claim`), asks the server for new tokens, and then stores them (`renew`),
+counts a final refusal (`spoil`), or gives up for now (`release`). ``held`` is the row as the caller read it
+by `find`; here, ``key`` and ``held.server`` are the connection's id.
 """
 
 from datetime import datetime
@@ -34,21 +35,21 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
     if row.tokens and not is_lost:
         client, tokens = (open_secret(session, row, each) for each in ("client", "tokens"))
     return SignIn(
-        row.id,
-        row.url,
-        client,
-        tokens,
-        row.found,
-        row.expires_at,
-        row.owner,
-        row.connected_at,
-        row.version,
-        is_lost,
+        server=row.id,
+        url=row.url,
+        client=client,
+        tokens=tokens,
+        found=row.found,
+        expires_at=row.expires_at,
+        signed_in_by=row.owner,
+        signed_in_at=row.connected_at,
+        version=row.version,
+        is_lost=is_lost,
     )
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the renewal for one process, since a refresh token may be good for one use only.
+    """Claim the renewal until a time, since a refresh token may be good for one use only.
 
     Return False if another process has the claim. A claim that lasts longer than ``until`` is from a clock
     that was ahead, and does not count.

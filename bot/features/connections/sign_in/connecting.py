@@ -1,5 +1,8 @@
 """The way from a link to a connection, as the service `ConnectFlow`, which routes, commands and tools call.
 
+A connection is an account at another server, in whose name Nod makes calls there. It is owned by a person or,
+at some servers, by a place, which is a chat.
+
 1. A person asks for a link (`make_link`) and opens it in a browser (`find_link`).
 2. A button uses the link up, and leads to the server's sign-in (`open_sign_in`).
 3. The browser comes back with a code. Nod exchanges the code for tokens, asks the server whose account they
@@ -9,7 +12,7 @@
 
 A sign-in under way is a `Connecting`, ``sign_in`` in the functions here. The digits prove that the person in
 the chat has the browser. Each step is stored in a row (`under_way.py`), so any process may take the next
-step; a step that fails ends the sign-in, and its tokens are revoked.
+step; a step that fails ends the sign-in, and its tokens are revoked at the server.
 """
 
 import re
@@ -41,8 +44,8 @@ from bot.web.sign_in.oidc import account_of
 
 log = logger(__name__)
 
-LINK = "/connect"
-BACK = "/oauth/callback"
+LINK = "/connect"  # the path of links
+BACK = "/oauth/callback"  # the path to which servers send browsers back
 OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one."
 LOST_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
 WRONG_TEXT = "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
@@ -58,7 +61,7 @@ _TYPE_DIGITS_TEXT = "send here the six digits that your browser shows"
 _SEND_COMMAND_TEXT = "send `/nod connections confirm` and the six digits that your browser shows"
 _COMMAND_CHANNELS = frozenset({"discord"})
 """The channels in which Nod reads only commands, so that digits alone do not arrive."""
-_LOCAL_NAME = "the person at the computer on which Nod runs"
+_LOCAL_NAME = "the person at the computer on which Nod runs"  # who uses the console without signing in
 _TRIED_TEXT = (
     "At {server}, {who} tried to connect your account ({name}) for themselves. It stays yours alone. "
     "If you don't know why, change your password there."
@@ -75,10 +78,10 @@ class ReturnedBrowser:
 
 @dataclass(frozen=True, slots=True)
 class SignInPage:
-    """The address of the server's sign-in, and the secret that the browser keeps in a cookie."""
+    """The page of the server's sign-in."""
 
-    page: str
-    browser: str
+    page: str  # its address
+    browser: str  # the secret that the browser keeps in a cookie, by which it is known when it comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class ConnectFlow:
     async def make_link(self, server: str, actor: Actor, place: Address | None = None) -> str:
         """Return a link that is good once, for this person and server. Raises SignInError.
 
-        ``place``: the chat of the request; for a server whose calls are made as the place, the account
-        becomes the chat's.
+        ``place``: the chat in which the person asked. At a server whose calls are made in the name of chats,
+        the account becomes that of this chat.
         """
         config = self._port.servers.get(server)
         if config is not None and config.identity is Identity.PLACE:
@@ -112,10 +115,10 @@ class ConnectFlow:
     async def _check_readers(self, chat: Address) -> None:
         """Raise SignInError for a chat that another company reads, or may read."""
         try:
-            shared = await self._port.readers.ask(chat)
+            is_shared = await self._port.readers.ask(chat)
         except ChannelError as error:
             raise SignInError(f"Nod can't see who reads along here. {error.message}") from None
-        if shared:
+        if is_shared:
             raise SignInError("People of another company read along here, so this chat gets no account.")
 
     def _begin(self, session: Session, server: str, actor: Actor, place: Address | None) -> str:
@@ -162,7 +165,7 @@ class ConnectFlow:
         return sign_in
 
     def _find_server(self, sign_in: Connecting) -> ServerConfig | None:
-        """Return the server of a sign-in; None if the settings have changed, so that it is another server."""
+        """Return the server of a sign-in; None if the settings no longer have it as it was at the link."""
         config = self._port.servers.get(sign_in.server)
         if config is None or address_of(config) != sign_in.url or config.identity != sign_in.identity:
             return None
@@ -174,12 +177,16 @@ class ConnectFlow:
         An MCP server may name further scopes itself.
         """
         launch = self._port.servers[sign_in.server].launch
-        configured = launch.client.scopes if isinstance(launch, Http) else ()
-        more = await self._database.read(_list_more_scopes, sign_in)
-        return tuple(dict.fromkeys((*configured, *more)))
+        configured_scopes = launch.client.scopes if isinstance(launch, Http) else ()
+        more_scopes = await self._database.read(_list_more_scopes, sign_in)
+        return tuple(dict.fromkeys((*configured_scopes, *more_scopes)))
 
     async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
-        """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
+        """Use a link up, and return the page of the server's sign-in. Raises SignInError.
+
+        ``is_organised``: the browser is signed in as the person with the organisation's account, so the
+        person will confirm by a button.
+        """
         from bot.tools.mcp.authorization import request_authorization  # here, as the SDK is slow to import
 
         browser = secrets.token_urlsafe(32)
@@ -192,23 +199,27 @@ class ConnectFlow:
             await self._end(sign_in)
             raise SignInError(OVER_TEXT)
         return_url = f"{self._port.site_url()}{BACK}/{sign_in.server}"
-        more = await self._database.read(_list_more_scopes, sign_in)
+        more_scopes = await self._database.read(_list_more_scopes, sign_in)
         try:
             if isinstance(config, Provider):
                 from bot.features.connections.sign_in.providers import request_at_provider
 
-                request = request_at_provider(config, return_url, more)
+                request = request_at_provider(config, return_url, more_scopes)
             else:
                 client = await self._database.read(rows.find_client, sign_in.server, sign_in.url, return_url)
                 request = await request_authorization(
-                    sign_in.server, config.launch, return_url, client=client, more_scopes=" ".join(more)
+                    sign_in.server,
+                    config.launch,
+                    return_url,
+                    client=client,
+                    more_scopes=" ".join(more_scopes),
                 )
         except SignInError:
             await self._end(sign_in)
             raise
-        to_store = asdict(request)
-        page, state = to_store.pop("page"), to_store.pop("state")
-        await self._database.write(under_way.keep_request, sign_in.id, state, to_store)
+        columns = asdict(request)  # the other fields of the request are columns of the row
+        page, state = columns.pop("page"), columns.pop("state")
+        await self._database.write(under_way.keep_request, sign_in.id, state, columns)
         return SignInPage(page, browser)
 
     async def finish_sign_in(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
@@ -224,16 +235,19 @@ class ConnectFlow:
             raise SignInError(LOST_TEXT)
         try:
             return await self._exchange_code(sign_in, brought)
-        except SignInError as error:
-            if not isinstance(error, OtherOwner):
-                await self._end(sign_in)
-                raise
+        except OtherOwner as error:
             await self._end(error.sign_in)
             await self._database.write(self._tell_owner, error)
             raise
+        except SignInError:
+            await self._end(sign_in)
+            raise
 
     async def _exchange_code(self, sign_in: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
-        """Exchange the code for tokens, and store the tokens and their account. Raises SignInError."""
+        """Exchange the code for tokens, and store the tokens and their account. Raises SignInError.
+
+        ``brought``: the parameters of the return's address, of which ``code`` is one.
+        """
         from bot.features.connections.sign_in.whoami import find_account
         from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
 
@@ -241,7 +255,7 @@ class ConnectFlow:
         if config is None:
             raise SignInError(OVER_TEXT)
         request = AuthorizationRequest(
-            page="",
+            page="",  # not needed any longer
             state=brought.get("state", ""),
             back=sign_in.back,
             scope=sign_in.scope,
@@ -268,7 +282,8 @@ class ConnectFlow:
     ) -> ReturnedBrowser:
         """Store the account, and ask the person in their private chat to confirm it. Raises SignInError.
 
-        Nothing is sent to a person who confirms in the browser.
+        A person who confirms in the browser gets no message. ``columns``: the name and the subject of the
+        account. ``email``: its address as the issuer verified it; empty if it is not known.
         """
         now = self._clock()
         person = people.person_of(session, Actor.parse(sign_in.person))
@@ -278,7 +293,7 @@ class ConnectFlow:
         current = under_way.find_by_id(session, sign_in.id)
         if current is None:
             raise SignInError(LOST_TEXT)
-        _refuse_others(session, current, person, email)
+        _refuse_account_of_other(session, current, person, email)
         if current.is_organised:
             return ReturnedBrowser(current, digits="")
         actor = Actor.parse(current.person)
@@ -291,12 +306,12 @@ class ConnectFlow:
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
         sign_in, owner = error.sign_in, error.owner
-        told = _TRIED_TEXT.format(
+        text = _TRIED_TEXT.format(
             who=as_written(bound_name(sign_in.person_name)),
             server=sign_in.server,
             name=as_written(_describe_account(sign_in)),
         )
-        tell_privately(session, owner, told, self._clock())
+        tell_privately(session, owner, text, self._clock())
 
     async def confirm(self, actor: Actor, digits: str) -> Connected:
         """Connect the account of the sign-in with these six digits. Raises SignInError."""
@@ -360,13 +375,14 @@ class ConnectFlow:
 class OtherOwner(SignInError):
     """Another person here has connected that account. Nothing is connected, and that person is told."""
 
+    # ``sign_in`` has the account; ``owner`` is the person who connected it before
     def __init__(self, sign_in: Connecting, owner: Actor) -> None:
         super().__init__()
         self.sign_in, self.owner = sign_in, owner
 
 
 def find_chat(place: Address | None) -> Address | None:
-    """Return the chat of a place, which may be a thread or a topic of the chat; None for None."""
+    """Return the chat of an address, which may be that of a thread or a topic of the chat; None for None."""
     chat = chat_of(place)
     if chat is None or not _TOPIC.fullmatch(chat.key):
         return chat
@@ -381,16 +397,13 @@ class _Owner(NamedTuple):
 
 
 def _describe_person(session: Session, actor: Actor) -> str:
-    """Return a person's name with the origin of the account: ``Ana (Slack, Example)``.
-
-    The person who uses the console without signing in has no name of their own, so words stand for it.
-    """
+    """Return a person's name with the channel and workspace of the account: ``Ana (Slack, Example)``."""
     if actor == LOCAL:
         return _LOCAL_NAME
     workspace = workspace_of(str(actor))
-    names = people.find_known_names(session, [workspace]) if workspace else {}
-    where = [channel_called(actor.channel), *names.values()]
-    return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
+    workspace_names = people.find_known_names(session, [workspace]) if workspace else {}
+    origin = ", ".join([channel_called(actor.channel), *workspace_names.values()])
+    return bound_name(f"{bound_name(actor.name or actor.key)} ({origin})")
 
 
 def _list_more_scopes(session: Session, sign_in: Connecting) -> list[str]:
@@ -406,17 +419,19 @@ def _describe_account(sign_in: Connecting) -> str:
     return bound_name(sign_in.name) or f"an account whose name {sign_in.server} does not tell"
 
 
-def _refuse_others(session: Session, sign_in: Connecting, person: Person, email: str) -> None:
+def _refuse_account_of_other(session: Session, sign_in: Connecting, person: Person, email: str) -> None:
     """Raise SignInError if the account or its email address is known to belong to another person."""
     if sign_in.identity != Identity.PERSON:
         return
     accounts = person.accounts | {sign_in.person}
-    if (other := rows.find_other_owner(session, sign_in, accounts)) is not None:
+    other = rows.find_other_owner(session, sign_in, accounts)
+    if other is not None:
         raise OtherOwner(sign_in, other)
-    known = account_of(email) if "@" in email else None
-    if known is None or str(known) in accounts:
+    # the account of the console that the person with this email address has
+    console_account = account_of(email) if "@" in email else None
+    if console_account is None or str(console_account) in accounts:
         return
-    is_linked = len(people.person_of(session, known).accounts) > 1
-    if is_linked or people.find_known_names(session, [str(known)]):
-        words = f"That account is known here as another person's ({known})."
+    is_linked = len(people.person_of(session, console_account).accounts) > 1
+    if is_linked or people.find_known_names(session, [str(console_account)]):
+        words = f"That account is known here as another person's ({console_account})."
         raise SignInError(f"{words} If both are you, link them first: /nod link.")
