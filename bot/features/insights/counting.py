@@ -1,8 +1,8 @@
 """The report on the cost of asking: how often people were asked, how that ended, and how long it took.
 
-A person's report counts their own requests, an admin's everyone's. The kernel counts
-(`record.count_insights`); this module says what a person may see, and renders it for chats and for
-spreadsheets.
+A person's report counts their own requests, an admin's everyone's. The numbers are divided by facets, such as
+tool, place or person (`Facet`). The kernel counts (`record.count_insights`); this module says what a person
+may see, and renders it for chats and for spreadsheets.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from bot.store import record
 from bot.store.audit import verification
 from bot.store.rules import Policies
 
-MONTH = timedelta(days=30)
+MONTH = timedelta(days=30)  # the period of a report, unless the reader names another
 OFF_TEXT = "Insights are turned off here (NOD_INSIGHTS)."
 _MAX_LINES = 10  # the most parts, and the most deciders, that a chat shows
 _TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields of `Tally`
@@ -35,7 +35,7 @@ def find_insights(session: Session, policies: Policies, actor: Actor, since: dat
 
 
 def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
-    """Return the insights as text for a chat, divided by one facet."""
+    """Return the insights as text for a chat, with the numbers of one facet's parts."""
     whose = "Everyone's" if insights.everyone else "Your"
     heading = f"**{whose} approvals in the last {format_span(now - insights.since)}**"
     if not insights.total.asked:

@@ -1,9 +1,12 @@
 """Signs of how people decide: how often, at which hours, and how fast compared with reading the card.
 
-The votes of people are in the proposals. Notes on how people read are stored in addition if NOD_INSIGHTS is
-``people`` (`ReadingNotes`): when a copy of a card was shown, which part a person opened, how many words a
-decided card had. `find_signs` puts votes and notes together. A proposal's round counts its contents and
-retries; ``rounds`` is the sum over the proposals of a card, so it changes when any of them changes.
+A card shows people one proposal, or a batch of several, for their decision; a copy is one place where it was
+posted. People's decisions, the votes, are stored in the proposals. If NOD_INSIGHTS is ``people``, notes on
+how people read are stored in addition (`ReadingNotes`): when a copy was shown, which part of a card a person
+opened, how many words a decided card had. `find_signs` puts votes and notes together.
+
+A proposal's round is a number that grows when its contents change, or when it is tried again. ``rounds`` is
+the sum over the proposals of a card, so it says which state of the card a note is about.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -33,6 +36,7 @@ from bot.store.tables.row import delete_older, table_of
 RETENTION = timedelta(days=366)
 """The time for which notes are stored: no report looks further back."""
 SECONDS = 3600
+"""The time between two deletions of old notes."""
 BY_PEOPLE = "people"
 """The value of NOD_INSIGHTS that allows notes, and shows admins the signs by name."""
 MIN_DECIDERS = 3
@@ -46,9 +50,9 @@ UNNAMED_TEXT = (
     "Without names, since NOD_INSIGHTS is not `people`. How fast people decide is not measured either."
 )
 _MAX_LINES = 20  # the most people that a chat shows
-_PAGE_ROWS = 500
+_PAGE_ROWS = 500  # rows that are read at a time
 _PURGE_ROWS = 1000  # rows of a table that are deleted at a time
-# the verbs of votes
+# the verbs of votes that count as a yes, and as a no
 _YES_VERBS = frozenset({"approve", "consent"})
 _NO_VERBS = frozenset({"decline", "never", "revise"})
 _SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
@@ -63,29 +67,26 @@ class CardPart(StrEnum):
 
 
 class NamedSigns(NamedTuple):
-    """The signs of one person, or of everyone together, with an empty ``key``."""
+    """The signs of one person."""
 
-    key: str
+    key: str  # the id of the person
     name: str
     signs: PersonSigns
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs since a point in time.
-
-    `people` has everyone, for an admin who sees names; otherwise only the reader.
-    """
+    """The signs since a point in time, for one reader."""
 
     since: datetime
     everyone: bool
-    """True if the signs cover all people, for an admin."""
+    """True if the reader is an admin, for whom the signs cover all people."""
     is_timed: bool
-    """True if notes on how people read were stored."""
+    """True if notes on how people read are stored."""
     total: PersonSigns | None
     """All people together, for an admin who sees no names; None for fewer than `MIN_DECIDERS` people."""
     people: tuple[NamedSigns, ...]
-    """The people whom the reader may see by name."""
+    """The people whom the reader may see by name: everyone, for an admin who sees names, else the reader."""
 
     @property
     def is_by_name(self) -> bool:
@@ -107,10 +108,8 @@ class ReadingNotes:
         rounds, now = _sum_rounds(session, card_id), self._clock()
         row = {"card_id": card_id, "channel": channel, "key": key, "ref": ref, "rounds": rounds, "at": now}
         session.connection().execute(insert_or_ignore(session, ShownCopyRow), row)
-        changed = update(_SHOWN).where(
-            _SHOWN.c.channel == channel, _SHOWN.c.ref == ref, _SHOWN.c.rounds != rounds
-        )
-        session.connection().execute(changed.values(rounds=rounds, at=now))
+        is_outdated = (_SHOWN.c.channel == channel, _SHOWN.c.ref == ref, _SHOWN.c.rounds != rounds)
+        session.connection().execute(update(_SHOWN).where(*is_outdated).values(rounds=rounds, at=now))
 
     def note_opened(
         self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime
@@ -126,7 +125,10 @@ class ReadingNotes:
         session.connection().execute(insert_or_ignore(session, OpenedCardRow), row)
 
     def note_decision(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None:
-        """Store the number of words on a decided proposal's card, and the time from which they were shown."""
+        """Store the number of words on a decided proposal's card, and the time from which they were shown.
+
+        ``seen`` is the proposal as the card showed it, before the decision.
+        """
         schema = proposals.load_schema(session, seen.tool_name, seen.tool_version) or {}
         row = {
             "proposal_id": seen.id,
@@ -151,10 +153,10 @@ def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetim
             _SHOWN.c.channel == press.address.channel,
             _SHOWN.c.key == press.address.key,
         )
-        found = session.connection().execute(copies.order_by(_SHOWN.c.at)).all()
-        pressed: list[datetime] = [row.at for row in found if press.ref in (None, row.ref)]
-        if pressed:
-            return pressed[-1]
+        oldest_first = session.connection().execute(copies.order_by(_SHOWN.c.at)).all()
+        times: list[datetime] = [row.at for row in oldest_first if press.ref in (None, row.ref)]
+        if times:
+            return times[-1]
     return seen.created_at if seen.round == 1 else None
 
 
@@ -187,77 +189,82 @@ def find_signs(
     if it is not known.
     """
     everyone = rights.is_global_admin(session, policies, actor)
-    mine = people.person_of(session, actor).id
-    persons = {each.account: each.person_id for each in people.list_linked(session)}
-    decisions, names = _read_decisions(session, since, None if everyone else mine, persons, is_timed=by_name)
-    own_zones = _find_zones(session, persons)
+    own_id = people.person_of(session, actor).id
+    # people are counted by the id of the person, or by the account if it is linked with no other
+    person_ids = {each.account: each.person_id for each in people.list_linked(session)}
+    only_id = None if everyone else own_id
+    decisions, names = _read_decisions(session, since, only_id, person_ids, is_timed=by_name)
+    zones = _find_zones(session, person_ids)
     if zone is not None:
-        own_zones[mine] = zone
-    signs = count_signs(decisions, policies.load(session).book.zone, own_zones)
-    named = [NamedSigns(person, names[person], found) for person, found in signs.items()]
+        zones[own_id] = zone
+    signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
+    named = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
     named.sort(key=lambda each: (-each.signs.decided, each.name))
     if everyone and by_name:
         return Signs(since, everyone, by_name, None, tuple(named))
-    own = tuple(each for each in named if each.key == mine)
-    total = _sum_signs(signs.values()) if everyone and len(signs) >= MIN_DECIDERS else None
+    own = tuple(each for each in named if each.key == own_id)
+    total = None
+    if everyone and len(signs_by_person) >= MIN_DECIDERS:
+        total = _sum_signs(signs_by_person.values())
     return Signs(since, everyone, by_name, total, own)
 
 
-def _find_zones(session: Session, persons: Mapping[str, str]) -> dict[str, tzinfo]:
+def _find_zones(session: Session, person_ids: Mapping[str, str]) -> dict[str, tzinfo]:
     """Return the time zones that people have set, by person. Everyone else's hours go by the team's zone."""
     return {
-        persons.get(account, account): zone
+        person_ids.get(account, account): zone
         for list_zones in hooks_of(session).list_zones
         for account, zone in list_zones(session).items()
     }
 
 
 def _read_decisions(
-    session: Session, since: datetime, only: str | None, persons: Mapping[str, str], *, is_timed: bool
+    session: Session, since: datetime, only_id: str | None, person_ids: Mapping[str, str], *, is_timed: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
     """Return the votes on proposals since then, and people's names by person.
 
-    ``only``: the person whose votes are returned; None for everyone's. ``persons``: the ids of people with
-    linked accounts, by account.
+    ``only_id``: the person whose votes are returned; None for everyone's. ``person_ids``: the ids of people
+    with linked accounts, by account. ``is_timed``: notes on how people read are stored.
     """
     notes = _read_notes(session, since) if is_timed else {}
-    opened = _read_opened(session, since, persons) if is_timed else {}
+    openings = _read_openings(session, since, person_ids) if is_timed else {}
     decisions, names = [], dict[str, str]()
     for row in _list_voted(session, since):
         # a vote is stored as a list: the person's id, account, name, verb, reason and time
         for _, account, name, verb, _, at_text, *_ in row.votes:
-            person = persons.get(account, account)
-            if only not in (None, person) or verb not in _YES_VERBS | _NO_VERBS:
+            person = person_ids.get(account, account)
+            is_left_out = only_id is not None and person != only_id
+            if is_left_out or verb not in _YES_VERBS | _NO_VERBS:
                 continue
             names[person] = names.get(person) or name or account
             at, card_id = datetime.fromisoformat(at_text), row.batch or row.id
             decision = ReadDecision(person, at, card_id, approves=verb in _YES_VERBS, has_trial=row.has_trial)
             note = notes.get((row.id, account, at))
             if note is not None:
-                openings = opened.get((card_id, person, note.rounds), {})
-                decision = _add_note(decision, note, openings)
+                times_by_part = openings.get((card_id, person, note.rounds), {})
+                decision = _add_note(decision, note, times_by_part)
             decisions.append(decision)
     return decisions, names
 
 
-def _add_note(decision: ReadDecision, note: Any, openings: Mapping[str, datetime]) -> ReadDecision:
-    """Return a decision with its `ReadDecisionRow`, and the parts of the card that were opened before.
+def _add_note(decision: ReadDecision, note: Any, times_by_part: Mapping[str, datetime]) -> ReadDecision:
+    """Return a decision with the facts of its note, which is a `ReadDecisionRow`.
 
-    Someone who opened *View all* has seen the trial's diff as well.
+    ``times_by_part``: when the person opened the parts of the card.
     """
-    before = {part: at for part, at in openings.items() if at <= decision.at}
+    opened_before = {part: at for part, at in times_by_part.items() if at <= decision.at}
     return replace(
         decision,
         word_count=note.words,
         shown_at=note.shown_at,
-        viewed_at=before.get(CardPart.ALL),
-        is_diff_open=decision.has_trial and bool(before),
+        viewed_at=opened_before.get(CardPart.ALL),
+        is_diff_open=decision.has_trial and bool(opened_before),  # *View all* shows the trial's diff as well
     )
 
 
 def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
     """Yield decided proposals, the newest first, with their votes."""
-    found = (
+    newest_first = (
         select(
             _PROPOSAL.c.id,
             _PROPOSAL.c.batch,
@@ -268,7 +275,7 @@ def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
         .order_by(_PROPOSAL.c.created_at.desc())
         .limit(record.MAX_ROWS)
     )
-    with session.connection().execute(found, execution_options={"yield_per": _PAGE_ROWS}) as rows:
+    with session.connection().execute(newest_first, execution_options={"yield_per": _PAGE_ROWS}) as rows:
         yield from rows
 
 
@@ -278,16 +285,17 @@ def _read_notes(session: Session, since: datetime) -> dict[tuple[str, str, datet
     return {(row.proposal_id, row.account, row.at): row for row in rows}
 
 
-def _read_opened(
-    session: Session, since: datetime, persons: Mapping[str, str]
+def _read_openings(
+    session: Session, since: datetime, person_ids: Mapping[str, str]
 ) -> dict[tuple[str, str, int], dict[str, datetime]]:
-    """Return when each person first opened the parts of a card, by card, person and rounds."""
-    found: dict[tuple[str, str, int], dict[str, datetime]] = {}
+    """Return when each person first opened the parts of a card: by card, person and rounds, then by part."""
+    openings: dict[tuple[str, str, int], dict[str, datetime]] = {}
     rows = session.connection().execute(select(_OPENED).where(_OPENED.c.at >= since).limit(record.MAX_ROWS))
     for row in rows:
-        parts = found.setdefault((row.card_id, persons.get(row.account, row.account), row.rounds), {})
-        parts[row.part] = min(row.at, parts.get(row.part, row.at))
-    return found
+        person = person_ids.get(row.account, row.account)
+        times_by_part = openings.setdefault((row.card_id, person, row.rounds), {})
+        times_by_part[row.part] = min(row.at, times_by_part.get(row.part, row.at))
+    return openings
 
 
 def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
@@ -314,7 +322,9 @@ def format_signs(signs: Signs, now: datetime) -> str:
     if signs.total is not None:
         lines.append(f"- Everyone: {signs.total.words}")
     shown = signs.people[:_MAX_LINES]
-    lines += [f"- {'You' if not signs.is_by_name else each.name}: {each.signs.words}" for each in shown]
+    for each in shown:
+        name = each.name if signs.is_by_name else "You"
+        lines.append(f"- {name}: {each.signs.words}")
     if len(signs.people) > len(shown):
         lines.append(f"…and {len(signs.people) - len(shown)} more")
     if len(lines) == 1:

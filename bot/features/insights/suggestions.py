@@ -50,11 +50,14 @@ TOOL = "set_suggested_rule"
 _SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions
 _MIN_APPROVALS = 20  # the fewest approvals in a month for a suggestion
 _MAX_SUGGESTIONS_A_DAY = 3
-_UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_UNDER_WAY = frozenset(
+    {State.PROPOSED, State.APPROVED, State.EXECUTING}
+)  # the states of calls without an end
 _SAMPLE_ROWS = 50  # the most calls of one kind that are examined
 _MAX_WAITS = 1_000  # the most waits of which the median is taken
 _MAX_EARLIER = 5_000  # the most earlier suggestions that are searched
 _TIME_TO_DECIDE = timedelta(days=7)
+_NOT_APPROVED_TEXT = "Only a suggestion that someone approved sets a rule."
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -82,7 +85,7 @@ class Suggested(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """The calls of one tool in one place."""
+    """The calls of one tool in one place, filled while rows are read."""
 
     is_fit: bool = True  # people approved each call, unchanged
     waits: list[float] = field(default_factory=list)  # seconds until each approval, the newest first
@@ -121,16 +124,18 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
     ``key``: the idempotency key of the call, which is ``nod-`` and the id of the suggestion.
     """
     suggestion = proposals.get(session, key.removeprefix("nod-"))
-    votes = [vote for vote in suggestion.votes if vote.verb == Verb.APPROVE] if suggestion else []
-    if suggestion is None or suggestion.kind is not kinds.SUGGESTION or not votes:
-        raise ToolError("Only a suggestion that someone approved sets a rule.")
-    by = votes[-1].actor
-    policy, person = policies.load_for(session, by)
-    bound = policies.bound_to(session, by)  # the only workspace whose rules this admin sets; None: any
+    if suggestion is None or suggestion.kind is not kinds.SUGGESTION:
+        raise ToolError(_NOT_APPROVED_TEXT)
+    approvals = [vote for vote in suggestion.votes if vote.verb == Verb.APPROVE]
+    if not approvals:
+        raise ToolError(_NOT_APPROVED_TEXT)
+    approver = approvals[-1].actor
+    policy, person = policies.load_for(session, approver)
+    workspace = policies.bound_to(session, approver)  # the only one whose rules this admin sets; None: any
     is_admin = Role.ADMIN in policy.roles_for(person, suggestion)
-    if not is_admin or (bound and not covers(bound, rule.scope)):
+    if not is_admin or (workspace and not covers(workspace, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
-    set_now = rules.set_rule(session, rule, by, now)
+    set_now = rules.set_rule(session, rule, approver, now)
     return people.put_names_in(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
 
 
@@ -149,10 +154,11 @@ def find_suggestions(
         if not group.is_fit or len(group.waits) < _MIN_APPROVALS:
             continue
         suggested = Suggested(name, place, len(group.waits), median(group.waits[:_MAX_WAITS]))
-        changed = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
-        # under the rule, no one may be asked about any of these calls: another rule, of a smaller place, may
-        # still ask, and then the suggestion would promise too much
-        if not all(effect_on(session, row, policy, changed) is Effect.SPARED for row in group.rows):
+        policy_with_rule = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
+        # the suggestion promises that no one is asked about such calls under the rule; but a rule of a
+        # smaller place may still ask
+        effects = (effect_on(session, row, policy, policy_with_rule) for row in group.rows)
+        if not all(effect is Effect.SPARED for effect in effects):
             continue
         if not _is_harmless(session, available, name, group.rows):
             continue
@@ -192,7 +198,7 @@ def _find_place(row: Any) -> str:
 
 
 def _is_harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
-    """Tell if the tool exists and is not destructive, and none of these calls has a secret."""
+    """Return whether the tool exists and is not destructive, and none of these calls has a secret."""
     offered = available.tools.get(name)
     if offered is None or offered.destructive:
         return False
@@ -211,8 +217,7 @@ def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
 def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Return the suggestions that were opened and are in one of these states."""
     of_suggester = Reach(frozenset({str(_SUGGESTER)}), everything=False)
-    # own: only those that the suggester asked for
-    only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
+    only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)  # ``own``: that the suggester asked for
     return proposals.list_seen(session, of_suggester, states, _MAX_EARLIER, only=only)
 
 
