@@ -246,7 +246,7 @@ async def test_what_was_done_to_an_issue_is_undone(
 ) -> None:
     def state() -> Any:
         issue = nod.database.read_now(issues.find, 3)
-        return replace(issue, updated_at=issue.created_at), nod.database.read_now(issues.comments, 3)
+        return replace(issue, updated_at=issue.created_at), nod.database.read_now(issues.list_comments, 3)
 
     before = state()
     done = await nod.done(name, **arguments)
@@ -554,7 +554,7 @@ async def test_who_may_not_decide_the_inverse_by_its_own_rules_asks_those_who_ma
     )
     inverse = await nod.newest()
     await nod.approve(inverse, by=ADA)
-    assert nod.database.read_now(issues.comments, 3) == []
+    assert nod.database.read_now(issues.list_comments, 3) == []
 
 
 async def test_what_a_rule_forbids_is_not_undone_either(nod: Workshop) -> None:

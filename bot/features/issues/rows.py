@@ -1,9 +1,9 @@
 """The queries of the built-in issue tracker, which its tools use (`tools.py`).
 
 Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
-Functions that read or change one issue raise `Hopeless` if it does not exist: no retry helps then. A row
-keeps the idempotency key with which it was made: a second call with the same key finds the row, and makes no
-second row.
+Functions that read or change one issue raise `Hopeless` if it does not exist: no retry helps then. A row has
+the idempotency key of the call that made it (``key``; None for rows that no call makes): when the call is
+made again, it finds the row, and makes no second one.
 """
 
 import json
@@ -66,23 +66,24 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
     SQLite has only one writer).
     """
     query = select(IssueRow).where(IssueRow.number == number)
-    row = session.exec(query.with_for_update() if lock else query).one_or_none()
+    if lock:
+        query = query.with_for_update()
+    row = session.exec(query).one_or_none()
     if row is not None:
-        return _issue(row)
+        return _make_issue(row)
     newest = session.exec(select(func.max(col(IssueRow.number)))).one()
-    there_are = "there are no issues yet" if newest is None else f"the newest is #{newest}"
-    # no issue ever gets this number again, so a retry cannot help
-    raise Hopeless(f"There is no issue #{number}; {there_are}.")
+    hint = "there are no issues yet" if newest is None else f"the newest is #{newest}"
+    raise Hopeless(f"There is no issue #{number}; {hint}.")
 
 
-def newest_titled(session: Session, title: str) -> Issue | None:
+def find_newest_titled(session: Session, title: str) -> Issue | None:
     """Return the newest issue with exactly this title, or None."""
     query = select(IssueRow).where(IssueRow.title == title).order_by(col(IssueRow.number).desc()).limit(1)
     row = session.exec(query).first()
-    return _issue(row) if row else None
+    return _make_issue(row) if row else None
 
 
-def comments(session: Session, number: int) -> list[Comment]:
+def list_comments(session: Session, number: int) -> list[Comment]:
     """Return the comments on an issue, oldest first."""
     rows = session.exec(
         select(IssueCommentRow)
@@ -99,11 +100,13 @@ def search(
 
     The newest come first. Case is ignored.
     """
-    conditions = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
-    return _page(session, [*conditions, _in_state(state)], limit)
+    conditions = [
+        or_(_has_word(IssueRow.title, word), _has_word(IssueRow.body, word)) for word in query.split()
+    ]
+    return _list_page(session, [*conditions, _is_in_state(state)], limit)
 
 
-def listing(
+def list_issues(
     session: Session,
     state: IssueState | None = None,
     assignee: str | None = None,
@@ -116,19 +119,19 @@ def listing(
 
     ``assignee``: a name, or "" for issues without an assignee; None for any issue.
     """
-    conditions = [_in_state(state)]
+    conditions = [_is_in_state(state)]
     if assignee is not None:
         name = col(IssueRow.assignee)
-        conditions.append(_same(name, assignee) if assignee else name.is_(None))
+        conditions.append(_is_same(name, assignee) if assignee else name.is_(None))
     if priority is not None:
         conditions.append(col(IssueRow.priority) == priority)
     if label is not None:
         # labels are JSON text, in which both databases find a quoted label in the same way
         conditions.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
-    return _page(session, conditions, limit)
+    return _list_page(session, conditions, limit)
 
 
-def workload(session: Session) -> list[Load]:
+def count_workload(session: Session) -> list[Load]:
     """Return the load of each assignee, the largest first, and the issues without an assignee last."""
     count, name = func.count(), col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
@@ -149,10 +152,7 @@ def create(
     key: str | None,
     now: datetime,
 ) -> Issue:
-    """Make an open issue, or return the issue that was made before with the same ``key``.
-
-    With None as ``key``, an issue is made in any case.
-    """
+    """Make an open issue, or return the issue that was made before with the same ``key``."""
     statement = insert_or_ignore(session, IssueRow).values(
         title=title,
         body=body,
@@ -172,8 +172,8 @@ def create(
     return find(session, number or 0)
 
 
-def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of ``wanted`` that the issue does not have yet."""
+def find_changes(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of ``wanted`` whose values the issue does not have yet."""
     return {field: value for field, value in wanted.items() if getattr(issue, field) != value}
 
 
@@ -182,16 +182,16 @@ def change_issue(session: Session, number: int, wanted: Mapping[str, Any], now: 
 
     An issue that has all the values already is not updated.
     """
-    changes = differences(find(session, number, lock=True), wanted)
+    changes = find_changes(find(session, number, lock=True), wanted)
     if "labels" in changes:
         changes["labels"] = list(changes["labels"])
     if changes:
-        same = update(IssueRow).where(col(IssueRow.number) == number)
-        session.execute(same.values(**changes, updated_at=now))
+        change = update(IssueRow).where(col(IssueRow.number) == number).values(**changes, updated_at=now)
+        session.execute(change)
     return find(session, number)
 
 
-def comment(
+def add_comment(
     session: Session, number: int, body: str, *, author: str, key: str | None, now: datetime
 ) -> Issue:
     """Add a comment to an issue, only once for the same ``key``, and return the issue."""
@@ -205,17 +205,17 @@ def comment(
     return find(session, number)
 
 
-def comment_of_key(session: Session, key: str) -> int | None:
+def find_comment_id(session: Session, key: str) -> int | None:
     """Return the id of the comment that was made with this idempotency key, or None."""
     return session.exec(select(IssueCommentRow.id).where(IssueCommentRow.idempotency_key == key)).first()
 
 
-def comment_with(session: Session, number: int, comment_id: int) -> Comment | None:
+def find_comment(session: Session, number: int, comment_id: int) -> Comment | None:
     """Return one comment of an issue; None if it does not exist."""
-    found = select(IssueCommentRow).where(
+    query = select(IssueCommentRow).where(
         IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
     )
-    row = session.exec(found).first()
+    row = session.exec(query).first()
     return Comment(row.body, row.author, row.created_at) if row else None
 
 
@@ -228,33 +228,35 @@ def remove_comment(session: Session, number: int, comment_id: int, now: datetime
 def close(
     session: Session, number: int, reason: str | None, *, author: str, key: str | None, now: datetime
 ) -> Issue:
-    """Close an issue; a reason is added as a comment."""
+    """Close an issue; a reason is added as a comment, with ``author`` and ``key``."""
     if reason:
-        comment(session, number, reason, author=author, key=key, now=now)
+        add_comment(session, number, reason, author=author, key=key, now=now)
     return change_issue(session, number, {"state": "closed"}, now)
 
 
 def remove_issue(session: Session, number: int) -> tuple[Issue, int]:
     """Delete an issue with its comments. Return the deleted issue and the number of its comments."""
     issue = find(session, number, lock=True)
-    comment_count = len(comments(session, number))
+    comment_count = len(list_comments(session, number))
     session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.issue_number) == number))
     session.execute(delete(IssueRow).where(col(IssueRow.number) == number))
     return issue, comment_count
 
 
-def _issue(row: IssueRow) -> Issue:
+def _make_issue(row: IssueRow) -> Issue:
     return value_of(Issue, row, labels=tuple(row.labels))
 
 
-def _page(session: Session, conditions: Sequence[ColumnElement[bool]], limit: int) -> tuple[list[Issue], int]:
+def _list_page(
+    session: Session, conditions: Sequence[ColumnElement[bool]], limit: int
+) -> tuple[list[Issue], int]:
     """Return the newest issues that match, and the number of all that match."""
     newest_first = select(IssueRow).where(*conditions).order_by(col(IssueRow.number).desc()).limit(limit)
     total = session.exec(select(func.count()).select_from(IssueRow).where(*conditions)).one()
-    return [_issue(row) for row in session.exec(newest_first)], total
+    return [_make_issue(row) for row in session.exec(newest_first)], total
 
 
-def _in_state(state: IssueState | None) -> ColumnElement[bool]:
+def _is_in_state(state: IssueState | None) -> ColumnElement[bool]:
     if state is None:
         return true()
     return col(IssueRow.state) == state
@@ -267,9 +269,9 @@ def _spellings(text: str) -> set[str]:
     return {text, text.lower(), text.upper(), text.capitalize()}
 
 
-def _has(column: Any, word: str) -> ColumnElement[bool]:
+def _has_word(column: Any, word: str) -> ColumnElement[bool]:
     return or_(*(col(column).icontains(spelling, autoescape=True) for spelling in _spellings(word)))
 
 
-def _same(column: Any, text: str) -> ColumnElement[bool]:
+def _is_same(column: Any, text: str) -> ColumnElement[bool]:
     return or_(*(func.lower(column) == func.lower(spelling) for spelling in _spellings(text)))

@@ -1,6 +1,6 @@
 """The tools of the built-in issue tracker, and its sample issues for the demo.
 
-A tool that changes an issue has functions that the kernel calls at other times:
+A tool that changes an issue has functions that the kernel calls at other times than the run of a call:
 
 - A preview, before people are asked: the fields with the old and new values that people approve. It raises
   `ToolError` if the call could not run, or would change nothing.
@@ -45,7 +45,14 @@ from bot.tools.tool import (
 T = TypeVar("T")
 
 _MAX_LISTED = 50  # the most issues in one answer
-_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
+_FIELDS = (
+    "title",
+    "body",
+    "assignee",
+    "priority",
+    "labels",
+    "state",
+)  # that people change, in a card's order
 _LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")  # and any other control character of ASCII
 _SAMPLES: tuple[dict[str, Any], ...] = (
     {
@@ -127,7 +134,7 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
 
         """
         found, total = await database.read(issues.search, query, state, limit=_MAX_LISTED)
-        return _page(found, total)
+        return _as_page(found, total)
 
     @tool(writes=False, group="issues", summary="Read issue #{number}")
     async def get_issue(number: Number) -> dict[str, Any]:
@@ -158,14 +165,15 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
 
         """
         found, total = await database.read(
-            issues.listing, state, assignee, label, priority, limit=_MAX_LISTED
+            issues.list_issues, state, assignee, label, priority, limit=_MAX_LISTED
         )
-        return _page(found, total)
+        return _as_page(found, total)
 
     @tool(writes=False, group="issues", summary="Count open issues by assignee")
     async def workload() -> dict[str, Any]:
         """Count the open and urgent issues of each assignee. Assignee null is the issues no one has."""
-        return {"workload": [asdict(load) for load in await database.read(issues.workload)]}
+        loads = await database.read(issues.count_workload)
+        return {"workload": [asdict(load) for load in loads]}
 
     return search_issues, get_issue, list_issues, workload
 
@@ -173,7 +181,7 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
 def _make_issue_decorator(
     database: Database,
 ) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
-    """Return a decorator for tools that change one issue. Their cards have the issue's title, too."""
+    """Return a decorator for tools that change one issue. The titles of their cards name the issue, too."""
 
     def issue_tool(
         summary: Callable[[Arguments], str],
@@ -210,7 +218,8 @@ async def _change_as_shown(
 ) -> tuple[Issue, T]:
     """Change an issue if the old values that the card showed are still current, else raise ToolError.
 
-    Returns the issue from before the change, and the result of the change.
+    Returns the issue from before the change, and the result of ``change``, which makes the change. A call
+    that was run without a card has no preview in its context, and is not checked.
     """
 
     def check_and_change(session: Session) -> tuple[Issue, T]:
@@ -290,7 +299,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             state: open to reopen, closed to close
 
         """
-        values = (title, body, assignee, priority, labels, state)
+        values = (title, body, assignee, priority, labels, state)  # in the order of `_FIELDS`
         given = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
         wanted = _read_fields(given)
         before, issue = await change_as_shown(
@@ -314,9 +323,9 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             body: the comment, in Markdown
 
         """
-        comment = partial(issues.comment, **_make_authorship(context), now=clock())
+        comment = partial(issues.add_comment, **_make_authorship(context), now=clock())
         issue = await database.write(comment, number, body)
-        comment_id = await database.read(issues.comment_of_key, context.idempotency_key)
+        comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
         told = f"Commented on {_name_issue(issue)}"
         return ToolOutput({**_as_json(issue), "comment": body}, told=told, kept={"comment": comment_id})
 
@@ -345,7 +354,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         )
         kept: dict[str, Any] = {"reopen": True}
         if reason:
-            comment_id = await database.read(issues.comment_of_key, context.idempotency_key)
+            comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
             kept = {"comment": comment_id, "reopen": True}
         return ToolOutput(_as_json(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
 
@@ -360,7 +369,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         title=describe_deletion,
         preview=lambda arguments: database.read(_preview_deletion, arguments),
         touches="issue {number}",
-        current=lambda arguments: database.read(_read_remains, arguments),
+        current=lambda arguments: database.read(_read_after_deletion, arguments),
     )
     async def delete_issue(number: Number, context: CallContext) -> ToolOutput:
         """Delete an issue and its comments permanently. To end an issue, prefer close_issue.
@@ -423,7 +432,7 @@ async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
 def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     """Return the fields whose values would change."""
     issue = issues.find(session, arguments["number"])
-    changes = issues.differences(issue, _read_fields(arguments))
+    changes = issues.find_changes(issue, _read_fields(arguments))
     if not changes:
         raise ToolError(f"This would change nothing: issue #{issue.number} already has these values.")
     return [
@@ -463,7 +472,7 @@ def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[Pre
         fields.append(PreviewField("state", issue.state, "open"))
     comment_id = arguments.get("comment")
     if comment_id is not None:
-        comment = issues.comment_with(session, issue.number, comment_id)
+        comment = issues.find_comment(session, issue.number, comment_id)
         if comment is None:
             raise Hopeless(f"The comment on issue #{issue.number} is gone already.")
         fields.append(PreviewField("comment", comment.body, None))
@@ -478,7 +487,7 @@ def _read_current(session: Session, arguments: Arguments) -> Mapping[str, str | 
     current = {name: _format_value(getattr(issue, name)) for name in _FIELDS}
     comment_id = arguments.get("comment")
     if comment_id is not None:
-        comment = issues.comment_with(session, issue.number, comment_id)
+        comment = issues.find_comment(session, issue.number, comment_id)
         current["comment"] = comment.body if comment else None
     return current
 
@@ -486,19 +495,19 @@ def _read_current(session: Session, arguments: Arguments) -> Mapping[str, str | 
 def _read_with_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     """Return the current values of an issue, with the comment that a call was to add if it is there."""
     body = arguments.get("body") or arguments.get("reason")
-    bodies = {comment.body for comment in issues.comments(session, arguments["number"])}
+    bodies = {comment.body for comment in issues.list_comments(session, arguments["number"])}
     return {**_read_current(session, arguments), "comment": body if body in bodies else None}
 
 
 def _read_newest_titled(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     """Return the values of the newest issue with the title of a creation; nulls without such an issue."""
-    issue = issues.newest_titled(session, arguments["title"])
+    issue = issues.find_newest_titled(session, arguments["title"])
     if issue is None:
         return dict.fromkeys(_FIELDS)
     return {name: _format_value(getattr(issue, name)) for name in _FIELDS}
 
 
-def _read_remains(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+def _read_after_deletion(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     """Return the current values of an issue; nulls if it was deleted."""
     try:
         return _read_current(session, arguments)
@@ -514,6 +523,7 @@ async def _undo_creation(ran: Ran) -> InverseCall:
 
 
 async def _undo_update(ran: Ran) -> InverseCall:
+    # the old values, as the argument "" for an empty field
     before = {name: value or "" for name, value in (ran.kept or {}).items()}
     if "labels" in before:
         before["labels"] = list(before["labels"])
@@ -560,16 +570,16 @@ def _format_value(value: Any) -> str | None:
 
 
 def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:
-    return issues.find(session, number), issues.comments(session, number)
+    return issues.find(session, number), issues.list_comments(session, number)
 
 
 def _make_authorship(context: CallContext) -> dict[str, Any]:
-    """Return the author of a row, and the idempotency key by which a second run of the call finds the row."""
+    """Return a new row's author, and the idempotency key by which a second run of the call finds the row."""
     return {"author": context.requested_by, "key": context.idempotency_key or None}
 
 
 async def _find_similarity_key(arguments: Arguments) -> Arguments:
-    """Return what similar calls have in common: *Approve similar* is for calls about the same issue."""
+    """Return the key that similar calls share: *Approve similar* is for calls about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -612,7 +622,7 @@ def _as_json(issue: Issue) -> dict[str, Any]:
     }
 
 
-def _page(found: list[Issue], total: int) -> dict[str, Any]:
+def _as_page(found: list[Issue], total: int) -> dict[str, Any]:
     """Return listed issues for the model. ``total``: the number of matches, of which these are the newest."""
     return {"issues": [_as_json(issue) for issue in found], "total": total}
 
@@ -621,19 +631,20 @@ def _page(found: list[Issue], total: int) -> dict[str, Any]:
 
 
 def seed(session: Session, now: datetime) -> None:
-    """Fill an empty tracker. A tracker with issues is left alone."""
-    if issues.listing(session, limit=1)[1]:
+    """Fill an empty tracker with the sample issues. A tracker with issues is left alone."""
+    _, issue_count = issues.list_issues(session, limit=1)
+    if issue_count:
         return
-    made = [
-        issues.create(session, **each, author="demo", key=None, now=now - timedelta(days=9 - place))
-        for place, each in enumerate(_SAMPLES)
+    samples = [
+        issues.create(session, **sample, author="demo", key=None, now=now - timedelta(days=9 - place))
+        for place, sample in enumerate(_SAMPLES)
     ]
-    issues.comment(
+    issues.add_comment(
         session,
-        made[0].number,
+        samples[0].number,
         "Seen by two more people this morning.",
         author="demo",
         key=None,
         now=now - timedelta(hours=3),
     )
-    issues.change_issue(session, made[-1].number, {"state": "closed"}, now - timedelta(hours=2))
+    issues.change_issue(session, samples[-1].number, {"state": "closed"}, now - timedelta(hours=2))

@@ -239,7 +239,7 @@ async def test_deleting_shows_what_is_lost_and_takes_the_comments_too(tracker, d
     assert await tracker.preview("delete_issue", number=1) == [*lost, ("comments", "2", None)]
     told = await tracker.run("delete_issue", number=1)
     assert told == {"deleted": 1, "title": "Login fails", "comments_deleted": 2}
-    assert await database.read(issues.comments, 1) == []
+    assert await database.read(issues.list_comments, 1) == []
 
 
 @pytest.mark.parametrize(
