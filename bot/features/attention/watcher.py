@@ -1,9 +1,9 @@
 """The watcher of deliveries that counts a person's cards, and holds further cards back for a while.
 
-A rule of attention says how many cards an hour reach a person. When a card is delivered, or notifies people
-again, the kernel asks the watcher about the people whom the card would notify. People who had their number
-are told later, by the sweep in `release.py`, and the card gets a hold line, which says when. An urgent card
-is never held back.
+A card shows people a proposal, or a batch of several, for their decision. A rule of attention says how many
+cards an hour reach a person. When a card is delivered, or notifies people again, the kernel asks the watcher
+about the people whom the card would notify. People who had their number are told later, by the sweep in
+`release.py`, and the card gets a hold line, which says when. An urgent card is never held back.
 
 A hold is stored as a row for each account and card (`HeldRow`). The card's id is that of its only proposal,
 or of the first proposal of its batch; the rows call it ``proposal_id``.
@@ -53,7 +53,7 @@ class AttentionWatcher:
         return bool(self.policies.held.book.list_about(Subject.ATTENTION))
 
     def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
-        """Return no accounts: attention notifies no one itself when a card is delivered."""
+        """Return no accounts: this watcher notifies no one by itself when a card is delivered."""
         return ()
 
     def hold_back(
@@ -66,18 +66,25 @@ class AttentionWatcher:
         may not wait (`_may_wait`), or that would be held for less than a minute. A card is never held back
         from a person whom it has reached, nor from an account for which its hold has ended.
         """
+        # the holds of earlier calls
         rows_by_account = rows.find_held(session, proposal.card_id)
-        already_held = {account for account, row in rows_by_account.items() if row.released_at is None}
+        ends_by_account = {
+            account: row.until for account, row in rows_by_account.items() if row.released_at is None
+        }
+        already_held = set(ends_by_account)
         if already_held:
             already_held |= {
                 account for account in notified if _find_person(session, account).accounts & already_held
             }
+
         # the accounts at their limit that this card has not reached, and for which it has no hold yet
         newly_held = {
             account
             for account in self._list_at_limit(session, notified, now)
             if account not in rows_by_account and not _has_reached(session, account, proposal)
         } - already_held
+
+        # whether, and for how long, the card may be held back
         if not newly_held or not self._may_wait(session, proposal):
             return already_held
         until = find_release(now, proposal.expires_at)
@@ -87,21 +94,22 @@ class AttentionWatcher:
         current = proposals.get(session, proposal.id)
         if current is None or current.state is not State.PROPOSED:
             return already_held
+
+        # the new holds, and the line on the card with the ends of all
         place = find_shared_place(session, proposal)
         for account in sorted(newly_held):
             row = HeldRow(
                 account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
             )
             rows.store_held(session, row)
-        # by account, the end of its hold, for the line on the card
-        times = {account: row.until for account, row in rows_by_account.items() if row.released_at is None}
-        self._add_hold_line(session, current, times | dict.fromkeys(newly_held, until), now)
+        ends_by_account |= dict.fromkeys(newly_held, until)
+        self._add_hold_line(session, current, ends_by_account, now)
         return already_held | newly_held
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Count the card for the people whom a rule names.
+        """Count the card as one that reached those of these accounts whose person has a limit.
 
         An escalated card is urgent: its holds end now, so that the sweep tells everyone of it.
         """
@@ -135,8 +143,8 @@ class AttentionWatcher:
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
         """Return whether a card may be held back.
 
-        An urgent card may not, nor one that its requester decides alone, nor the `_NEVER_HELD` oldest open
-        cards of its asker.
+        An urgent card may not, nor one that its requester decides alone (``own``), nor the `_NEVER_HELD`
+        oldest open cards of its asker.
         """
         if is_urgent(session, proposal) or proposal.own:
             return False
@@ -144,15 +152,15 @@ class AttentionWatcher:
         return rows.has_earlier_open(session, proposal, asker.accounts, _NEVER_HELD)
 
     def _add_hold_line(
-        self, session: Session, proposal: Proposal, times: Mapping[str, datetime], now: datetime
+        self, session: Session, proposal: Proposal, ends_by_account: Mapping[str, datetime], now: datetime
     ) -> None:
         """Store the hold line in place of an earlier hold line, guarded by the proposal's version.
 
-        ``times``: by account, the time when it is told.
+        ``ends_by_account``: the end of each account's hold, when the account is told.
         """
         zone = self.policies.load(session).book.zone
         accounts_by_time: dict[str, list[str]] = {}
-        for account, until in sorted(times.items(), key=itemgetter(1, 0)):
+        for account, until in sorted(ends_by_account.items(), key=itemgetter(1, 0)):
             accounts_by_time.setdefault(f"{until.astimezone(zone):%H:%M}", []).append(account)
         sentences = [
             f"{_name_people(session, accounts)} will be told at {clock}."

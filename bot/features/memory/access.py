@@ -43,7 +43,7 @@ class KnownFact:
     said_at: datetime
     until: datetime | None
     may_change: bool
-    oldest: bool  # little room is left for facts in its scope, and this is the oldest there
+    oldest: bool  # little room is left for facts about the same subject, and this is the oldest of them
 
 
 def remember(session: Session, fact: Fact) -> bool:
@@ -54,8 +54,10 @@ def remember(session: Session, fact: Fact) -> bool:
     conversation_lock.everywhere(session)  # facts that are added at the same time are counted in turn
     stored = rows.list_facts(session, [fact.scope], fact.said_at)
     by = people.by(session, Act.REMEMBER, fact.asked_by)
-    for same in (each for each in stored if each.text == fact.text):
-        if same.until and (fact.until is None or fact.until > same.until):
+    same = next((each for each in stored if each.text == fact.text), None)
+    if same is not None:
+        ends_later = same.until is not None and (fact.until is None or fact.until > same.until)
+        if ends_later:
             rows.change_fact(session, replace(same, until=fact.until, said_at=fact.said_at), by)
         return False
     _check_room(stored, fact)
@@ -87,7 +89,7 @@ def list_visible(
 
     facts = rows.list_without_others(session, reader.person.accounts, now)
     listed = [fact for fact in facts if is_listed(fact)]
-    to_forget = _find_oldest_of_full_scopes(listed)
+    oldest_ids = _find_oldest_of_full_scopes(listed)
     names = people.find_known_names(session, [str(fact.asked_by) for fact in listed])
 
     def name_asker(fact: Fact) -> str:
@@ -107,7 +109,7 @@ def list_visible(
             said_at=fact.said_at,
             until=fact.until,
             may_change=reader.may_change(fact),
-            oldest=fact.id in to_forget,
+            oldest=fact.id in oldest_ids,
         )
         for fact in listed
     ]
@@ -161,18 +163,18 @@ def forget_person(
 
 
 class _Reader:
-    """A person who reads facts, with the rights that the rules of the module give them."""
+    """A person who reads facts, and the rights of this person by the rules at the top of the module."""
 
     def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
         self._session = session
         policy, self.person = policies.load_for(session, actor)
-        self._own_scopes = own_scopes(self.person)
+        self._own_scopes = own_scopes(self.person)  # the person's own, and those of their teams
         self._is_admin = Role.ADMIN in policy.roles_of(self.person)
         self._admin_scope = policies.bound_to(session, actor) or EVERYWHERE  # where an admin's rights hold
         self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
     def may_see(self, fact: Fact) -> bool:
-        """Return whether the fact is theirs, of their team or their chats, or they are an admin there."""
+        """Return whether it is about them, their team or a chat of theirs, or they are an admin there."""
         if fact.scope in self._own_scopes or self._is_admin_of(fact):
             return True
         return fact.about is About.PLACE and self._has_written_in(fact.scope[1])
@@ -209,12 +211,15 @@ def _find_oldest(facts: list[Fact]) -> Fact:
 
 
 def _find_oldest_of_full_scopes(facts: list[Fact]) -> set[int]:
-    """Return the number of the oldest fact of each scope in which three quarters of the room are taken."""
+    """Return the number of the oldest fact of each scope that has less than a quarter of its room left."""
     by_scope = defaultdict(list)
     for fact in facts:
         by_scope[fact.scope].append(fact)
-    full = [same for same in by_scope.values() if sum(len(fact.text) for fact in same) > ROOM * 3 // 4]
-    return {_find_oldest(same).id for same in full}
+    oldest_ids = set()
+    for facts_there in by_scope.values():
+        if sum(len(fact.text) for fact in facts_there) > ROOM * 3 // 4:
+            oldest_ids.add(_find_oldest(facts_there).id)
+    return oldest_ids
 
 
 def _name_subject(session: Session, fact: Fact) -> str:

@@ -58,7 +58,7 @@ class MemoryCommands:
                 forgotten = await self._database.write(
                     access.forget_fact, self._policies, command.actor, number, self._clock()
                 )
-                return _reply(forgotten and f"Forgotten: {forgotten}", number)
+                return _refuse(number) if forgotten is None else f"Forgotten: {forgotten}"
             case "edit" if rest:
                 return await self._edit(command, *first_word(rest))
             case _:
@@ -76,7 +76,8 @@ class MemoryCommands:
         )
         if count is None:
             return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
-        return f"Forgotten: {count} of what was for {'you' if whose == command.actor else whose} alone."
+        name = "you" if whose == command.actor else str(whose)
+        return f"Forgotten: {count} of what was for {name} alone."
 
     async def _edit(self, command: Command, which: str, words: str) -> str | CommandReply:
         number = _parse_number(which)
@@ -86,20 +87,22 @@ class MemoryCommands:
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None
-        return _reply(fact and f"Remembered: {fact}", number)
+        return _refuse(number) if fact is None else f"Remembered: {fact}"
 
     def _format_facts(self, facts: Sequence[KnownFact]) -> str:
         """Return a line for each fact, grouped by the person, place or team that it is about."""
         if not facts:
             return _NO_FACTS_TEXT
-        lines, whose = [], ""
+        lines: list[str] = []
+        whose = ""  # the name in the newest heading
         for fact in facts:
             if fact.whose != whose:
                 whose = fact.whose
-                alone = ", seen by no one else" if fact.about is About.PERSON else ""
-                lines.append(f"**For {whose}**{alone}")
+                remark = ", seen by no one else" if fact.about is About.PERSON else ""
+                lines.append(f"**For {whose}**{remark}")
             lines.append(self._format_fact(fact))
-        return shorten("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _MAX_LIST_CHARS)
+        lines += ["", "`/nod memory forget NUMBER` forgets one."]
+        return shorten("\n".join(lines), _MAX_LIST_CHARS)
 
     def _format_fact(self, fact: KnownFact) -> str:
         """Return the line of a fact: ``- 7: The office is in Kiel (Ana asked, until 1 Dec 2026)``."""
@@ -115,10 +118,8 @@ class MemoryCommands:
         return f"- {fact.id}: {fact.fact}{in_brackets}"
 
 
-def _reply(done: str | None, number: int) -> CommandReply:
-    """Return the reply about a change of a fact; ``done`` is None if this person may not change it."""
-    if done:
-        return CommandReply(done)
+def _refuse(number: int) -> CommandReply:
+    """Return the reply to a person who may not change the fact with this number."""
     return CommandReply(access.not_yours_text(number), answer=Answer.STALE)
 
 

@@ -22,10 +22,11 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import raise_version
 
 _ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.until)
-_MAX_LISTED = 1_000
+_MAX_LISTED = 1_000  # the most facts in one list
 
 
 def add_fact(session: Session, fact: Fact, by: By) -> None:
+    """Store a new fact. ``by``: who added it, for the audit log."""
     about, scope = fact.scope
     row = MemoryRow(
         about=about,
@@ -68,8 +69,8 @@ def remove_about_person(session: Session, accounts: Collection[str], by: By, now
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
     """Move the facts of a chat to its new address. Implements `MoveChat`."""
-    here = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
-    rows = list(session.exec(select(MemoryRow).where(here).order_by(col(MemoryRow.id))))
+    is_of_chat = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
+    rows = list(session.exec(select(MemoryRow).where(is_of_chat).order_by(col(MemoryRow.id))))
     for row in rows:
         before = _state(row)
         row.scope = str(new)
@@ -86,7 +87,7 @@ def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> li
 
 
 def list_without_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
-    """Return the facts about places, teams and the person with these accounts, but not about others."""
+    """Return the facts about places, about teams and about the person with these accounts."""
     return _select_facts(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
 
 
@@ -103,13 +104,14 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
 
 
 def _select_facts(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
-    current = or_(_UNTIL.is_(None), now < _UNTIL)
+    """Return the matching facts that still hold, ordered by their scopes."""
+    still_holds = or_(_UNTIL.is_(None), now < _UNTIL)
     order = (_ABOUT, _SCOPE, col(MemoryRow.id))
-    rows = session.exec(select(MemoryRow).where(which, current).order_by(*order).limit(_MAX_LISTED))
-    return [_fact(row) for row in rows]
+    rows = session.exec(select(MemoryRow).where(which, still_holds).order_by(*order).limit(_MAX_LISTED))
+    return [_make_fact(row) for row in rows]
 
 
-def _fact(row: MemoryRow) -> Fact:
+def _make_fact(row: MemoryRow) -> Fact:
     scope = (About(row.about), row.scope)
     return Fact(row.id or 0, row.fact, scope, Actor.parse(row.asked_by), row.said_at, row.until)
 

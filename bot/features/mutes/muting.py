@@ -17,7 +17,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.times import format_span
 from bot.domain.verbs import Verb
 from bot.features.mutes import rows
-from bot.features.mutes.rows import HOURS, MAX_MUTES, WEEK, Mutes
+from bot.features.mutes.rows import EIGHT_HOURS, MAX_MUTES, WEEK, Mutes
 
 _URGENT_TEXT = "This is urgent: what can't be undone or was escalated is never muted."
 _TOO_MANY_TEXT = f"You mute {MAX_MUTES} kinds already. End one first: /nod mutes."
@@ -48,7 +48,7 @@ class MutedKinds:
     ) -> str:
         """Mute the kind of a card for the person who pressed, and return the reply; '' for any other press.
 
-        The first press mutes for `HOURS`, a second press while the kind is muted for a week.
+        The first press mutes for `EIGHT_HOURS`, a second press while the kind is muted for a week.
         """
         if press.verb is not Verb.MUTE:
             return ""
@@ -56,7 +56,7 @@ class MutedKinds:
             return _URGENT_TEXT
         tool_name = proposal.tool_name
         is_muted = rows.find_mute(session, person, tool_name, now) is not None
-        length = WEEK if is_muted else HOURS
+        length = WEEK if is_muted else EIGHT_HOURS
         if not rows.set_mute(session, press.actor, person, tool_name, now + length, now):
             return _TOO_MANY_TEXT
         hint = "" if is_muted else "Press again for a week. "

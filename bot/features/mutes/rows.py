@@ -21,10 +21,10 @@ from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies, raise_version
 
-HOURS = timedelta(hours=8)
+EIGHT_HOURS = timedelta(hours=8)
 """The length of a mute after the first press of the button."""
 WEEK = timedelta(days=7)
-"""The longest mute."""
+"""The longest mute: its length after a second press of the button."""
 MAX_MUTES = 50
 """The most tools that one person mutes at a time."""
 
@@ -45,14 +45,16 @@ class Mutes:
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        # one value, as a reader takes no lock; 0 is the version before any rule or mute was set
+        # the version and the mutes, in one value, as a reader takes no lock; before any rule or mute was set,
+        # the version is 0
         self._copy: tuple[int, tuple[Mute, ...]] = (0, ())
         self._lock = Lock()
 
     def may_exist(self) -> bool:
         """Return whether there may be mutes: some are in the copy, or the copy is old. Reads no row.
 
-        The copy is old if this process has read a newer version of the rulebook (``policies.held``).
+        The copy is old if its version is not that of the rulebook that this process read last
+        (``policies.held``).
         """
         version, mutes = self._copy
         return bool(mutes) or version != self._policies.held.book.version
@@ -97,12 +99,12 @@ def set_mute(
     """Mute a tool for a person, in place of an earlier mute of it. Return False for more than `MAX_MUTES`."""
     conversation_lock.everywhere(session)  # mutes that are set at the same time are counted in turn
     by = By.press(Act.MUTE, who, person)
-    mine = list_mutes(session, person.accounts)
-    same = [each.id for each in mine if each.tool_name == tool_name]
-    current = [mute for mute in mine if mute.until > now]
-    if not same and len(current) >= MAX_MUTES:
+    mutes = list_mutes(session, person.accounts)
+    earlier_ids = [mute.id for mute in mutes if mute.tool_name == tool_name]
+    current = [mute for mute in mutes if mute.until > now]
+    if not earlier_ids and len(current) >= MAX_MUTES:
         return False
-    _remove(session, col(MuteRow.id).in_(same), by, now)
+    _remove(session, col(MuteRow.id).in_(earlier_ids), by, now)
     row = MuteRow(account=str(who), tool_name=tool_name, set_at=now, until=until)
     session.add(row)
     session.flush()
@@ -116,8 +118,8 @@ def end_mutes(
 ) -> Sequence[str]:
     """End a person's own mutes with these numbers, and return the names of the tools."""
     conversation_lock.everywhere(session)
-    mine = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
-    return _remove(session, mine, By.press(Act.UNMUTE, who, person), now)
+    is_own = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
+    return _remove(session, is_own, By.press(Act.UNMUTE, who, person), now)
 
 
 def end_due(session: Session, now: datetime) -> None:
@@ -132,6 +134,7 @@ def person_of(session: Session, mute: Mute) -> Person:
 
 
 def _remove(session: Session, which: Any, by: By, now: datetime) -> Sequence[str]:
+    """Delete the matching mutes, and return the names of their tools."""
     rows = list(session.exec(select(MuteRow).where(which)))
     for row in rows:
         session.delete(row)
