@@ -111,11 +111,13 @@ class ToolTimedOut(ToolError):
 class ModelError(NodError):
     """The language model could not answer. Send “continue” to try again."""
 
-    window: int | None = None  # the number of tokens that the model takes, as its server says
-    passing = False  # the same request may be answered later
-    may_be_long = False  # the request was refused for another reason; half of a long history may be accepted
-    away = False  # its server is down or over its limit: another model may answer
-    choices: tuple[str, ...] = ("Try again",)  # the answers that people may choose
+    window: int | None = None  # the number of tokens that the model takes, if its server said that
+    passing = False  # True: the same request may be answered later
+    # True: the server does not say if the request was too long, so one with half of the history may be
+    # accepted
+    may_be_long = False
+    away = False  # True: the model's server is down or over its limit, so another model may answer
+    choices: tuple[str, ...] = ("Try again",)  # the buttons by which people answer the message
 
 
 class ModelTooLong(ModelError):
@@ -148,7 +150,7 @@ class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
     passing = away = True
-    has_reason = False  # the server gave a reason, or the answer itself has one
+    has_reason = False  # True: the server gave a reason, or the answer itself has one
 
 
 class ModelEmpty(ModelError):
@@ -166,7 +168,7 @@ class SecretLost(NodError):
 class ChannelError(NodError):
     """The chat platform did not accept this."""
 
-    arrived = 0  # the number of a text's posts that the platform accepted before
+    arrived = 0  # the number of posts of a long text that the platform accepted before this error
 
 
 class NotDeliverable(ChannelError):

@@ -40,6 +40,7 @@ _MAX_LIFE = timedelta(days=366)
 router = api_routes("agents", prefix="/api")
 
 Key = Annotated[str | None, Header(max_length=200)]
+# the number of calls of agents that led to this one: too many end a chain of agents that call each other
 Depth = Annotated[int, Header(alias="nod-depth", ge=0, le=1000)]
 CallId = Annotated[str, Path(max_length=64)]
 Label = Annotated[str, Path(max_length=64)]
@@ -286,10 +287,11 @@ async def list_agents(actor: Caller, parts: PartsDep) -> AgentList:
         return whose, mine, tokens.list_agents(session, whose, parts.clock())
 
     whose, mine, found = await parts.database.read(read)
-    return AgentList(everyone=whose is None, agents=[_view(each, mine) for each in found])
+    return AgentList(everyone=whose is None, agents=[_make_view(each, mine) for each in found])
 
 
-def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
+def _make_view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
+    """Return a token for the person who has the accounts ``mine``."""
     return AgentView(
         label=token.label,
         name=token.name,
@@ -319,13 +321,13 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
     if lasts > _MAX_LIFE:
         raise Fault(422, "A token lasts for 366 days at most.")
     until = parts.clock() + lasts
-    found = await list_matching(site.channel.registry, actor, patterns)
-    servers, names = find_servers(found), sorted(tool.name for tool in found)
-    token = None
+    matching_tools = await list_matching(site.channel.registry, actor, patterns)
+    servers, names = find_servers(matching_tools), sorted(tool.name for tool in matching_tools)
+    token = label = None
     if not body.dry_run:
         terms = AgentTerms(actor, patterns, servers, names, until, agreed=True)
         token = await _issue(parts, body.name, actor, parts.clock(), terms)
-    label = token.split("_")[1] if token else None  # a token is its prefix, its label and its secret
+        label = token.split("_")[1]  # a token is its prefix, its label and its secret
     return MadeAgent(token=token, label=label, tools=names, servers=servers, until=until)
 
 

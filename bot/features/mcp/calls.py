@@ -32,7 +32,7 @@ _CALL_SECONDS = 130  # the time that a call may take if it only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
 _NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
 KEY_META = "nod/idempotency-key"
-"""The key of ``_meta`` under which a client gives an idempotency key."""
+"""The key of ``_meta`` under which a client gives an idempotency key: calls with one key are one call."""
 _HEADER_KEY = "x-mcp-header"  # the key of a parameter's schema that names an HTTP header for the argument
 _CALL_ID = re.compile(r"[0-9a-f]{32}")
 _UNQUOTED = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # printable ASCII that an idempotency key keeps in a header
@@ -91,10 +91,11 @@ async def make_call(
     given = dict(arguments)
     reason = given.pop(REASON, "")
     headers: dict[str, str] = {}
-    if isinstance(key := meta.get(KEY_META), str):
+    key, depth = meta.get(KEY_META), meta.get(DEPTH_META)
+    if isinstance(key, str):
         headers["Idempotency-Key"] = quote(key, safe=_UNQUOTED)[:200]
-    # the number of calls that led to this one, by which a chain of agents that call each other ends
-    if isinstance(depth := meta.get(DEPTH_META), int):
+    # the number of calls that led to this one: too many end a chain of agents that call each other
+    if isinstance(depth, int):
         headers["Nod-Depth"] = str(max(0, min(depth, 1000)))
     body = {"arguments": given, "reason": str(reason)[:2000]}
     path = f"/api/tools/{quote(name, safe='')}/calls"
@@ -109,8 +110,8 @@ async def look_up_call(client: httpx2.AsyncClient, call_id: str, wait: float = 0
     Raises Unreachable with the reason.
     """
     seconds = min(wait, LONGEST_WAIT)
-    given = {"params": {"wait": seconds}} if seconds else {}
-    answer = await _send(client, "GET", _path_of(call_id), seconds + _MARGIN_SECONDS, **given)
+    query = {"params": {"wait": seconds}} if seconds else {}
+    answer = await _send(client, "GET", _path_of(call_id), seconds + _MARGIN_SECONDS, **query)
     call: Json = answer["call"]
     return call
 
@@ -209,7 +210,10 @@ def _path_of(call_id: str) -> str:
 
 
 async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **given: Any) -> Json:
-    """Send a request to Nod, and return the body of the response. Raises Unreachable with the reason."""
+    """Send a request to Nod, and return the body of the response. Raises Unreachable with the reason.
+
+    ``seconds``: how long the response may take. ``given``: the body, the query and headers, as for httpx.
+    """
     try:
         response = await client.request(method, path, timeout=seconds, **given)
         content: Json = response.json()

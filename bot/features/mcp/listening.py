@@ -30,8 +30,9 @@ from bot.features.mcp.tasks import get_headers
 
 LOOK_SECONDS = 10.0
 """The time between two lists of a token's tools while a client listens."""
-MAX_STREAMS, MAX_STREAMS_OF_TOKEN = 100, 8
-_TOKEN_ENDED_STATUSES = (401, 403)
+MAX_STREAMS = 100  # the most open streams of all tokens
+MAX_STREAMS_OF_TOKEN = 8  # the most open streams of one token
+_TOKEN_ENDED_STATUSES = (401, 403)  # of Nod's HTTP interface, for a token that no longer works
 
 Context = ServerRequestContext[Any, Any]
 Headers = Mapping[str, str] | None
@@ -40,12 +41,12 @@ Headers = Mapping[str, str] | None
 class _SeenTools(NamedTuple):
     """The tools of a token at one moment."""
 
-    fingerprint: str
+    fingerprint: str  # the hash of the tools, by which two moments are compared
     has_token_ended: bool = False  # True: the token has no tools any longer, and never will
 
 
 class ToolListeners:
-    """Middleware that serves ``subscriptions/listen``, and tells clients of older revisions on stdio.
+    """Middleware that serves ``subscriptions/listen``, and notifies clients of older revisions on stdio.
 
     ``look_seconds``: the time between two lists of a token's tools while a client listens.
     """
@@ -56,7 +57,7 @@ class ToolListeners:
         self._watches: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Serve a stream, or give the message to the SDK and watch a session that it opens on stdio."""
+        """Serve a stream; give any other message to the SDK, and watch a session that it opens on stdio."""
         if ctx.method == "subscriptions/listen" and ctx.request_id is not None:
             return await self._listen(ctx)
         result = await call_next(ctx)

@@ -34,8 +34,8 @@ from bot.features.mcp.listening import LOOK_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
 
-QUESTIONS = ("request_approval", "check_approval", "permission_prompt")
-"""The names of this server's own tools."""
+OWN_TOOLS = ("request_approval", "check_approval", "permission_prompt")
+"""The names of this server's own tools; all other tools are the team's."""
 _GRACE_SECONDS = 30  # beyond the patience: the time in which the expiry is reported
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _WITHDRAWAL_REASON = "The agent stopped waiting"
@@ -43,6 +43,7 @@ _WITHDRAWAL_REASON = "The agent stopped waiting"
 Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
 Facts = dict[str, str | int | float | bool | None]
 
+# the reasons for a coding agent why its tool may not be used, by the end of the request
 _DENIAL_TEXTS = {
     "expired": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
     "waiting": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
@@ -68,7 +69,7 @@ def agents_server(
         instructions="Ask people for approval before you change anything; only their press counts.",
         version="1",
         log_level="ERROR",
-        extensions=[TasksExtension(connect, QUESTIONS, wait)],
+        extensions=[TasksExtension(connect, OWN_TOOLS, wait)],
         middleware=[ToolLister(connect), ToolListeners(connect, look_seconds)],
     )
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
@@ -134,7 +135,10 @@ def agents_server(
 async def _describe_call(
     client: httpx2.AsyncClient, call_id: str, context: Context[Any, Any], wait: float
 ) -> CallToolResult:
-    """Return the state of a tool's call, with its answer once it has ended. Raises ToolError."""
+    """Return a tool's call once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
+
+    Progress is reported every `STEP_SECONDS`.
+    """
     try:
         call = await calls.look_up_call(client, call_id)
         waited = 0.0
@@ -181,9 +185,11 @@ class ToolLister:
                 page = await calls.list_page(client, cursor if isinstance(cursor, str) else None)
             except calls.Unreachable as error:
                 raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
-        own = first["tools"] if cursor is None else []
-        listed = {**first, "tools": [*own, *page.tools]}
-        return {**listed, "nextCursor": page.next_cursor} if page.next_cursor else listed
+        own_tools = first["tools"] if cursor is None else []
+        listed = {**first, "tools": [*own_tools, *page.tools]}
+        if page.next_cursor:
+            listed["nextCursor"] = page.next_cursor
+        return listed
 
 
 @asynccontextmanager
@@ -251,13 +257,13 @@ async def _wait_for_end(
 
     Progress is reported every `STEP_SECONDS`.
     """
-    steps, left = 0, wait
-    while request["end"] == "waiting" and left > 0:
-        await context.report_progress(steps, message="Waiting for a person to decide")
-        steps += 1
-        step = min(left, STEP_SECONDS)
+    reports, seconds_left = 0, wait
+    while request["end"] == "waiting" and seconds_left > 0:
+        await context.report_progress(reports, message="Waiting for a person to decide")
+        reports += 1
+        step = min(seconds_left, STEP_SECONDS)
         request = await _call_api(client, "GET", f"/api/approvals/{request['id']}", params={"wait": step})
-        left -= step
+        seconds_left -= step
     return request
 
 

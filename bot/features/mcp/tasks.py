@@ -31,10 +31,11 @@ from bot.features.mcp import calls
 from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unreachable
 
 TASKS = "io.modelcontextprotocol/tasks"
+"""The name of the extension, which clients declare."""
 _VERSIONS = frozenset({"2026-07-28"})  # the revisions of MCP that have tasks
-_HEADER_MISMATCH_CODE = -32020
-_KEPT_AFTER_EXPIRY = timedelta(days=1)
-_SHORTEST_POLL_MS = 2_000
+_HEADER_MISMATCH_CODE = -32020  # of a request whose headers and body differ
+_KEPT_AFTER_EXPIRY = timedelta(days=1)  # the time for which a call can be looked up after its expiry
+_SHORTEST_POLL_MS = 2_000  # the shortest time after which a client asks for the state again
 
 Context = ServerRequestContext[Any, Any]
 
@@ -137,8 +138,10 @@ def get_meta(ctx: Context) -> Mapping[str, Any]:
 
 def has_tasks(ctx: Context) -> bool:
     """Tell if this request declares the extension, in a version of the protocol that has tasks."""
-    declared = ctx.session.client_capabilities
-    return ctx.protocol_version in _VERSIONS and TASKS in ((declared and declared.extensions) or {})
+    capabilities = ctx.session.client_capabilities
+    if capabilities is None or not capabilities.extensions:
+        return False
+    return ctx.protocol_version in _VERSIONS and TASKS in capabilities.extensions
 
 
 def describe_task(call: Json) -> Json:
@@ -154,7 +157,7 @@ def describe_task(call: Json) -> Json:
         "taskId": call["id"],
         "createdAt": created.isoformat(),
         "lastUpdatedAt": updated.isoformat(),
-        # the time from its creation for which the task can be looked up: until a day after its expiry
+        # the time from its creation for which the task can be looked up
         "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT_AFTER_EXPIRY),
         "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }
