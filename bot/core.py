@@ -47,22 +47,18 @@ from bot.tools.registry import Registry
 
 @dataclass(frozen=True)
 class Ports:
-    """The dependencies of the core. ``channels`` may be filled later.
-
-    ``model`` is the default model, ``other_models`` are the models that rules may name. If
-    ``is_only_process``, no other process works on the same database.
-    """
+    """The dependencies of the core on the world around it."""
 
     database: Database
     dispatcher: Dispatcher
-    registry: Registry
-    model: Model
-    channels: dict[str, Channel]
+    registry: Registry  # the tools
+    model: Model  # the default model
+    channels: dict[str, Channel]  # by name; may be filled later
     clock: Clock = now
     process: Process = field(default_factory=Process.this)
-    notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
-    is_only_process: bool = True
-    other_models: Sequence[Model] = ()
+    notifier: ChangeNotifier = field(default_factory=ChangeNotifier)  # wakes what waits for changed rows
+    is_only_process: bool = True  # no other process works on the same database
+    other_models: Sequence[Model] = ()  # the models that rules may name
 
 
 @dataclass(frozen=True)
@@ -98,9 +94,11 @@ def make_core(
 ) -> Core:
     """Assemble the core; nothing runs yet.
 
-    ``named``: the settings of the configured models. ``routes``: the chats that get every card.
-    ``retention``: how long output is kept. ``notice``: a remark for everyone, such as that a demo model
-    answers. ``site_url``: returns the address of the console. ``hooks`` and ``commands`` come from features.
+    ``policies``: the rules of approval. ``limits``: of a turn. ``briefing``: what the prompt tells the model.
+    ``prices``: of the models. ``named``: the settings of the configured models. ``routes``: the chats that
+    get every card. ``retention``: how long output is kept. ``notice``: a remark for everyone, such as that a
+    demo model answers. ``site_url``: returns the address of the console. ``hooks`` and ``commands`` come from
+    features.
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry

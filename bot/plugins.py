@@ -1,7 +1,8 @@
 """Plugins: entry points of installed packages, loaded only where a setting names them.
 
-A plugin is trusted: it runs in Nod's process with all that Nod may do. So no plugin is used just because it
-is installed, and a plugin that no setting names is listed from its package's metadata, not imported.
+An entry point is a name that a package gives to an object of its own in its metadata, in a group such as
+`TOOLS`. A plugin is trusted: it runs in Nod's process with all that Nod may do. So no plugin is used just
+because it is installed, and a plugin that no setting names is listed from the metadata, not imported.
 """
 
 import functools
@@ -17,7 +18,9 @@ from bot.errors import SettingsError
 ENTRY = "entry:"
 """The beginning of an entry point's name in a setting, as in ``entry:acme``."""
 TOOLS = "nod.tools"
+"""The group of entry points that bring tools."""
 CHANNELS = "nod.channels"
+"""The group of entry points that bring channels, as Nod's own do."""
 
 
 @functools.cache
@@ -27,9 +30,12 @@ def channel_names() -> frozenset[str]:
 
 
 def list_unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
-    """Return the entry points that installed packages other than Nod offer and ``names`` does not name."""
+    """Return the entry points that installed packages other than Nod offer and a setting does not name.
+
+    ``names``: the value of the setting, in which they would be named as ``entry:…``.
+    """
     points = sorted(entry_points(group=group))
-    return [p for p in points if not is_own(p) and f"{ENTRY}{p.name}" not in names]
+    return [point for point in points if not is_own(point) and f"{ENTRY}{point.name}" not in names]
 
 
 def is_own(point: EntryPoint) -> bool:
@@ -45,41 +51,44 @@ def origin(point: EntryPoint) -> str:
 
 
 def load_entry_point(group: str, setting: str, name: str) -> Any:
-    """Import the object of the entry point ``name`` (``entry:…``).
+    """Import the object of the entry point ``name`` (``entry:…``) of a group.
 
     Raises SettingsError, in one line that begins with ``setting``, where it is missing, ambiguous or broken.
     """
-    word = name.removeprefix(ENTRY)
-    points = sorted(entry_points(group=group, name=word))
+    point_name = name.removeprefix(ENTRY)
+    points = sorted(entry_points(group=group, name=point_name))
     if not points:
-        there = ", ".join(sorted({point.name for point in entry_points(group=group)})) or "none"
+        known = ", ".join(sorted({point.name for point in entry_points(group=group)})) or "none"
         raise SettingsError(
-            f"{setting}: no installed package has the entry point {word!r} of {group} (there are: {there}); "
-            "install the package, or take the name out"
+            f"{setting}: no installed package has the entry point {point_name!r} of {group} "
+            f"(there are: {known}); install the package, or take the name out"
         )
     if len(points) > 1:
         raise SettingsError(
             f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, points)))}); "
             "uninstall all but one"
         )
-    value: Any = import_named(setting, name, points[0].module)
-    for part in filter(None, (points[0].attr or "").split(".")):
-        value = getattr(value, part, None)
+    [point] = points
+    value: Any = import_named(setting, name, point.module)
+    attributes = [part for part in (point.attr or "").split(".") if part]  # the path to the object
+    for attribute in attributes:
+        value = getattr(value, attribute, None)
     if value is None:
         raise SettingsError(
-            f"{setting}: {name} leads to {points[0].value}, which is not there; upgrade the package"
+            f"{setting}: {name} leads to {point.value}, which is not there; upgrade the package"
         )
     return value
 
 
 def import_named(setting: str, name: str, module: str) -> ModuleType:
-    """Import a module that ``name`` in a setting stands for; raises SettingsError with how to fix it."""
+    """Import the module that ``name`` in a setting stands for. Raises SettingsError with how to fix it."""
     importlib.invalidate_caches()
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         missing = error.name or module
-        if missing == module or module.startswith(f"{missing}."):
+        is_module_itself = missing == module or module.startswith(f"{missing}.")
+        if is_module_itself:
             fix = f"there is no module {missing}; install it, or start nod in the folder that has it"
         else:
             fix = f"it needs the module {missing}; install that"
@@ -93,8 +102,6 @@ def where_it_failed(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace:
-        at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}"
-    else:
-        at = ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"
+    place = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}" if trace else ""
+    message_on_one_line = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message_on_one_line}{place}"

@@ -1,7 +1,8 @@
-"""The token of one connection at the time of a call.
+"""The token of one connection, which is an account at another server, at the time of a call there.
 
 `AccountAccess` reads the token from the connection's row each time, refreshes it if it has expired, and gives
-none while the account of a chat rests (`resting.py`). It learns each value, so that logs and cards hide it.
+none while the account of a chat rests, that is, is not used (`resting.py`). It remembers each value of the
+token, so that logs and cards hide it.
 """
 
 import asyncio
@@ -35,15 +36,16 @@ class AccountAccess:
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        # `Keys`, the tokens of one sign-in, adds each of them to ``learned``, a set of this connection alone
+        # `Keys` reads and renews the tokens, and adds each to ``learned``, a set of this connection alone
         self._launch = replace(config.launch, learned=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
         )
         self._use_noted_at: datetime | None = None
-        self._storing_tasks: set[asyncio.Future[None]] = set()
-        self._find_rest, self._rest_reason = find_rest, ""
+        self._storing_tasks: set[asyncio.Future[None]] = set()  # held here, so that they are not lost
+        self._find_rest = find_rest
+        self._rest_reason = ""  # why the account rested when `token` was called last
 
     @property
     def why(self) -> str:
@@ -83,14 +85,14 @@ class AccountAccess:
 
     async def find_lacking_scope(self) -> str:
         """Return the scopes that writing tools need and the owner has not granted; empty without any."""
-        needed = self._config.write_scopes if isinstance(self._config, Provider) else ()
-        if not needed:
+        needed_scopes = self._config.write_scopes if isinstance(self._config, Provider) else ()
+        if not needed_scopes:
             return ""
         connection = self._connection
-        granted = await self._database.read(
+        granted_scopes = await self._database.read(
             rows.list_granted, connection.server, connection.identity, connection.owner
         )
-        return " ".join(scope for scope in needed if scope not in granted)
+        return " ".join(scope for scope in needed_scopes if scope not in granted_scopes)
 
     def note_challenge(self, challenge: str) -> None:
         """Keep the server's newest ``WWW-Authenticate`` header."""

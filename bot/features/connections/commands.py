@@ -1,6 +1,7 @@
 """The command ``/nod connections``, which lists, connects and ends accounts at other servers.
 
-A person has connections of their own. A chat may have some as well: an admin connects and ends them there.
+A connection is an account in whose name Nod makes calls at a server. A person has connections of their own. A
+chat may have some as well: an admin connects and ends them there.
 
 ``connect`` gives a link to a page. After the sign-in at the server, the page shows a number of six digits;
 ``confirm`` takes this number, so that Nod knows whose browser it is. ``end``, or ``disconnect``, ends a
@@ -74,7 +75,7 @@ class ConnectionCommands:
         return ending.describe_connected(done.connection)
 
     async def _end(self, command: Command, which: str) -> str | CommandReply:
-        """End the person's connections at a server; else the chat's there; else the one with this id."""
+        """End connections: the person's at the server ``which``, else the chat's, else the one with this id."""
         now = self._clock()
         if which.lower() == _EVERYWHERE:
             ended = await self._database.write(ending.end_everywhere, command.actor, now)
@@ -95,11 +96,13 @@ class ConnectionCommands:
     def _list(self, session: Session, command: Command) -> str:
         visible = ending.list_visible(session, self._policies, command.actor, self._clock())
         lines = [_describe(each) for each in visible.listed]
+        # the servers at which this person could connect an account of their own
         connections = [each.connection for each in visible.listed]
         connected = {each.server for each in connections if each.owner in visible.accounts}
         personal = [name for name, each in self._port.servers.items() if each.identity is Identity.PERSON]
         missing = [name for name in personal if name not in connected]
         lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
+        # the person's sign-ins that wait for their six digits
         lines += [
             f"- {sign_in.server}: signed in as {as_written(sign_in.name or 'an account')}, waits for "
             "`/nod connections confirm NUMBER`"
@@ -111,8 +114,10 @@ class ConnectionCommands:
 def _describe(listed: ListedConnection) -> str:
     """Return a line such as ``- `1a2b3c4d` As Ana at github (octocat), last used 01 Dec 2026``."""
     connection = listed.connection
-    state = ", **expired: connect it again**" if connection.is_expired else ""
-    if listed.rest:
-        state = f", **rests: {listed.rest}**"
     used = f", last used {listed.last_used_at:%d %b %Y}" if listed.last_used_at else ""
-    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {as_written(connection.words)}{used}{state}"
+    remark = ""
+    if listed.rest:
+        remark = f", **rests: {listed.rest}**"
+    elif connection.is_expired:
+        remark = ", **expired: connect it again**"
+    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {as_written(connection.words)}{used}{remark}"

@@ -1,9 +1,10 @@
 """Resting: the account of a chat is not used for a while, and is used again once the reason is gone.
 
-There are two reasons: people of another company read along in the chat, or the admin who connected the
-account is no longer an admin there. Both are checked before the account is used, and by the sweep. A
-platform's answer about readers counts for a minute; where the platform can't say, the account is not used.
-The reasons are stored, so that no process offers the account's tools, and people are told of changes.
+Such an account, at another server, was connected for the chat by an admin. There are two reasons: people of
+another company read along in the chat, or this admin is no longer an admin there. Both are checked before the
+account is used, and by the sweep. A platform's answer about readers counts for a minute; where the platform
+can't say, the account is not used. The reasons are stored, so that no process offers the account's tools, and
+people are told of changes.
 """
 
 from collections.abc import Awaitable, Callable
@@ -122,11 +123,11 @@ class ChatReaders:
 
     async def _check_admin(self, connection: Connection, now: datetime) -> bool:
         """Store whether the account rests for the reason ADMIN. Return True if it does."""
-        is_missing, is_stored = await self.database.read(_find_missing_admin, self.policies, connection)
-        if is_missing is not is_stored:
-            store = partial(_store_reason, reason=RestReason.ADMIN, applies=is_missing)
+        applies, is_stored = await self.database.read(_find_missing_admin, self.policies, connection)
+        if applies != is_stored:
+            store = partial(_store_reason, reason=RestReason.ADMIN, applies=applies)
             await self.database.write(store, self.policies, connection, now)
-        return is_missing
+        return applies
 
     async def _check_readers(self, connection: Connection, now: datetime) -> bool:
         """Ask the platform, and store whether the account rests for the reason SHARED. Return True if so.
@@ -197,7 +198,8 @@ def _store_reason(
     """
     row = session.get(ConnectionRow, connection.id)
     reasons = list_reasons(session, connection.id)
-    if row is None or (reason in reasons) is applies:
+    is_stored = reason in reasons
+    if row is None or is_stored == applies:
         return
     current = [*reasons, reason] if applies else [each for each in reasons if each != reason]
     state.keep_state(session, ROOM, row.id, {_REASONS_KEY: current} if current else None, now)
