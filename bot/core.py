@@ -94,11 +94,11 @@ def make_core(
 ) -> Core:
     """Assemble the core; nothing runs yet.
 
-    ``policies``: the rules of approval. ``limits``: of a turn. ``briefing``: what the prompt tells the model.
-    ``prices``: of the models. ``named``: the settings of the configured models. ``routes``: the chats that
-    get every card. ``retention``: how long output is kept. ``notice``: a remark for everyone, such as that a
-    demo model answers. ``site_url``: returns the address of the console. ``hooks`` and ``commands`` come from
-    features.
+    ``policies``: the rules of approval. ``limits``: the limits of one turn of the agent. ``briefing``: what
+    the prompt tells the model about the team. ``named``: the settings of the configured models. ``routes``:
+    the chats that get every card. ``retention``: how long output is kept. ``notice``: a remark for everyone,
+    such as that a demo model answers. ``site_url``: returns the address of the console. ``hooks`` and
+    ``commands`` come from features.
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry

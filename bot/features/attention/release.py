@@ -1,7 +1,9 @@
 """The sweep that releases cards which the watcher of deliveries held back from people (`watcher.py`).
 
-Each person is told in one table, whose buttons open the cards. Then the release is recorded in each card's
-history, and the card loses its hold line, which announced when the people would be told.
+A card shows people a proposal, or a batch of several, for their decision. By a rule of attention only so many
+cards an hour reach a person; of the others they are told later, here. Each person is told in one table, whose
+buttons open the cards. Then the release is recorded in each card's history, and the card loses its hold line,
+which announced when the people would be told.
 """
 
 from collections.abc import Sequence
@@ -33,9 +35,9 @@ from bot.store.rules import Policies
 
 SECONDS = 5
 _AT_A_TIME = 20  # the most accounts to tell, and cards to record, in one run
-_MOST_ROWS = 20  # the most rows of a table, each with a button
+_MAX_ROWS = 20  # the most rows of a table, each with a button
 _MAX_TITLE_CHARS = 120
-_PURGE_EVERY = timedelta(minutes=10)
+_PURGE_EVERY = timedelta(minutes=10)  # the time between two deletions of rows that no longer count
 
 
 @dataclass(eq=False)
@@ -52,7 +54,7 @@ class ReleaseSweep:
     async def run(self, now: datetime) -> None:
         """Release the due cards. Without a rule of attention and without held cards, nothing is read."""
         has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
-        if not (has_rules or self._may_have_work):
+        if not has_rules and not self._may_have_work:
             return
         for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):
             await self.database.write(_release, self.policies, account, now)
@@ -66,7 +68,10 @@ class ReleaseSweep:
 
 
 def _release(session: Session, policies: Policies, account: str, now: datetime) -> None:
-    """Release an account's held cards, and send one table with those that the account may decide now."""
+    """Release an account's held cards, and send one table with those that the account may decide now.
+
+    A person on a channel in which nothing can be posted is told by other watchers alone, such as push.
+    """
     released = rows.release_all(session, account, now)
     person = Actor.parse(account)
     waiting = [
@@ -83,11 +88,11 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
         return
     cards = together(waiting)  # the proposals of each card
     name = people.find_known_names(session, [account]).get(account, "")
-    told = _describe_count(len(cards))
-    text = as_written(f"{name}, {told}" if name else told)
-    if len(cards) > _MOST_ROWS:
-        text += f" The first {_MOST_ROWS} are below. `/approvals list` has all."
-    offers = [_make_row(card, now) for card in cards[:_MOST_ROWS]]
+    sentence = _describe_count(len(cards))
+    text = as_written(f"{name}, {sentence}" if name else sentence)
+    if len(cards) > _MAX_ROWS:
+        text += f" The first {_MAX_ROWS} are below. `/approvals list` has all."
+    offers = [_make_row(card, now) for card in cards[:_MAX_ROWS]]
     # where the person has no private chat, the notice comes in a shared chat that has some of the cards
     instead = Address.parse(released.shared_chat) if released.shared_chat else None
     notices.store_notice(

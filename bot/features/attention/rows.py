@@ -1,9 +1,10 @@
 """The queries of attention, over two tables: cards that reached people, and cards that were held back.
 
-A card that reached an account counts for `HOUR`. A held card is due at ``until``; then it is released, which
-means that the account is told, and afterwards the release is recorded in the card's history. Each change is
-guarded by the database, so of several processes only one makes it. ``proposal_id`` is the id of a card: of
-its only proposal, or of the first of its batch.
+A card shows people a proposal, or a batch of several, for their decision; by a rule of attention only so many
+cards an hour reach a person. A card that reached an account counts for `HOUR`. A held card is due at
+``until``: then it is released, which means that the account is told, and afterwards the release is recorded
+in the card's history. Each change is guarded by the database, so of several processes only one makes it.
+``proposal_id`` is the id of a card: of its only proposal, or of the first of its batch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,6 +26,7 @@ HOUR = timedelta(hours=1)
 LONGEST = timedelta(minutes=30)
 """The longest time for which a card is held back."""
 _RELEASED_KEPT_FOR = timedelta(days=1)  # the time for which rows of released cards stay, to be looked up
+# the tables, for statements in SQLAlchemy's core
 _REACHED, _HELD, _PROPOSAL = table_of(ReachedRow), table_of(HeldRow), table_of(ProposalRow)
 
 
@@ -53,8 +55,9 @@ def note_reached(session: Session, accounts: Collection[str], proposal_id: str, 
 
 def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bool:
     """Return whether a card reached one of a person's accounts. Rows older than an hour may be deleted."""
-    found = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.proposal_id == card_id)
-    return session.connection().execute(select(_REACHED.c.account).where(*found).limit(1)).first() is not None
+    is_same = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.proposal_id == card_id)
+    found = session.connection().execute(select(_REACHED.c.account).where(*is_same).limit(1)).first()
+    return found is not None
 
 
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
@@ -64,21 +67,22 @@ def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[
     """
     table = _PROPOSAL
     if proposal.agent:
-        asker = table.c.agent == proposal.agent
+        is_of_asker = table.c.agent == proposal.agent
     else:
-        asker = table.c.requester.in_(sorted(accounts)) & table.c.agent.is_(None)
+        is_of_asker = table.c.requester.in_(sorted(accounts)) & table.c.agent.is_(None)
+    is_open = table.c.state == State.PROPOSED
     is_earlier = or_(
         table.c.message_id < proposal.message_id,
         (table.c.message_id == proposal.message_id) & (table.c.position < proposal.position),
     )
-    card = func.coalesce(table.c.batch, table.c.id)
-    found = (
-        select(card)
-        .where(asker, table.c.state == State.PROPOSED, is_earlier, card != proposal.card_id)
+    card_id = func.coalesce(table.c.batch, table.c.id)
+    earlier_cards = (
+        select(card_id)
+        .where(is_of_asker, is_open, is_earlier, card_id != proposal.card_id)
         .distinct()
         .limit(most)
     )
-    return len(session.connection().execute(found).all()) == most
+    return len(session.connection().execute(earlier_cards).all()) == most
 
 
 def find_held(session: Session, proposal_id: str) -> Mapping[str, HeldRow]:
@@ -93,9 +97,9 @@ def store_held(session: Session, row: HeldRow) -> None:
 
 
 def end_hold(session: Session, card_id: str, now: datetime) -> None:
-    """Make a held card due for everyone, because it has become urgent."""
-    held = (_HELD.c.proposal_id == card_id, _HELD.c.released_at.is_(None), _HELD.c.until > now)
-    session.connection().execute(update(_HELD).where(*held).values(until=now))
+    """Make a held card due now for everyone, because it has become urgent."""
+    is_not_due = (_HELD.c.proposal_id == card_id, _HELD.c.released_at.is_(None), _HELD.c.until > now)
+    session.connection().execute(update(_HELD).where(*is_not_due).values(until=now))
 
 
 def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
@@ -113,49 +117,50 @@ def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[st
 
 def release_all(session: Session, account: str, now: datetime) -> ReleasedCards:
     """Release all held cards of an account, due or not. Return none if another process was faster."""
-    mine = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
-    places = session.connection().execute(select(_HELD.c.place).where(*mine, _HELD.c.place != "").limit(1))
-    place = places.scalar() or ""
-    taken = update(_HELD).where(*mine).values(released_at=now)
-    if not count_changed(session.connection().execute(taken)):
+    is_held = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
+    places = session.connection().execute(select(_HELD.c.place).where(*is_held, _HELD.c.place != "").limit(1))
+    shared_chat = places.scalar() or ""
+    release = update(_HELD).where(*is_held).values(released_at=now)
+    if not count_changed(session.connection().execute(release)):
         return ReleasedCards((), "")
     ids = select(_HELD.c.proposal_id).where(_HELD.c.account == account, _HELD.c.released_at == now)
-    return ReleasedCards(proposals.list_waiting_of(session, ids), place)
+    return ReleasedCards(proposals.list_waiting_of(session, ids), shared_chat)
 
 
 def list_unrecorded(session: Session, most: int) -> Sequence[str]:
     """Return released cards whose history does not have the release yet, the oldest release first."""
-    found = (
+    oldest_first = (
         select(_HELD.c.proposal_id)
         .where(~_HELD.c.recorded, _HELD.c.released_at.is_not(None))
         .order_by(_HELD.c.released_at)
         .limit(most)
     )
-    return list(dict.fromkeys(session.connection().execute(found).scalars()))
+    return list(dict.fromkeys(session.connection().execute(oldest_first).scalars()))  # each card once
 
 
 def mark_recorded(session: Session, proposal_id: str) -> bool:
     """Mark a card's release as recorded. Returns False if another process was faster."""
-    released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
-    marked = update(_HELD).where(*released, ~_HELD.c.recorded).values(recorded=True)
-    return bool(count_changed(session.connection().execute(marked)))
+    is_released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
+    mark = update(_HELD).where(*is_released, ~_HELD.c.recorded).values(recorded=True)
+    return bool(count_changed(session.connection().execute(mark)))
 
 
 def has_unrecorded(session: Session) -> bool:
-    """Return whether a card is held, or a release has to be recorded."""
+    """Return whether a release is not in a card's history yet: a card is held, or was just released."""
     unrecorded = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
     return session.connection().execute(unrecorded).first() is not None
 
 
 def count_held(session: Session, late_before: datetime) -> tuple[int, int]:
     """Return how many cards are held back from someone, and how many of them were due before a time."""
-    held = select(func.count(_HELD.c.proposal_id.distinct())).where(_HELD.c.released_at.is_(None))
-    all_held = session.connection().execute(held).scalar_one()
-    return all_held, session.connection().execute(held.where(_HELD.c.until < late_before)).scalar_one()
+    count = select(func.count(_HELD.c.proposal_id.distinct())).where(_HELD.c.released_at.is_(None))
+    held = session.connection().execute(count).scalar_one()
+    late = session.connection().execute(count.where(_HELD.c.until < late_before)).scalar_one()
+    return held, late
 
 
 def purge_counted(session: Session, now: datetime) -> None:
     """Delete the rows that no longer count, and those of cards that were released long ago."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
-    old = (_HELD.c.recorded, _HELD.c.released_at < now - _RELEASED_KEPT_FOR)
-    session.connection().execute(delete(_HELD).where(*old))
+    is_old = (_HELD.c.recorded, _HELD.c.released_at < now - _RELEASED_KEPT_FOR)
+    session.connection().execute(delete(_HELD).where(*is_old))

@@ -75,7 +75,7 @@ class ConnectionCommands:
         return ending.describe_connected(done.connection)
 
     async def _end(self, command: Command, which: str) -> str | CommandReply:
-        """End connections: the person's at the server ``which``, else the chat's, else the one with this id."""
+        """End the person's connections at the server ``which``, else the chat's, else the one of this id."""
         now = self._clock()
         if which.lower() == _EVERYWHERE:
             ended = await self._database.write(ending.end_everywhere, command.actor, now)
