@@ -1,8 +1,10 @@
 """The end of connections, each in one transaction, and the texts about it for people.
 
-The owner or an admin ends a connection. It also ends if an account is unlinked or gone from its platform, or
-if the server's address changes. An ended connection is deleted (`rows.end_connection`), and its tokens are
-revoked at the server later, unless another connection has the same account.
+A connection is an account at another server, in whose name Nod makes calls there; its owner is a person or a
+place, which is a chat. The owner or an admin ends a connection. It also ends if the owner's account is
+unlinked or gone from its platform, or if the server's address changes. An ended connection is deleted
+(`rows.end_connection`), and its tokens are revoked at the server later, unless another connection has the
+same account.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,11 +33,11 @@ from bot.store.notices import tell_privately
 from bot.store.rules import Policies
 
 _MAX_NAMED = 10  # the most connections named in one text
-_LOST = (
+_LOST_TEXT = (
     "No key of NOD_SECRET_KEY opens your connection to {server} any longer, so it is gone. "
     "`/nod connections connect {server}` makes a new one."
 )
-_ADMIN_GONE = (
+_ADMIN_GONE_TEXT = (
     "{who} connected the account of {place} at {server} and is gone, so that account is disconnected. "
     "To use one again, an admin sends `/nod connections connect {server}` in that chat."
 )
@@ -53,13 +55,13 @@ class VisibleConnections:
 
 def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
     """Return the connections that a person has or made; for an admin of all of Nod everyone's."""
-    whose = rights.find_visible_accounts(session, policies, actor)
+    visible_accounts = rights.find_visible_accounts(session, policies, actor)  # None: everyone's
     accounts = people.person_of(session, actor).accounts | {str(actor)}
     return VisibleConnections(
-        whose is None,
-        frozenset(accounts),
-        rows.list_connections(session, whose),
-        under_way.list_asked(session, accounts, now),
+        everyone=visible_accounts is None,
+        accounts=frozenset(accounts),
+        listed=rows.list_connections(session, visible_accounts),
+        asked=under_way.list_asked(session, accounts, now),
     )
 
 
@@ -128,21 +130,21 @@ def move_chat(session: Session, old: Address, new: Address, now: datetime) -> No
 def end_of_gone(
     session: Session, policies: Policies, accounts: Collection[str], now: datetime
 ) -> list[Connection]:
-    """End the connections that departed accounts had or made for chats, and tell the chats' admins.
+    """End the connections that accounts which no longer exist on their platforms had, or made for chats.
 
-    ``accounts`` no longer exist on their platforms. Returns the ended connections.
+    The admins of these chats are told. Returns the ended connections.
     """
     by = By.nod(Act.DISCONNECT, "the account is gone")
-    departed = sorted(accounts)
+    gone_accounts = sorted(accounts)
     is_personal = col(ConnectionRow.identity) == Identity.PERSON
     is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
-    ended = rows.end_connections(session, is_personal & col(ConnectionRow.owner).in_(departed), by, now)
-    names = people.find_known_names(session, departed)
-    for account in departed:
+    ended = rows.end_connections(session, is_personal & col(ConnectionRow.owner).in_(gone_accounts), by, now)
+    names = people.find_known_names(session, gone_accounts)
+    for account in gone_accounts:
         is_made_by_account = is_of_chat & (col(ConnectionRow.connected_by) == account)
         for connection in rows.end_connections(session, is_made_by_account, by, now):
             who, place = as_written(names.get(account, account)), as_written(connection.owner_label)
-            text = _ADMIN_GONE.format(who=who, place=place, server=connection.server)
+            text = _ADMIN_GONE_TEXT.format(who=who, place=place, server=connection.server)
             tell_admins(session, policies, connection.owner, account, text, now)
             ended.append(connection)
     return ended
@@ -169,11 +171,14 @@ def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> l
 
 
 def tell_lost(session: Session, now: datetime) -> int:
-    """Tell the owners of connections that no key of NOD_SECRET_KEY opens, once each. Return their number."""
+    """Tell the owners of connections that no key of NOD_SECRET_KEY opens, once each.
+
+    Returns the number of such connections.
+    """
     lost = rows.list_unreadable(session)
     for connection, was_told in lost:
         if not was_told:
-            tell_owner(session, connection, _LOST.format(server=connection.server), now)
+            tell_owner(session, connection, _LOST_TEXT.format(server=connection.server), now)
     rows.note_told(session, [each.id for each, _ in lost])
     return len(lost)
 

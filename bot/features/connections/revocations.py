@@ -34,7 +34,7 @@ class Revocation:
     client: str = field(repr=False)  # JSON of Nod's registration as a client
     tokens: str = field(repr=False)  # JSON of the tokens
     found: str  # JSON of the sign-in server's metadata
-    tries: int  # with the one for which it was taken
+    tries: int  # the number of tries so far, with the one for which it was taken
 
 
 def add_revocation(
@@ -61,15 +61,15 @@ def add_revocation(
 
 
 def is_account_connected(session: Session, server: str, issuer: str, subject: str) -> bool:
-    """Return whether an account is connected at a server. An account without a subject never is."""
+    """Return whether an account is known to be connected at a server: never for one without a subject."""
     if not subject:
         return False
-    same = (
+    is_same = (
         (col(ConnectionRow.server) == server)
         & (col(ConnectionRow.issuer) == issuer)
         & (col(ConnectionRow.subject) == subject)
     )
-    return session.exec(select(ConnectionRow.id).where(same).limit(1)).first() is not None
+    return session.exec(select(ConnectionRow.id).where(is_same).limit(1)).first() is not None
 
 
 def take_due(session: Session, now: datetime) -> list[Revocation]:
@@ -77,18 +77,18 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
 
     A revocation whose secrets no key opens is deleted.
     """
-    at = col(RevocationRow.next_at)
-    was_clock_ahead = at > now + _PAUSE  # a time so far ahead was set by a clock that was ahead
-    due = select(RevocationRow).where((at <= now) | was_clock_ahead)
+    next_at = col(RevocationRow.next_at)
+    was_clock_ahead = next_at > now + _PAUSE  # such a time was set by a clock that was ahead
+    due = select(RevocationRow).where((next_at <= now) | was_clock_ahead)
     taken = []
-    for row in list(session.exec(due.order_by(at).limit(_MAX_TAKEN))):
+    for row in list(session.exec(due.order_by(next_at).limit(_MAX_TAKEN))):
         tries = row.tries + 1
         unchanged = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
         claimed = update(RevocationRow).where(unchanged).values(tries=tries, next_at=now + _PAUSE)
         if not count_changed(session.execute(claimed)):
             continue
         try:
-            taken.append(_revocation(session, row, tries))
+            taken.append(_make_revocation(session, row, tries))
         except SecretLost:
             session.delete(row)
     return taken
@@ -96,12 +96,19 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
 
 def end_revocation(session: Session, ident: str) -> None:
     """Delete the tokens, since they are revoked, or given up."""
-    if row := session.get(RevocationRow, ident):
+    row = session.get(RevocationRow, ident)
+    if row is not None:
         session.delete(row)
 
 
-def _revocation(session: Session, row: RevocationRow, tries: int) -> Revocation:
+def _make_revocation(session: Session, row: RevocationRow, tries: int) -> Revocation:
     """Return the value of a row. Raises SecretLost."""
-    client = decrypt_in(session, RevocationRow, "client", row.id, row.client)
-    tokens = decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens)
-    return Revocation(row.id, row.server, row.url, client, tokens, row.found, tries)
+    return Revocation(
+        id=row.id,
+        server=row.server,
+        url=row.url,
+        client=decrypt_in(session, RevocationRow, "client", row.id, row.client),
+        tokens=decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens),
+        found=row.found,
+        tries=tries,
+    )

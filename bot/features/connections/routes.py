@@ -69,7 +69,7 @@ class ConnectedAccountView(View):
 
 
 class ServerToConnect(View):
-    """A server at which accounts are connected. ``identity``: whose accounts they are, person or place."""
+    """A server at which accounts are connected, and whose they are: person or place."""
 
     name: str
     identity: str

@@ -100,6 +100,7 @@ async def _find_insights(
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> AsyncIterator[Insights]:
+    """Yield the insights for which a request asks. A person gets only so many of them at a time."""
     if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
@@ -109,11 +110,11 @@ async def _find_insights(
     yield found
 
 
-Found = Annotated[Insights, Depends(_find_insights)]
+InsightsDep = Annotated[Insights, Depends(_find_insights)]
 
 
 @router.get("/insights", summary="What people were asked, how it ended, how long it took")
-async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
+async def insights(found: InsightsDep, by: Facet = Facet.TOOL) -> InsightBody:
     """Count your requests; for admins everyone's. There are at most 200 ``parts``."""
     shown_parts = found.parts[by]
     return InsightBody.of(
@@ -196,6 +197,7 @@ async def _find_begin(
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> datetime:
+    """Return the time from which signs are counted."""
     if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
@@ -253,7 +255,7 @@ def _note_opened(policies: Policies, actor: Actor, body: OpenedBody, now: dateti
     response_model=None,
     responses={200: {"content": {"text/csv": {}}}},
 )
-async def export(found: Found) -> Response:
+async def export(found: InsightsDep) -> Response:
     """Return the insights as CSV.
 
     ``part`` is the subject of a row: tool, place, person, connection, decider or hour.

@@ -56,8 +56,8 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
     async def preview_remember(arguments: Arguments) -> Sequence[PreviewField]:
         if arguments.get("until"):
             find_end(date.fromisoformat(arguments["until"]))  # refuses a day that can't be
-        given = (name for name in ("fact", "until") if name in arguments)
-        return tuple(PreviewField(name, None, arguments[name]) for name in given)
+        names = [name for name in ("fact", "until") if name in arguments]
+        return tuple(PreviewField(name, None, arguments[name]) for name in names)
 
     @tool(
         summary=lambda arguments: f"Remember for {About(arguments['about']).words}",
@@ -82,7 +82,8 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
         """
         is_added = await database.write(_remember, context, fact, about, find_end(until), clock())
-        told = f"Remembered for {about.words}{'' if is_added else ' already'}: “{fact}”"
+        already = "" if is_added else " already"
+        told = f"Remembered for {about.words}{already}: “{fact}”"
         return ToolOutput("It is remembered.", told=told, kept=None if is_added else _EXISTED)
 
     async def preview_forget(arguments: Arguments) -> Sequence[PreviewField]:
