@@ -592,7 +592,7 @@ def registry_of(
     ]
     nod_tools = FixedToolset("Nod", tuple(tool for toolset in nod_toolsets for tool in toolset.fixed))
     nod_tool_names = frozenset(tool.name for tool in nod_tools.fixed)
-    # of two tools with one name, Nod's keeps it, else the one of a team's own: the other is left out
+    # of two tools with one name, the first of these keeps it: Nod's, a team's own, that of an MCP server
     own_tools = load_own(settings.tools, nod_tool_names)
     connected_tools = ConnectedTools(own_tools, database)
     mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | nod_tool_names, questions)
@@ -607,7 +607,7 @@ def registry_of(
 
 
 def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
-    """Make the tools of the features whose tools are on only if the settings name them, or of the others."""
+    """Make the tools of features: if ``named``, of those with `has_named_tools`, else of all others."""
     toolsets: list[FixedToolset] = []
     for feature in FEATURES:
         if feature.has_named_tools is named:

@@ -207,11 +207,11 @@ class Assistant:
         """Return the queue in which a job waits for its slot.
 
         A turn waits in the queue of the person who caused it, or in one for turns that no person caused or
-        that failed before. The rows of a batch that was approved here run a few at a time. Any other job
-        waits for no slot.
+        that failed before. The rows of a batch that was approved here have a queue of their own, and run a
+        few at a time. Any other job waits for no slot.
         """
-        draws_nothing = job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters)
-        if draws_nothing:
+        posts_nothing = job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters)
+        if posts_nothing:
             return HERE
         if job.work is not Work.TURN:
             return self.own_work.queue_in_batch(job.key) or _UNLIMITED_QUEUE
