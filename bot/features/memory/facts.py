@@ -16,7 +16,7 @@ from bot.domain.text import blank, one_line
 
 MAX_FACT_CHARS = 500
 ROOM = 4_000
-"""The most characters of all facts for one person, one place or one team."""
+"""The most characters of all facts about one person, one place or one team."""
 # a word for a secret, and a value with a digit after it: "the password is hunter22", "api key: a1b2c3"
 _SECRET = re.compile(
     r"(?i)\b(password|passphrase|passcode|pin|secret|token|(api|access|private)[ _-]?key)s?\b"
@@ -25,7 +25,7 @@ _SECRET = re.compile(
 
 
 class About(StrEnum):
-    """The subject of a fact: the model is told the fact only in conversations of that subject."""
+    """The kind of a fact's subject: the model is told the fact only in conversations of this subject."""
 
     PERSON = "person"
     PLACE = "place"
@@ -53,9 +53,9 @@ empty for channels without workspaces.
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact."""
+    """A fact with its scope, its author and its end."""
 
-    id: int  # 0 for a fact that is not stored yet
+    id: int  # its number for people; 0 for a fact that is not stored yet
     text: str
     scope: Scope
     asked_by: Actor  # the person who had it remembered

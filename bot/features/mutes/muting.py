@@ -33,15 +33,17 @@ class MutedKinds:
     def list_quiet(self, session: Session, proposal: Proposal, notified: Collection[str]) -> Collection[str]:
         """Return the members of ``notified`` that muted this kind of card; none if it can't be muted."""
         now = self.clock()
-        muted = [
-            each
-            for each in self.mutes.load_mutes(session)
-            if each.tool_name == proposal.tool_name and each.until > now
+        mutes = [
+            mute
+            for mute in self.mutes.load_mutes(session)
+            if mute.tool_name == proposal.tool_name and mute.until > now
         ]
-        if not muted or not may_be_muted(session, proposal):
+        if not mutes or not may_be_muted(session, proposal):
             return ()
-        accounts = frozenset[str]().union(*(rows.person_of(session, each).accounts for each in muted))
-        return accounts.intersection(notified)
+        muting_accounts: set[str] = set()
+        for mute in mutes:
+            muting_accounts |= rows.person_of(session, mute).accounts
+        return muting_accounts.intersection(notified)
 
     def take_press(
         self, session: Session, proposal: Proposal, press: Press, person: Person, now: datetime
