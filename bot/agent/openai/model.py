@@ -43,7 +43,7 @@ from bot.agent.openai.errors import (
     is_timeout,
     is_worth_retrying,
 )
-from bot.agent.openai.refused_parts import STATUSES
+from bot.agent.openai.refused_parts import REFUSAL_STATUSES
 from bot.agent.openai.requests import BodyOf, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
 from bot.agent.openai.sent_back import Json
@@ -309,7 +309,7 @@ class OpenAIModel:
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
-            if error.status_code in STATUSES:
+            if error.status_code in REFUSAL_STATUSES:
                 return False
             return None
         except (openai.OpenAIError, ModelError):

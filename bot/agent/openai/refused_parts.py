@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import openai
 
-STATUSES = frozenset({400, 422, 500})
+REFUSAL_STATUSES = frozenset({400, 422, 500})
 """HTTP statuses of a refusal for the contents of a request; 500 is for a failed template or grammar."""
 
 _MAX_CHARS = 20_000  # the most characters of an error that are read

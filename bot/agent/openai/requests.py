@@ -1,9 +1,9 @@
 """The writing of requests to a model's server, without the parts that this server has refused.
 
 A request is a history and the tools that the model may call. A `RequestWriter` belongs to one model. `write`
-makes a request in a form that all makers accept. If the server still refuses it, `learn` remembers the
-refused part, and the next `write` leaves it out. All of that is in memory, so no conversation meets the same
-refusal again before a restart. ``model.py`` sends the requests.
+makes a request in a form that the servers of all makers accept. If the model's server still refuses it,
+`learn` remembers the refused part, and the next `write` leaves it out. What is learned is kept in memory for
+all conversations, until a restart. ``model.py`` sends the requests.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from bot.agent.openai.arrangement import arrange, without_extra, without_system_
 from bot.agent.openai.errors import find_refusal
 from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
-    STATUSES,
+    REFUSAL_STATUSES,
     blames_tool,
     find_tools,
     rejects_reasoning,
@@ -38,16 +38,22 @@ log = logger(__name__)
 
 Json = dict[str, Any]
 BodyOf = Callable[..., Json]
-"""Returns an interface's fields of a request: `chat_body` or `responses_body`."""
+"""A function that writes the fields of a request to one interface: `chat_body` or `responses_body`."""
 
-_MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning
-_MAX_LISTED_CHARS = 4_000  # the most characters of the names of tools that a model is not given
-_RECENT_ENTRIES = 12  # the newest entries, by whose words tools are chosen
-_MAX_MATCHED_CHARS = 400  # the characters of a tool's description that are searched
+_MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning, and the most keys of `_log_once`
+
+# names of models with a need of their own
+_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # each answer needs a signature: see `chat_body`
+_WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # each tool is sent in the plainest form: see `offer_tool`
+
+# the choice of tools if there are too many: by the words that the conversation and a tool share
+_RECENT_ENTRIES = 12  # the newest entries of the conversation, whose words count
+_MAX_MATCHED_CHARS = 400  # the first characters of a tool's description, whose words count
+_NAME_WEIGHT = 4  # a shared word in a tool's name counts as much as that many in its description
 _WORD = re.compile(r"[^\W_]{3,}")
-_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # models that sign calls: see ``chat.py``
-_WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # models that refuse objects whose names are not known
-_NAME_WEIGHT = 4  # a word in a tool's name counts as much as that many in its description
+
+# notes for the model on the tools that it is not given
+_MAX_LISTED_CHARS = 4_000  # the most characters of these tools' names
 _MORE_TEXT = (
     f"{NOTE} There are more tools than this model takes at the same time. You don't have these now: {{}}. "
     "To get one, write its full name; then you have it in your next answer."
@@ -68,12 +74,12 @@ class WrittenRequest:
 class RequestWriter:
     """The writer of the requests to one model, with what it has learned about the model's server."""
 
-    named: NamedModel
+    named: NamedModel  # the settings of the model
     body_of: BodyOf
     takes_system: bool = True  # its server has not refused the system role
-    _offers: dict[str, ToolOffer] = field(default_factory=dict)  # by the tool's name, to write each once
-    _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools sent in the plainest form, by name
-    _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools that are not sent at all, by name
+    _offers: dict[str, ToolOffer] = field(default_factory=dict)  # tools in their sent form, by own name
+    _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in their usual form, by name
+    _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in every form, by name
     _rejected_reasoning: set[str] = field(default_factory=set)  # digests of reasoning that was refused
     _needs_signatures: bool = False  # each answer needs a signature: see `chat_body`
     _needs_reasoning: bool = False  # each answer needs its reasoning: see `chat_body`
@@ -84,7 +90,7 @@ class RequestWriter:
 
     def write(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> WrittenRequest:
         """Return a request with this history and these tools, as far as the server takes them."""
-        # the tools
+        # the tools; one that has changed since it was refused is sent again
         refused = [spec.name for spec in tools if self._refused.get(spec.name) == spec]
         accepted = [spec for spec in tools if spec.name not in refused]
         chosen = choose_tools(accepted, transcript)
@@ -102,7 +108,7 @@ class RequestWriter:
             self._log_once(("more", *left_out), words, kept=len(chosen), more=len(left_out))
 
         # the history
-        sent_digests: set[str] = set()
+        sent_digests: set[str] = set()  # of earlier reasoning; `_choose_reasoning` adds them
         entries = [self._prepare_entry(entry, offers, sent_digests) for entry in transcript]
         entries = _add_notes(entries, notes)
         if not self.takes_system:
@@ -118,12 +124,12 @@ class RequestWriter:
         return WrittenRequest(body, offers, frozenset(sent_digests))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
-        """Remember the refused part for the next request; None if the error names no part.
+        """Remember from a refusal what the next request must leave out, or must bring along.
 
-        Returns the tools that are no longer sent: no tool if another part was refused. Each call removes
-        one more part, so that a request is not repeated endlessly.
+        Returns the tools that are no longer sent, which may be none; None if the error names no part. Each
+        call remembers one more part, so a request is not repeated endlessly.
         """
-        if not _is_of_request(error):
+        if not _may_refuse_part(error):
             return None
         words = words_of(error)
         if wants_reasoning_back(words) and not self._needs_reasoning:
@@ -144,10 +150,10 @@ class RequestWriter:
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Tell if the words of a refusal are about a tool, but don't say which."""
-        return _is_of_request(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
+        return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
-        """Send these tools in the plainest form from now on, or no longer if that form was refused, too.
+        """Send these tools in the plainest form from now on; no longer send those with no plainer form.
 
         ``names`` are the names that were sent. Returns the tools that are no longer sent, with the reason.
         """
@@ -165,7 +171,9 @@ class RequestWriter:
         return LeftOut(reasons)
 
     def _offer(self, spec: ToolSpec) -> ToolOffer:
-        offer, plain = self._offers.get(spec.name), self._is_plain(spec)
+        """Return a tool in the form in which it is sent, which is made once for each form."""
+        plain = self._is_plain(spec)
+        offer = self._offers.get(spec.name)
         if offer is None or offer.spec != spec or offer.plain is not plain:
             offer = offer_tool(spec, strict=self.named.strict, plain=plain)
             self._offers[spec.name] = offer
@@ -218,22 +226,15 @@ class RequestWriter:
         log.info(words, model=self.named.name, **fields)
 
 
-def _is_of_request(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError]:
-    """Tell if a server may have refused a part of the request, and not a call that its model wrote."""
-    if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
-        return False
-    return find_refusal(error).cause is not RefusalCause.BAD_CALL
-
-
 def choose_tools(
-    tools: Sequence[ToolSpec], transcript: Sequence[Entry], most: int = MAX_TOOLS
+    tools: Sequence[ToolSpec], transcript: Sequence[Entry], max_tools: int = MAX_TOOLS
 ) -> list[ToolSpec]:
-    """Return the tools for a request in their order: all, or the ``most`` that fit this conversation best.
+    """Return the tools for a request in their order: all, or those that fit this conversation best.
 
     The best are tools whose names were written lately, then tools that were called, then tools whose names
     and descriptions share words with recent messages, then the first tools.
     """
-    if len(tools) <= most:
+    if len(tools) <= max_tools:
         return list(tools)
     called: set[str] = set()
     for entry in transcript:
@@ -247,13 +248,13 @@ def choose_tools(
     def rate(spec: ToolSpec) -> tuple[bool, bool, int]:
         return (spec.name in written, spec.name in called, _count_shared_words(spec, words))
 
-    best = sorted(tools, key=rate, reverse=True)[:most]
+    best = sorted(tools, key=rate, reverse=True)[:max_tools]
     names = {spec.name for spec in best}
     return [spec for spec in tools if spec.name in names]
 
 
 def _count_shared_words(spec: ToolSpec, words: set[str]) -> int:
-    """Return the number of ``words`` in a tool's description and its name, which counts more."""
+    """Count the ``words`` that a tool's description has, and those of its name `_NAME_WEIGHT` times."""
     name_words = _list_words(spec.name.replace("-", "_").replace("_", " "))
     description_words = _list_words(spec.description[:_MAX_MATCHED_CHARS])
     return _NAME_WEIGHT * len(name_words & words) + len(description_words & words)
@@ -279,3 +280,10 @@ def _list_names(names: Sequence[str]) -> str:
             break
         count += 1
     return name_some(names, count)
+
+
+def _may_refuse_part(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError]:
+    """Tell if an error may refuse a part of the request, and not a call that the model wrote."""
+    if not isinstance(error, openai.APIStatusError) or error.status_code not in REFUSAL_STATUSES:
+        return False
+    return find_refusal(error).cause is not RefusalCause.BAD_CALL
