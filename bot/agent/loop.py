@@ -98,18 +98,19 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_MAX_RETRIES = 2  # retries of a request whose answer was cut off, empty, or a call written as text
-_BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
-_CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"
-_FILTERED_TEXT = "\n\n(The provider of the language model withheld the rest of this answer.)"
+# requests that are repeated
+_MAX_RETRIES = 2  # for a request whose answer was cut off, empty, or a call written as text
 _SHARE_AFTER_TOO_LONG = 2 / 3  # the share that is kept of a history that the model called too long
 _SHARE_AFTER_CUT = 1 / 2  # the share that is kept of a history that may have been too long
 _MIN_CHARS_TO_HALVE = 10_000  # a shorter history is not halved
 _MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
+
+# texts for people
+_BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
+_CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"
+_FILTERED_TEXT = "\n\n(The provider of the language model withheld the rest of this answer.)"
 _STAND_IN_TEXT = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
-_TOOL_REFUSED_TEXT = (
-    "The server of the model {1} refuses the tool {0}. I work without it there. It says: “{2}”"
-)
+_TOOL_REFUSED_TEXT = "The server of the model {} refuses the tool {}. I work without it there. It says: “{}”"
 _SUMMARY_TEXT = "I'm summing up what was said long ago."
 _PARAGRAPH_BREAK = "\n\n"  # between two answers of one turn
 _TEXT_OF_STOP = {Stop.LENGTH: _CUT_SHORT_TEXT, Stop.FILTERED: _FILTERED_TEXT}
@@ -209,7 +210,7 @@ class Loop:
             yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
-        """Do one round: bring the rows up to date, or answer once, or end the turn without an answer."""
+        """Do one round of the loop: update the stored state, or answer once, or end without an answer."""
         jobs = await self._bring_up_to_date(run.turn.transcript)
         if jobs is not None:
             yield FollowUpJobs(jobs)
@@ -276,9 +277,9 @@ class Loop:
         await self._read_rows(run)
 
     async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
-        """Withdraw outdated questions and tick off finished steps.
+        """Withdraw outdated questions or, without any, tick off the finished steps of the plan.
 
-        Return the jobs, or None if nothing changed.
+        Return the jobs that follow, or None if nothing changed.
         """
         outdated = asking.list_overtaken(transcript)
         if outdated:
@@ -432,17 +433,18 @@ class Loop:
                 request.attempt += 1
             except ModelError as error:
                 shorter = _shorten_request(request, error, answer, specs_chars, make_request)
+                may_retry = isinstance(error, ModelCut | ModelEmpty) and request.attempt < _MAX_RETRIES
                 if shorter:
                     request = shorter
-                elif request.attempt == _MAX_RETRIES or not isinstance(error, ModelCut | ModelEmpty):
+                elif may_retry:
+                    request.attempt += 1
+                else:
                     stand_in = self._find_stand_in(request.model, error)
                     if stand_in is None or request.model is not chosen:
                         raise
                     max_chars = self.models.max_history_chars(stand_in, specs_chars)
                     request = make_request(stand_in, max_chars)
                     yield await self._tell_stand_in(transcript, chosen, stand_in)
-                else:
-                    request.attempt += 1
             if answer.restart():
                 yield TextRestarted()
 
@@ -491,7 +493,7 @@ class Loop:
         """Tell the admins which tools the model's server refuses. ``reasons``: its words by a tool's name."""
         if not reasons:
             return
-        notices = [_TOOL_REFUSED_TEXT.format(name, model.name, why) for name, why in reasons.items()]
+        notices = [_TOOL_REFUSED_TEXT.format(model.name, name, why) for name, why in reasons.items()]
         text = "\n".join(notices)
         await self.database.write(store_notice_for_admins, self.gate.policies, text, self.clock())
 
@@ -613,7 +615,7 @@ class Loop:
             yield ToolFinished(call.id, call.tool_name, result.ok, shown)
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
-        """Return the turn's usage with the usage of one more answer."""
+        """Return the turn's usage with the tokens and the cost of one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
         return Usage(

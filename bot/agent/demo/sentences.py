@@ -60,20 +60,24 @@ _PRIO = "[- ]prio(?:rity)?"  # as in "high priority" and "high-prio"
 _NOUN = "(?:issue|ticket|bug|task)"
 _NO_NAME = "the|an?|it|them|this|that|you|done|closed|open|nobody|no|none|someone|somebody|anyone"
 
-# a person, such as "Ana", "@ben", "Ana Silva" or Slack's "<@U1>", but none of the words above
+# a person, such as "Ana", "@ben", "Ana Silva" or Slack's "<@U1>"; never one of `_NO_NAME`, nor a priority
 _SOMEONE = (
     rf"(?!(?:{_NO_NAME}|{_PRIORITIES})\b)(?:<@[^<>\s]{{1,60}}>"
     r"|@?[^\W\d][\w-]{0,40}(?:[.'](?!s\b)[\w-]{1,40}){0,3}(?: (?-i:[A-Z])[\w-]{0,40})?)"
 )
 _NAME = rf"(?P<assignee>{_SOMEONE})"
+
+# labels, such as "bug", "bug and login"
 _LABEL = r"(?!(?:assign(?:ed)?|give|with|for|at)\b)[\"']?[^\W_][\w-]{0,39}[\"']?"
 _LABELS = rf"{_LABEL}(?:(?:,? and |, ?){_LABEL}){{0,9}}"
+
+# texts: in quotation marks, to the end of the sentence, or either of the two as a title
 _QUOTED = (
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|‘[^’\n]{1,300}’"  # noqa: RUF001
     r"|'(?:[^'\n]|'(?=\w)){1,300}'(?!\w)"
 )
-_TEXT = r"(?:[^\n.!?;]|[.!?;](?=\S)){1,300}"  # the rest of a sentence
-_TITLE = rf"(?:{_QUOTED}|(?![{_MARKS}]){_TEXT}?)"  # a title, quoted or not
+_TEXT = r"(?:[^\n.!?;]|[.!?;](?=\S)){1,300}"
+_TITLE = rf"(?:{_QUOTED}|(?![{_MARKS}]){_TEXT}?)"
 
 # numbers of issues, such as "#2", "issues 2, 3 and 4"
 _NUMBERS = rf"(?:{_NOUN}s? |numbers? )?#?\d{{1,9}}(?:(?:,? and |, ?| & )(?:{_NOUN} )?#?\d{{1,9}}){{0,19}}"
@@ -111,15 +115,16 @@ _DETAIL = re.compile(
     re.IGNORECASE,
 )
 """A detail after the title of a new issue: ", high priority", " and assign it to Sam", " labelled bug"."""
-_OPEN_OR_NOT = r"(?P<state>open|closed)"
 _FILTER = re.compile(
-    rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?P<overdue>overdue)\b"
+    r"(?:that are |that's |are |still ){0,2}(?P<state>open|closed)\b|(?P<overdue>overdue)\b"
     rf"|(?:with |of )?{_PRIORITY}\b(?:{_PRIO})?"
     rf"|(?P<unowned>unassigned|(?:(?:have|has|with) no|without an?) (?:owner|assignee))"
     rf"|(?:assigned to|owned by|of|for) {_NAME}|(?P<mine>my)\b|(?:labell?ed|tagged) (?P<label>{_LABEL})",
     re.IGNORECASE,
 )
 """A filter of a list, such as "open", "high priority", "assigned to Ana", "my", "without an owner"."""
+
+# a new issue before its title, such as "create a high-priority issue called"
 _NEW = (
     r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
     rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
@@ -127,6 +132,8 @@ _NEW = (
 _NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"  # the title is not quoted
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
 _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"  # the end of a title
+
+# the words of questions: "show me", "search for", "any issues", "mentioning"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
 _SEARCH = "(?:search|look|find)(?: for| up| in| through)?+(?: me)?+"
 _ISSUES = rf"(?:(?:the|all|any|every|an?) )?(?:{_NOUN}s?|tracker)"
@@ -134,18 +141,22 @@ _ABOUT = (
     "(?:about|for|on|with|like|called|named|titled|saying|containing|mentioning|matching"
     "|(?:that|which) (?:say|contain|mention|match)s?)"
 )
+
+# words to search for: without quotation marks, and without filters such as "assigned to Ana"
 _NARROWED = (
     rf" (?:with (?:an? )?(?:{_PRIORITIES})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
 )
+_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
 _NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"  # neither "issue" nor "ticket" follows
 
-# words to search for: without quotation marks, and without filters such as "assigned to Ana"
-_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+# a time, such as "tomorrow at 4"
 _AFTERNOON_HOURS = range(1, 8)  # hours that people write for the afternoon, without "pm"
 _CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
-_OPEN = {"state": "open"}
+_OPEN = {"state": "open"}  # the argument of calls that are about open issues, or open one again
+
+# about the demo itself
 _SETUP = "Set `OPENAI_API_KEY` or `OPENAI_BASE_URL` to use a real model."
 _ASKS = "I look things up right away. Every change asks first, with a card you approve or decline."
 _GREETING = "(?:how are (?:you|things)|how(?:'s| is) it going)"
@@ -166,8 +177,8 @@ class Wish:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     described: str = ""  # a description of the issue whose number is still to be found
     add: tuple[str, ...] = ()  # labels to add to the issue's own labels
-    drop: tuple[str, ...] = ()
-    view: str = ""  # the part of a read's result to tell
+    drop: tuple[str, ...] = ()  # labels to remove from them
+    view: str = ""  # the part of a read's result to tell: see `describe_read`
     said: str = field(default="", compare=False)  # the part of the message that asks for the call
 
     @property
@@ -197,7 +208,7 @@ _LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_F
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A sentence and its call. The arguments come from the sentence's groups and from ``fixed``."""
+    """A sentence and its call. The arguments come from the groups of the pattern and from ``fixed``."""
 
     pattern: str
     tool: str = "update_issue"
@@ -211,7 +222,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
 
-_DETAILS = rf"(?P<details>(?:{_without_names(_DETAIL)}){{0,5}})"
+_DETAILS = rf"(?P<details>(?:{_without_names(_DETAIL)}){{0,5}})"  # all details after a title
 
 # the first row that fits counts
 _TABLE: tuple[_Row, ...] = (
@@ -289,10 +300,10 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 
 
 def read_message(message: str, speaker: str = "", last_issue: int | None = None) -> list[Wish | Talk]:
-    """Read a message into the calls that it asks for and the answers to its other parts.
+    """Return the calls that a message asks for, and the answers to its other parts, in its order.
 
     ``speaker``: the name for which "me" and "my" stand. ``last_issue``: the number for which "it" stands at
-    the beginning.
+    the beginning of the message.
     """
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
@@ -303,7 +314,7 @@ def read_message(message: str, speaker: str = "", last_issue: int | None = None)
     while position < len(text):
         end = reader.read_part(text, position)
         if end is None:
-            return [_not_understood(text[position:], text[begin:position])]
+            return [_explain_misunderstanding(text[position:], text[begin:position])]
         position = _skip_lead(text, end)
     return reader.items
 
@@ -314,13 +325,13 @@ def _skip_lead(text: str, position: int) -> int:
     return lead.end() if lead else position
 
 
-def _not_understood(lost: str, before: str) -> Talk:
-    """Quote the first part that fits no row, and offer sentences to press.
+def _explain_misunderstanding(rest: str, before: str) -> Talk:
+    """Return a text that quotes the first part that fits no row, with sentences to press.
 
-    ``lost`` is the text from that part on, ``before`` the text before it. The text before is offered, and the
-    examples that share the most words with the part.
+    ``rest``: the message from that part to its end. ``before``: the message before that part, which is one of
+    the sentences to press. The others are the examples that share the most words with the part.
     """
-    part = _PART_BREAK.split(lost, maxsplit=1)[0].strip(" .,;!?")
+    part = _PART_BREAK.split(rest, maxsplit=1)[0].strip(" .,;!?")
     said = part[:80].lower()
     words = set(said.split())
 
@@ -334,7 +345,7 @@ def _not_understood(lost: str, before: str) -> Talk:
         understood = re.sub(r"\s*\n\s*", "; ", _TRAILING.sub("", before))
         text = f"{head}, so I've done nothing yet. I can do what comes before it:"
         return Talk(text, (understood, *nearest[:2]))
-    has_other_parts = len(lost.rstrip(" .,;!?")) > len(part)
+    has_other_parts = len(rest.rstrip(" .,;!?")) > len(part)
     if has_other_parts:
         head += ", so I've done nothing yet"
     return Talk(f"{head}. {ONLY} Try one:", tuple(nearest[:3]))
@@ -501,7 +512,7 @@ def _make_arguments(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_clock(said: str) -> str:
-    """Return a time of day as HH:MM: "09:30" for "9:30", and "16:00" for "4", which means the afternoon."""
+    """Return a time of day as HH:MM: "09:30" for "9:30", and "16:00" for "4", an hour of the afternoon."""
     hour, _, minute = said.partition(":")
     hours = int(hour)
     if hours in _AFTERNOON_HOURS:

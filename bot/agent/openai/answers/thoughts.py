@@ -13,12 +13,12 @@ the beginning of a mark is held back until more text tells.
 
 import re
 
-# the code units that begin an emoji in UTF-16; some servers send its two halves in two chunks
+# the first halves of emoji in UTF-16; some servers send the two halves in two chunks
 _HIGH_SURROGATES = range(0xD800, 0xDC00)
 _WORDS = r"(?i:(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|antthinking|longcat_think))"
 
-# opening marks by kind: "<think>", "[THINK]", "◁think▷", "<|begin_of_thought|>", "<|START_THINKING|>",
-# "<unused94>thought", "<|channel|>analysis<|message|>"
+# opening marks, a group for each kind: "<think>", "[THINK]", "◁think▷", "<|begin_of_thought|>",
+# "<|START_THINKING|>", "<unused94>thought", "<|channel|>analysis<|message|>"
 _OPEN = (
     rf"(?P<tag><{_WORDS}>)|(?P<think>\[THINK\])|(?P<kimi>◁think▷)|(?P<begin><\|begin_of_thought\|>)"
     r"|(?P<cohere><\|START_THINKING\|>)|(?P<med><unused94>(?:thought)?)"
@@ -36,27 +36,29 @@ _CLOSES_BY_KIND = {
     "med": "<unused95>",
     "channel": r"<\|end\|>|<channel\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>)|(?=<\|channel\|?>)",
 }
+"""The closing marks by the kind of the opening mark."""
 _CLOSES = {kind: re.compile(close) for kind, close in _CLOSES_BY_KIND.items()}
-_DRESS = (
+_AROUND_ANSWER = (
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?: ?<\|constrain\|>\w{1,20})?<\|message\|>"
     r"|<\|begin_of_solution\|>|<\|end_of_solution\|>|<\|START_RESPONSE\|>|<\|END_RESPONSE\|>"
     r"|<\|return\|>|<\|end\|>|<\|im_end\|>|<\|eot_id\|>|<\|endoftext\|>|<\uff5cend▁of▁sentence\uff5c>|<end_of_turn>"
 )
 """The marks that models put around an answer."""
 _MARKS = re.compile(
-    rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<dress>{_DRESS})|(?P<ticks>`+|~~~+)|(?P<line>\n)"
+    rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<around>{_AROUND_ANSWER})|(?P<ticks>`+|~~~+)|(?P<line>\n)"
 )
-_SPECIAL = re.compile(r"[<\[◁`~\n]")  # the first characters of all of these
+_MARK_START = re.compile(r"[<\[◁`~\n]")  # the first characters of all of these
 _BEGUN_PATTERN = (
     r"(?:<\|(?:start|channel)\|?>(?:(?!<\|message\|>)[^\n]){0,80}|<\|[^<>\n]{0,40}|</?[\w:▁\uff5c-]{0,40}\|?"
     r"|\[/?[A-Z]{0,6}|◁/?\w{0,5}|`+|~+)\Z"
 )
 """The beginning of a mark at the end of a text, such as "<thi", which the next chunk may complete."""
-_BEGUN, _BLANK_OR_BEGUN = re.compile(_BEGUN_PATTERN), re.compile(rf"\s*(?:\Z|{_BEGUN_PATTERN})")
-_FENCE_TICKS = 3
+_BEGUN = re.compile(_BEGUN_PATTERN)
+_BLANK_OR_BEGUN = re.compile(rf"\s*(?:\Z|{_BEGUN_PATTERN})")  # nothing but white space, or then a begun mark
+_MIN_FENCE_TICKS = 3
 _LINE_START_CHARS = 8  # the characters that are kept of the current line
 _BLANKS = (" ", "\t")
-_INDENT = re.compile(r" {0,3}\Z")  # before a fence
+_INDENT = re.compile(r" {0,3}\Z")  # may stand before a fence
 
 
 def join_surrogates(text: str) -> str:
@@ -83,9 +85,9 @@ class Thoughts:
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return the text that can be shown now."""
-        is_plain = self._shown and self._close is None and not (self._held or self._trims)
-        if is_plain and not _SPECIAL.search(text):
-            visible = self._show(text)
+        is_simple = self._shown and self._close is None and not (self._held or self._trims)
+        if is_simple and not _MARK_START.search(text):
+            visible = self._show(text)  # most text is visible as it is
         else:
             self._held += text
             visible = self._read_held(is_last=False)
@@ -123,15 +125,20 @@ class Thoughts:
         """
         visible = ""
         while self._held:
+            # the beginning of the answer: white space before reasoning is no part of it
             if not (is_last or self._shown) and _BLANK_OR_BEGUN.match(self._held):
-                break  # white space before reasoning is no part of the answer
+                break
             first = _MARKS.match(self._held.lstrip())
             if not self._shown and first and first["open"]:
                 self._held = self._held.lstrip()
+
+            # within reasoning
             if self._close is not None:
                 if not self._read_thought(is_last=is_last):
                     break
                 continue
+
+            # visible text, up to what may become a mark, or else up to the next mark
             mark = _MARKS.search(self._held)
             begun = None if is_last else _BEGUN.search(self._held)
             if begun and (mark is None or mark.start() >= begun.start()):
@@ -141,6 +148,8 @@ class Thoughts:
             if mark is None:
                 visible += self._show_held(len(self._held))
                 break
+
+            # the mark
             if mark["open"] and not (self._fence or self._ticks):
                 self._drop_indent(mark.start())
                 mark = _MARKS.search(self._held)
@@ -201,18 +210,23 @@ class Thoughts:
                 return visible + self._show_held(len(text))
             self._retract(visible)
             visible = ""
-        self._held, self._trims = after, self._trims or not mark["dress"] or not self._shown
+        self._held = after
+        if not (mark["around"] and self._shown):  # white space after reasoning, or before the first word
+            self._trims = True
         return visible
 
     def _read_ticks(self, ticks: str) -> None:
         """Open or close a code block, or code within a line."""
-        if _INDENT.fullmatch(self._line_start) and len(ticks) >= _FENCE_TICKS and not self._ticks:
+        if _INDENT.fullmatch(self._line_start) and len(ticks) >= _MIN_FENCE_TICKS and not self._ticks:
             if not self._fence:
                 self._fence = ticks
             elif ticks.startswith(self._fence):
                 self._fence = ""
         elif not self._fence and ticks[0] == "`":
-            self._ticks = "" if self._ticks == ticks else self._ticks or ticks
+            if not self._ticks:
+                self._ticks = ticks
+            elif self._ticks == ticks:
+                self._ticks = ""
 
     def _read_thought(self, *, is_last: bool) -> bool:
         """Move reasoning out of the held text. Return True if the reasoning has ended."""
@@ -225,7 +239,9 @@ class Thoughts:
             self._held = self._held[end:]
             return False
         self._thought += self._held[: close.start()]
-        self._held, self._close, self._trims = self._held[close.end() :], None, True
+        self._held = self._held[close.end() :]
+        self._close = None
+        self._trims = True
         return True
 
     def _retract(self, visible: str) -> None:
@@ -239,7 +255,7 @@ class Thoughts:
 
 
 def _cut_line(line: str) -> str:
-    """Return the start of a line: enough to see its indent, and if it holds a word."""
+    """Return the start of a line, from which its indent is seen; "…" if its first word comes later."""
     start = line[:_LINE_START_CHARS]
     if line.strip() and not start.strip():
         return "…"

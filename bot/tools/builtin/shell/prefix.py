@@ -1,17 +1,17 @@
 """Prefixes of commands for *Approve similar*: the words that similar commands begin with.
 
 When people approve a command, a *grant* may let similar ones run unasked. `read_beginning` turns a command
-into a prefix, a `Beginning`: words, and how many of them a grant fixes. A later command is covered if its
-prefix begins with the fixed words. Two examples:
+into a prefix, a `Beginning`: words, and the number of first words that a grant fixes. The grant covers a
+later command whose prefix begins with the fixed words. In these two examples a grant fixes all words:
 
-- ``make -j4 test`` has the prefix ``command make test …``. A grant fixes all words.
-- ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. A grant fixes all words, so
-  it covers calls with paths in ``tests/web``, for example ``pytest tests/web/api``. The ``""`` is the
-  folder of the settings that hold there.
+- ``make -j4 test`` has the prefix ``command make test …``. Options such as ``-j4`` are not a part of it.
+- ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. It is also the beginning of
+  the prefix of ``pytest tests/web/api``, so the grant covers paths in ``tests/web``. The ``""`` stands for
+  the folder whose settings hold there (for pytest a ``pytest.ini``): here the workspace itself.
 
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
-knows. Paths stay in the workspace, at or below what was approved, and go through no link. In case of doubt
-there is no prefix, so the next command asks again.
+allows. The paths of a covered command are in the workspace, at or below the approved path, and go through no
+link. In case of doubt there is no prefix, so the next command asks again.
 """
 
 import re
@@ -35,9 +35,9 @@ from bot.tools.builtin.shell.known import (
 FORM = "command"
 """The first word of each prefix. Prefixes of an older form, which let anything follow, begin with another."""
 
-_END = "…"  # ends the words of the command
-_BELOW = "below"  # begins the path that a grant is limited to
-_NO_PATH = "no path"  # stands for the place of a command that may have paths, but has none
+_END = "…"  # follows the words of the command in a prefix
+_BELOW = "below"  # follows `_END` if the command has paths; then the settings' folder and the path follow
+_NO_PATH = "no path"  # follows `_END` if the command may have paths, but has none
 _MAX_PATHS = 50
 _PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _SKIPPED_FOLDERS = frozenset({
@@ -53,24 +53,23 @@ _NAMES = re.compile(VALUES["NAMES"], re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of a known command: its plain words, and the options that a grant fixes."""
+    """The arguments of a known command that count for its prefix."""
 
-    plain: tuple[str, ...]
-    fixed_options: tuple[str, ...]
+    plain: tuple[str, ...]  # the words that are no options, such as paths or targets
+    fixed_options: tuple[str, ...]  # options that change what the command does, so a grant fixes them
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path that a command names."""
+    """A path in the workspace that a command names."""
 
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # the names on the path; empty for the workspace itself
     is_file: bool
-    settings: str
-    """The deepest folder on the path that has a file of settings; empty if only the workspace has."""
+    settings: str  # the folder whose settings hold there: see `_find_nearest_settings`
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The path that a grant is limited to: a file's folder, or the file at the top of the workspace."""
+        """The path to which a grant is limited: a file's folder, or the file itself if it is in no folder."""
         if self.is_file and len(self.parts) > 1:
             return self.parts[:-1]
         return self.parts
@@ -81,14 +80,14 @@ class _Place:
         path = "/".join(self.scope)
         if not path:
             return "the workspace"
-        is_file = self.is_file and self.scope == self.parts
-        return path if is_file else f"{path}/"
+        is_folder = not self.is_file or self.scope != self.parts
+        return f"{path}/" if is_folder else path
 
 
 def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
     """Return the prefix of a command, and how many of its words a grant fixes.
 
-    ``folder``: the workspace, where the command would run.
+    ``argv``: the program and its arguments. ``folder``: the workspace, where the command would run.
     """
     known = _find_known_command(argv)
     if known is None or not all(map(str.isprintable, argv)) or find_harm(argv, reads_pipe=False):
@@ -96,8 +95,8 @@ def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
     arguments = _read_arguments(known, argv[len(known.words.split()) :])
     if arguments is None or not _is_in_workspace(argv[0], folder):
         return NO_BEGINNING
-    if known.follows in (Follows.NOTHING, Follows.NAME):
-        if _takes_words(known, arguments.plain, folder):
+    if known.follows in (Follows.NOTHING, Follows.NAME):  # the command takes no paths
+        if _may_have_words(known, arguments.plain, folder):
             return _fix_all(known, arguments)
         return NO_BEGINNING
     if not arguments.plain:
@@ -119,7 +118,7 @@ def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
 def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | None:
     """Return the arguments of a command; None if an argument is not known to follow the command."""
     if known.targets == FOLDER and words and words[0].startswith("-"):
-        return None  # cmake would take it for the folder
+        return None  # cmake takes the first word for the folder, even if it begins with a dash
     plain: list[str] = []
     fixed_options: set[str] = set()
     remaining = list(words)
@@ -152,7 +151,7 @@ def _list_options(known: KnownCommand) -> tuple[Option, ...]:
     return read_options(known.options)
 
 
-def _takes_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
+def _may_have_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
     """Tell if a command without paths may have these plain words: its targets, or the name of one test."""
     if known.follows is Follows.NAME:
         return len(plain) <= 1 and all(map(_NAMES.fullmatch, plain))
@@ -164,7 +163,7 @@ def _takes_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> boo
 
 
 def _is_in_workspace(word: str, folder: Path) -> bool:
-    """Tell if a path is in the workspace with no link on its way. A word without a slash is no path."""
+    """Tell if a path is in the workspace, with no link on its way; True for a word without a slash."""
     if "/" not in word:
         return True
     path = folder / word.removeprefix("./")
@@ -172,7 +171,10 @@ def _is_in_workspace(word: str, folder: Path) -> bool:
 
 
 def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()) -> Beginning:
-    """Return the prefix of a command without paths; ``tail`` is its end. A grant fixes all of its words."""
+    """Return the prefix of a command without paths, of which a grant fixes all words.
+
+    ``tail``: the words after `_END`.
+    """
     command_words = [*known.words.split(), *arguments.fixed_options]
     follows = _name_options(known)
     if known.follows is Follows.NOTHING:
@@ -184,9 +186,9 @@ def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] =
 
 
 def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
-    """Return the prefix of a command with paths. A grant fixes it up to the folder that holds all paths.
+    """Return the prefix of a command with paths. A grant fixes it up to the widest of their scopes.
 
-    If no named folder holds all other paths, a grant can fix nothing.
+    If that scope does not hold all of the paths, a grant can fix nothing.
     """
     if len(arguments.plain) > _MAX_PATHS:
         return NO_BEGINNING
@@ -200,7 +202,7 @@ def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Begi
     if any(place.settings != settings for place in places):
         return NO_BEGINNING
     shared = _find_shared_parts([place.parts for place in places])
-    widest = min(places, key=lambda place: len(place.scope))
+    widest = min(places, key=lambda place: len(place.scope))  # the nearest to the top of the workspace
     command_words = [*known.words.split(), *arguments.fixed_options]
     before_path = (FORM, *command_words, _END, _BELOW, settings)
     fixed_count = 0
@@ -235,48 +237,48 @@ def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
     """
     if known.follows is Follows.MODULES:
         return _read_module(word, folder)
-    path = _find_path(known.follows, word)
-    if not path:
+    text = _find_path(known.follows, word)
+    if not text:
         return None
     parts: tuple[str, ...] = ()  # the workspace itself
-    plain = path.removeprefix("./").removesuffix("/")
-    if plain not in ("", "."):
-        parts = tuple(plain.split("/"))
+    bare_text = text.removeprefix("./").removesuffix("/")
+    if bare_text not in ("", "."):
+        parts = tuple(bare_text.split("/"))
     if not all(map(_PATH_PART.fullmatch, parts)) or not _SKIPPED_FOLDERS.isdisjoint(parts):
         return None
-    place = folder.joinpath(*parts)
-    if place.resolve() != place or not _may_name(known.follows, place):
+    path = folder.joinpath(*parts)
+    if path.resolve() != path or not _may_name(known.follows, path):
         return None
-    return _Place(parts, place.is_file(), _find_nearest_settings(known, parts, folder))
+    return _Place(parts, path.is_file(), _find_nearest_settings(known, parts, folder))
 
 
 def _find_path(follows: Follows, word: str) -> str | None:
-    """Return the path in a word: of a test without the test's name, of Go packages without their ``...``."""
+    """Return the path in a word, without the name of a test or the ``...`` of Go; None without a path."""
     if follows is Follows.TESTS and "::" in word:
         path, _, names = word.partition("::")
         is_test = path.endswith(".py") and _TEST_NAMES.fullmatch(f"::{names}")
         return path if is_test else None
     if follows is Follows.PACKAGES:
         if word != "." and not word.startswith("./"):
-            return None  # a package by its name, which anyone may have written
+            return None  # a package by its name, whose code may be from elsewhere
         if "/_" in word:
             return None  # go skips such a folder unless it is named
         return word.removesuffix("...")
     return word
 
 
-def _may_name(follows: Follows, place: Path) -> bool:
-    """Tell if a path in the workspace is of the sort that a command takes."""
+def _may_name(follows: Follows, path: Path) -> bool:
+    """Tell if a command may name this path: a folder for Go packages, a folder or a test file for tests."""
     if follows is Follows.PACKAGES:
-        return place.is_dir()
+        return path.is_dir()
     if follows is Follows.TESTS:
-        is_test_file = place.is_file() and _TEST_FILE.fullmatch(place.name) is not None
-        return is_test_file or place.is_dir()
+        is_test_file = path.is_file() and _TEST_FILE.fullmatch(path.name) is not None
+        return is_test_file or path.is_dir()
     return True
 
 
 def _read_module(word: str, folder: Path) -> _Place | None:
-    """Return the place of a test by its dotted name, whose module is a file of the workspace."""
+    """Return the place of a test's module, a file of the workspace, by the test's dotted name."""
     if not _NAMES.fullmatch(word) or ":" in word:
         return None
     parts = tuple(word.split("."))
@@ -284,7 +286,7 @@ def _read_module(word: str, folder: Path) -> _Place | None:
         return None
     for index, part in enumerate(parts):
         if not _TEST_MODULE.fullmatch(part):
-            continue  # a package
+            continue  # a package, which is a folder
         file = folder.joinpath(*parts[:index], f"{part}.py")
         if not file.is_file() or file.resolve() != file:
             return None
@@ -293,7 +295,10 @@ def _read_module(word: str, folder: Path) -> _Place | None:
 
 
 def _find_nearest_settings(known: KnownCommand, parts: Sequence[str], folder: Path) -> str:
-    """Return the deepest folder of a path that has a file of settings; empty if only the workspace has."""
+    """Return the deepest folder on a path that has a file of settings for the command, such as ``go.mod``.
+
+    Empty if no folder below the workspace has one: then the workspace's own settings hold.
+    """
     for depth in range(len(parts), 0, -1):
         path = folder.joinpath(*parts[:depth])
         if any((path / name).exists() for name in known.settings):
