@@ -24,6 +24,8 @@ QUOTED = (
 )
 _MAX_CHARS = 20_000  # longer text is an answer, whatever it looks like
 _MAX_CALLS = 20
+
+# parts of the patterns below
 _NAME_PART = r"([\w.-]{1,64})"
 _NAMESPACE_PART = r"(?:[|\uff5c\u2016]{0,2}DSML[|\uff5c\u2016]{0,2}|[\w-]{1,20}:)?"
 """A namespace before a tag's name, as in "antml:invoke"."""
@@ -51,8 +53,11 @@ _TAG_PATTERNS = (
     (_FUNCTION_PATTERN, _FIELD_PATTERN),
     (_KEYED_PATTERN, _PAIR_PATTERN),
 )
-"""The patterns of a call and of its fields, by dialect. A field's groups: its name, "true" or "false" if its
-value is marked as text or not, and its value."""
+"""The patterns of a call and of its fields, by dialect.
+
+A field's groups are its name, "true" or "false" if a mark says that its value is text or not, and its value.
+Dialects without such a mark have an empty group in its place.
+"""
 
 # a name, with marks around it, before the JSON object of the arguments
 _NAMED_PATTERN = re.compile(
@@ -90,11 +95,14 @@ _TOKEN_PATTERN = re.compile(
     r"<\|[\w ]{1,40}\|?>|<\uff5c|DSML|✿FUNCTION|<arg_key>|<\w{1,20}:(?:tool_call|invoke)"
     r"|<start_function_call>|(?:\A|\n)>>>\w"
 )
+
+# code of Markdown, in fences and in backticks
 _FENCED_PART = r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)"
-_CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)  # code of Markdown
+_CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)
 _SEPARATOR_PATTERN = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")  # between two objects, or lists of objects
 _DECODER = json.JSONDecoder(strict=False)
 _CALL_DECODER = json.JSONDecoder(object_pairs_hook=make_distinct_object, strict=False)
+"""A decoder that refuses an object with a name twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +135,9 @@ def read_written_calls(
     calls = sorted(_find_calls(text, offered), key=lambda call: call.start)
     if not calls or len(calls) > _MAX_CALLS or any(call.name not in offered for call in calls):
         return text, ()
-    outside, end = "", 0  # the text outside the calls
+    outside, end = "", 0  # the text outside the calls, up to the end of the last call
     for call in calls:
-        if call.start < end:
+        if call.start < end:  # two calls overlap
             return text, ()
         outside += text[end : call.start]
         end = call.end
@@ -143,6 +151,7 @@ def read_written_calls(
 
 
 def _make_call(call: WrittenCall, spoken: str) -> ToolCall:
+    """Return a written call as a tool call. ``spoken``: what people and tools wrote, without white space."""
     arguments = read_arguments(call.arguments)
     refused = QUOTED if _remove_spaces(call.quote) in spoken else arguments.refused
     return ToolCall(f"call_{uuid4().hex}", call.name, arguments.text, refused=refused)
@@ -209,8 +218,8 @@ def _read_objects(
 ) -> Iterator[WrittenCall]:
     """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call.
 
-    ``at``: the position of the first object. ``start``: the position of the mark before it. ``is_all``: there
-    is one object or list, which must be the full text.
+    ``at``: the position of the first object. ``start``: the position of the mark before it, where the first
+    call begins. ``is_all``: there is one object or list, which must be the full text.
     """
     calls: list[WrittenCall] = []
     while True:

@@ -64,25 +64,33 @@ _CUT_ERRORS = (
     RecursionError,
 )
 _SHAPE_ERRORS = (AttributeError, LookupError, TypeError)  # the JSON does not have the shape of an answer
+
+# one request, and its further tries
 _CONNECT_SECONDS = 5.0
-_LINGER_SECONDS = 0.1  # the wait for the end of a stream that the server keeps open after the answer
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: half a minute of an outage
 _MAX_TOTAL_WAIT_SECONDS = 45.0  # for one request; if a server asks for more, people are told
-_RETRIES_BEFORE_STAND_IN = 2
 _NOTABLE_WAIT_SECONDS = 2.0  # people are told the reason for a wait of this length or more
-_BUSY_TEXT = "The model's server is busy. I'm trying again."
+_RETRIES_BEFORE_STAND_IN = 2  # the further tries if another model may answer instead
 _MAX_TIMED_OUT_TRIES = 2  # a server that accepts and never answers takes a full timeout each time
-_AGAIN_TEXT = "Send “continue” to try again."
-_TOO_LONG_TEXT = "The model's answer is too long to read. Ask for less at a time."
+_MAX_BAD_CALL_TRIES = 3  # the tries if the server does not accept a call that its own model wrote
+_MAX_OMISSIONS = 24  # the most times that one request is sent again with a part left out
+_MAX_SEARCHES = 4  # the most searches for a refused tool that the server does not name
+
+# the context window, as servers report it
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
+
+# the bytes of an answer
+_LINGER_SECONDS = 0.1  # the wait for the end of a stream that the server keeps open after the answer
 _DONE = ("[DONE]", '"[DONE]"')  # the data of the last event in a stream of Chat Completions
 _STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")  # the beginnings of a stream of events
 _OBJECT_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
-_MAX_BAD_CALL_TRIES = 3
-_MAX_OMISSIONS = 24  # the most times that one request is sent again with a part left out
-_MAX_SEARCHES = 4  # the most searches for a refused tool that the server does not name
+
+# texts for people
+_BUSY_TEXT = "The model's server is busy. I'm trying again."
+_AGAIN_TEXT = "Send “continue” to try again."
+_TOO_LONG_TEXT = "The model's answer is too long to read. Ask for less at a time."
 
 
 class _Interface(NamedTuple):
@@ -166,8 +174,8 @@ class OpenAIModel:
     ) -> AsyncIterator[Part]:
         """Yield the parts of one answer, which ``answer`` parses."""
         loop = asyncio.get_running_loop()
-        async for opening in self._open(transcript, tools):
-            if isinstance(opening, _Opened):
+        async for opening in self._open_stream(transcript, tools):
+            if isinstance(opening, _Opened):  # the last one
                 stream, offers = opening.stream, opening.request.offers
             else:
                 yield opening
@@ -180,7 +188,7 @@ class OpenAIModel:
                 ):
                     async for event in events:
                         check()
-                        for part in self._take(event, answer):
+                        for part in self._read_event(event, answer):
                             yield part
                         if answer.is_full:
                             break
@@ -202,7 +210,7 @@ class OpenAIModel:
         calls = name_calls(finished.calls, {offer.name for offer in offers.all})
         yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
-    def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
+    def _read_event(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
         """Return the parts of an event of an answer; none after its end. Raises ModelError for an error.
 
         A stray text, outside of events, is read as an error, unless the answer has a word already.
@@ -224,7 +232,7 @@ class OpenAIModel:
                 raise explain_stray_text(refusal) from None
             raise explain_refusal(refusal, spoke=answer.spoke) from None
 
-    async def _open(
+    async def _open_stream(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Busy | LeftOut | _Opened]:
         """Send the request until it is answered. Yield what people should know of it, and last the stream.
@@ -279,33 +287,33 @@ class OpenAIModel:
     async def _find_refused_tool(
         self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
     ) -> LeftOut | None:
-        """Leave out the one tool without which the server takes the request, and return it.
+        """Leave out the one tool without which the server accepts the request, and return it.
 
         Returns None, and leaves out nothing, if it is not certain which tool that is. The tool is found by a
         binary search: each request offers half of the suspects, and its answer is closed as soon as it
-        begins. To be certain, some request must have been taken, and the last suspect alone refused.
+        begins. To be certain, some request must have been accepted, and the last suspect alone refused.
         """
         suspects = [offer.spec for offer in request.offers.all]
-        was_taken_once = False
+        was_accepted_once = False
         while len(suspects) > 1:
             half = suspects[: len(suspects) // 2]
-            is_taken = await self._takes(transcript, half)
-            if is_taken is None:
+            is_accepted = await self._try_tools(transcript, half)
+            if is_accepted is None:
                 return None
-            if is_taken:
-                was_taken_once = True
+            if is_accepted:
+                was_accepted_once = True
                 suspects = suspects[len(half) :]
             else:
                 suspects = half
-        if not was_taken_once and await self._takes(transcript, ()) is not True:
+        if not was_accepted_once and await self._try_tools(transcript, ()) is not True:
             return None
-        if await self._takes(transcript, suspects) is not False:
+        if await self._try_tools(transcript, suspects) is not False:
             return None
         name = self._writer.write(transcript, suspects).offers.all[0].name
         return self._writer.leave_out([name], request, error)
 
-    async def _takes(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
-        """Return whether the server takes a request with these tools; None if its answer does not tell."""
+    async def _try_tools(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
+        """Return whether the server accepts a request with these tools; None if its answer does not tell."""
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:

@@ -2,8 +2,9 @@
 
 A request without that part may succeed. ``requests.py`` asks here, for each refusal, if it is about a tool or
 about earlier reasoning that is sent back. Some servers sign reasoning, or encrypt it, and refuse what they
-can't verify. The patterns match the messages of model makers, gateways and inference servers. Each message
-and its source is in ``tests/fakes``, where the checkers of the model server refuse as they do.
+can't verify. Others refuse an answer without its reasoning. The patterns match the messages of model makers,
+gateways and inference servers. Each message and its source is in ``tests/fakes``, where the checkers of the
+tests' model server refuse with the same words.
 """
 
 import json
@@ -67,11 +68,13 @@ _MISSING_REASONING = re.compile(
     r"missing.{0,20}reasoning_content|reasoning_content.{0,60}(?:is missing|is required|must be passed back)",
     re.IGNORECASE,
 )
+"""Complaints about an answer without the reasoning before it."""
 _MISSING_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.IGNORECASE)
+"""Complaints about a call without the signature of its model."""
 
 
 def words_of(error: openai.APIStatusError) -> str:
-    """Return a server's full message, with the messages of servers behind it, without marks of quoting."""
+    """Return a server's full message and the body of its answer, without backslashes, which quote quotes."""
     try:
         body = json.dumps(error.body, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -85,7 +88,7 @@ def rejects_reasoning(words: str) -> bool:
 
 
 def wants_reasoning_back(words: str) -> bool:
-    """Return whether a server wants reasoning in each answer that is sent back, also in other models'."""
+    """Return whether a server wants the reasoning of each answer back, also of another model's answer."""
     return _MISSING_REASONING.search(words) is not None
 
 
@@ -112,7 +115,8 @@ def find_tools(words: str, names: Sequence[str]) -> list[str]:
             break
     if _ABOUT_TOOLS.search(words) or "function" in words:
         stated = set(_STATED_TOOL_NAME.findall(words)) & set(names)
-        blamed |= stated or set(_list_possible_names(words)) & set(names)
+        possible = set(_list_possible_names(words)) & set(names)
+        blamed |= stated or possible
     return [name for name in names if name in blamed]
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.paths import parse_path
-from bot.tools.builtin.files.tools import file_tools, folder_of
+from bot.tools.builtin.files.tools import file_tools, make_folder_key
 from bot.tools.builtin.files.workspace import Before, ConfinedFolder
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
@@ -448,7 +448,7 @@ def test_reading_writing_and_deleting_are_told_apart(hands):
 
 
 async def test_the_folder_of_a_call_has_one_spelling(here):
-    key = folder_of(ConfinedFolder(here.work))
+    key = make_folder_key(ConfinedFolder(here.work))
     assert await key({"path": "./a//b/./x.txt"}) == {"folder": "a/b"}
     assert await key({"path": "new/x.txt"}) == {"folder": "new"}
     assert await key({"path": "x.txt", "to": "a/x.txt"}) == {"folder": ".", "to_folder": "a"}

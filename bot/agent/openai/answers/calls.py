@@ -2,8 +2,8 @@
 
 By the rule, the first fragment of a call has its id and name, the next ones have pieces of its arguments
 (JSON as text), and ``index`` says which call a fragment belongs to. Servers leave out, repeat or mix up each
-of these. `Calls` assembles what comes, and `find_name` finds the tool that a call with a decorated name
-means.
+of these. `Calls` assembles the calls nevertheless. `find_name` finds the tool that a call means if the model
+put something around the tool's name.
 """
 
 import json
@@ -20,20 +20,18 @@ from bot.domain.model import ToolCall
 
 _KNOWN_FIELDS = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
 _CALL_CHARS = 100  # the characters that a call counts, in addition to its arguments
-_MARK = re.compile(
-    r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL
-)  # after a name, as in "x<|channel|>json"
-_SUFFIX = re.compile(r"(?::\d{1,6}|\(\))\Z")  # after a name, as in "x:0" or "x()"
+_MARK = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)  # after a name: "x<|channel|>json"
+_SUFFIX = re.compile(r"(?::\d{1,6}|\(\))\Z")  # after a name: "x:0" or "x()"
 
 
 @dataclass(slots=True)
 class _GrowingCall:
     """A call to which more fragments may be added."""
 
-    index: int | None  # of its first fragment
+    index: int | None  # the index in its first fragment
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)  # of the arguments
+    pieces: list[str] = field(default_factory=list)  # the pieces of the arguments' text
     extra: dict[str, Any] = field(default_factory=dict)  # the fields that only this server has
 
     @property
@@ -79,7 +77,8 @@ class Calls:
                 self._add_fragment(fragment)
 
     def _add_fragment(self, fragment: dict[str, Any]) -> None:
-        inner = fragment.get("function")  # some servers leave out the object around it
+        inner = fragment.get("function")
+        # some servers put name and arguments into the fragment itself
         function = inner if isinstance(inner, dict) and inner else fragment
         call_id, name = str(fragment.get("id") or ""), str(function.get("name") or "")
         index = fragment.get("index")
@@ -113,12 +112,12 @@ class Calls:
         call = None
         if index is not None:
             call = self._find_last(lambda call: call.index == index)
-        has_no_index_of_its_own = index is None or not (call_id or name)
-        if call is None and has_no_index_of_its_own and self._calls:
+        is_continuation = index is None or not (call_id or name)
+        if call is None and is_continuation and self._calls:
             call = self._calls[-1]
         if call is None:
             return None
-        if call_id and call.id:
+        if call_id and call.id:  # the call has another id
             return None
         if name and call.name and (name != call.name or call.is_complete):
             return None
@@ -149,7 +148,7 @@ class Calls:
 
 
 def claim_id(given: str, used_ids: set[str], make_id: Callable[[], str] = _new_id) -> str:
-    """Return the id of a call, and add it to ``used_ids``. A missing or used id is replaced by a new id."""
+    """Return the id for a call, and add it to ``used_ids``. A missing or used id is replaced by a new id."""
     is_usable = given and given not in used_ids
     call_id = join_surrogates(given if is_usable else make_id())
     used_ids.add(call_id)
@@ -157,6 +156,7 @@ def claim_id(given: str, used_ids: set[str], make_id: Callable[[], str] = _new_i
 
 
 def _arguments_of(function: dict[str, Any]) -> str:
+    """Return the piece of arguments as text; complete arguments that are no text become JSON."""
     for name in ("arguments", "input", "parameters"):
         arguments = function.get(name)
         if isinstance(arguments, str):

@@ -1,7 +1,7 @@
 """The parser of an answer of Chat Completions, in the forms in which servers send it. Pure.
 
 An event (a chunk) has choices, of which usually there is one. A choice has a ``delta``: the next piece of the
-answer, with text, reasoning, or fragments of calls. The last chunk names the reason for the end. A server
+answer, with text, reasoning, or fragments of calls. The last event names the reason for the end. A server
 that does not stream sends one event, with the complete ``message`` in place of the delta.
 """
 
@@ -17,6 +17,7 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
+"""The fields of a delta that are OpenAI's. All others are the server's own, and may be wanted back."""
 _ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
@@ -34,7 +35,7 @@ class ChatAnswer(StreamedAnswer):
         self._first_index: int | None = None  # the index of the choice that is read as the answer
         self._second_index: int | None = None  # the index of the other choice, if one has calls
         self._call_form = ""  # the form of the first calls (see `_find_calls`); no other form is read then
-        self._usage: Json = {}  # the counts of tokens that came last
+        self._usage: Json = {}  # the newest counts of tokens
 
     @property
     def complete(self) -> bool:
@@ -60,7 +61,7 @@ class ChatAnswer(StreamedAnswer):
     def _read_usage(self, holder: Any) -> None:
         """Keep the counts of tokens, if this object has them.
 
-        Most servers send ``usage`` in a chunk, Groq in ``x_groq``, Moonshot in a choice.
+        Most servers send ``usage`` in an event, Groq in ``x_groq``, Moonshot in a choice.
         """
         usage = holder.get("usage") if isinstance(holder, dict) else None
         if isinstance(usage, dict):

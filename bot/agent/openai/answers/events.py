@@ -9,9 +9,9 @@ bytes, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
 
-MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_EVENT_BYTES = 4 * 1024 * 1024  # the most bytes of one event's data, and of one line
 MAX_OBJECT_BYTES = 8 * 1024 * 1024  # the most bytes of an answer that is not a stream
-_BOM = b"\xef\xbb\xbf"
+_BOM = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
 _OBJECT_STARTS = (b"{", b"[")
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")  # a line with an empty field name is a comment
 _MAX_STRAY_BYTES = 4_000  # about the most bytes of stray text that are kept
@@ -20,7 +20,7 @@ _CONTINUATION_BYTES = range(0x80, 0xC0)  # the bytes of a character of UTF-8 aft
 
 
 class EventTooLongError(Exception):
-    """An event without an end."""
+    """An event, or a line, of more than `MAX_EVENT_BYTES`."""
 
 
 class Event(NamedTuple):
@@ -57,7 +57,9 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
     Raises EventTooLongError for a line of more than `MAX_EVENT_BYTES`.
     """
     begun: list[bytes] = []  # the pieces of the current line
-    size, is_first, is_after_cr = 0, True, False  # ``size``: the bytes of the current line so far
+    size = 0  # the bytes of the current line so far
+    is_first = True  # the current line is the first
+    is_after_cr = False  # the chunk before ended with a CR, so an LF may be the rest of that line's end
     async for chunk in chunks:
         if not chunk:
             continue
@@ -103,7 +105,7 @@ class _EventParser:
         self._size = 0  # of the data
 
     def add(self, line: bytes) -> Event | None:
-        """Take a line. Return the event that it completes, or that it is by itself, or None."""
+        """Take a line. Return the event that it completes, or that it is by itself; None if it is neither."""
         if not line.strip():
             return self._close()
         name, _, value = line.partition(b":")

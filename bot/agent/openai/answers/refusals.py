@@ -37,9 +37,12 @@ _MAX_MATCHED_CHARS = 4_000  # the most characters in which the cause is searched
 _MIN_SECRET_CHARS = 4  # a shorter key would take letters out of words
 _MAX_DEPTH = 6  # levels of values inside each other that are looked at
 _MAX_PARTS = 5  # entries of a list that are looked at
+
+# statuses of HTTP
 _TRANSIENT_STATUSES = (408, 409, 425, 429)
 _KEY_STATUSES = (401, 407)
-_TOO_LARGE_STATUS, _PAYMENT_STATUS = 413, 402
+_TOO_LARGE_STATUS = 413
+_PAYMENT_STATUS = 402
 _MIN_CLIENT_ERROR, _MIN_SERVER_ERROR, _MAX_STATUS = 400, 500, 599
 
 _WORD_FIELDS = (
@@ -49,6 +52,7 @@ _WORD_FIELDS = (
 )  # fmt: skip
 """The fields that have a reason in words, or contain such a field."""
 _CODE_FIELDS = ("code", "type", "status", "error_code", "errorCode", "error_type", "status_code")
+"""The fields that have a reason as a code, such as "insufficient_quota" or 429."""
 _NO_ERROR_VALUES = (None, False, 0, "", "0")
 _ANSWER_FIELDS = frozenset({"choices", "output", "delta", "object", "usage"})  # no error has one
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1|title)\b", re.IGNORECASE)  # begins a web page
@@ -81,6 +85,7 @@ class Refusal:
 
     @property
     def cause(self) -> RefusalCause:
+        """The first cause that the words or the status tell. Clear words outweigh the status."""
         if is_too_long(self.searchable, self.status):
             return RefusalCause.TOO_LONG
         for cause, signs in (
@@ -104,7 +109,7 @@ class Refusal:
 
     @property
     def _is_unpaid(self) -> bool:
-        """Tell if the account has no money left.
+        """True if the account has no money left.
 
         With a transient status, words about a quota or a plan don't count: Gemini reports its limits for each
         minute that way.
@@ -134,7 +139,7 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
     if isinstance(body, str):
         body = _decode_body(body)
     codes = [str(code)[:100] for code in _list_codes(body, 0)]
-    if status < _MIN_CLIENT_ERROR:  # an error in an answer of status 200 may have its status as a code
+    if status < _MIN_CLIENT_ERROR:  # an error in an answer of status 200 may have a status among its codes
         status = next((int(code) for code in codes if _is_error_status(code)), 0)
     message = " ".join(": ".join(_list_distinct_texts(body)).split())[:_MAX_READ_CHARS]
     searchable = f"{' '.join(codes)} {message}".lower()[:_MAX_MATCHED_CHARS]
@@ -227,7 +232,7 @@ def _find_json(text: str) -> int | None:
 
 
 def _list_texts(value: Any, depth: int) -> Iterator[str]:
-    """Yield the texts of an error, the outer ones first."""
+    """Yield the texts of an error, in the order of `_WORD_FIELDS`. ``depth``: the levels above the value."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):

@@ -38,10 +38,13 @@ class ResponsesAnswer(StreamedAnswer):
         kind = event.get("type")
         if event.get("object") == "response":  # a complete answer instead of a stream
             kind, event = f"response.{event.get('status')}", {"response": event}
-        elif (error := find_error(event)) is not None and not str(kind or "").startswith("response."):
-            raise RefusedError(error)
+        elif not str(kind or "").startswith("response."):
+            error = find_error(event)
+            if error is not None:
+                raise RefusedError(error)
         delta = event.get("delta")
-        delta = delta if isinstance(delta, str) else ""
+        if not isinstance(delta, str):
+            delta = ""
         item = event.get("item")
         if kind in _TEXT_EVENTS:
             return self._add(delta, "")
@@ -96,11 +99,13 @@ class ResponsesAnswer(StreamedAnswer):
                 reasoning.append(_make_item_to_send_back(item))
             elif item.get("type") == "function_call" and item.get("name"):
                 calls.append(item)
-        extra = {"model": self._model, "answer": {"items": reasoning}} if reasoning else {}
+        extra_of_first = {"model": self._model, "answer": {"items": reasoning}} if reasoning else {}
         used_ids: set[str] = set()
-        return tuple(
-            _read_call(item, {} if position else extra, used_ids) for position, item in enumerate(calls)
-        )
+        read_calls: list[ToolCall] = []
+        for item in calls:
+            extra = {} if read_calls else extra_of_first
+            read_calls.append(_read_call(item, extra, used_ids))
+        return tuple(read_calls)
 
 
 def _read_call(item: Json, extra: Json, used_ids: set[str]) -> ToolCall:

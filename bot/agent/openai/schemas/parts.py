@@ -15,7 +15,7 @@ Part = Mapping[str, Any]
 MAX_VALUE_CHARS = 300  # the most characters of a value, or of a list of values in words
 _MAX_ENUM_VALUES = 200
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
-_TYPES_OF_VALUES = {
+_TYPES_OF_VALUES = {  # the name of a type in JSON schema, by the type in Python
     str: "string",
     bool: "boolean",
     int: "integer",
@@ -30,7 +30,7 @@ _TYPE_HINTS = {
     "string": ("pattern", "format", "minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""Keys that tell the type of a part that does not state it."""
+"""Keys by which the type of a part that does not state it is known."""
 
 
 def list_types(part: Part) -> list[str]:
@@ -47,7 +47,7 @@ def list_types(part: Part) -> list[str]:
     if types and part.get("nullable") is True:
         types.append("null")
     if "integer" in types and "number" in types:
-        types.remove("integer")
+        types.remove("integer")  # each integer is a number
     return list(dict.fromkeys(types))
 
 
@@ -109,11 +109,12 @@ def list_alternatives(part: Part) -> list[Any]:
 
 
 def is_object(part: Part) -> bool:
+    """Tell if a part states that it is an object, or has properties."""
     return isinstance(part.get("properties"), Mapping) or part.get("type") == "object"
 
 
 def has_one_type(part: Part) -> bool:
-    """Tell if a part states its own type, so that its alternatives only narrow it."""
+    """Tell if a part states one type, so that its alternatives can only narrow this type."""
     return isinstance(part.get("type"), str) and part["type"] in _TYPES
 
 

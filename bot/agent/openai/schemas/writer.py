@@ -1,8 +1,9 @@
 """A writer that turns a tool's JSON schema into a schema that every maker's server accepts.
 
-Each part of the schema is written again with only the keys that all makers accept. References (``$ref``) are
-replaced by their targets, ``allOf`` and conditions are merged into the part, other facts become words in its
-description, and the rest is left out and recorded. `SchemaWriter.write` returns the result.
+A *part* is the schema itself or a schema inside it, such as that of a property. Each part is written again
+with only the keys that all makers accept. References (``$ref``) are replaced by their targets, ``allOf`` and
+conditions are merged into the part, other facts become words in its description, and the rest is left out
+and recorded as an *omission*. `SchemaWriter.write` returns the result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ _OMISSIONS = {
 """The keys that can be written neither in other keys nor in words, each with the name of the omission."""
 _DEEP_OMISSION = "what is nested deeply in its arguments"
 _ALTERNATIVES_OMISSION = "alternatives of its arguments"
-_AS_TEXT = "A JSON object, written as text."
+_AS_TEXT = "A JSON object, written as text."  # in the description of an object that is sent as text
 
 
 class SchemaWriter:
@@ -66,7 +67,10 @@ class SchemaWriter:
         return self._write_object({**part, "type": "object"}, 0, references)
 
     def _write_part(self, given: Any, depth: int, references: tuple[str, ...]) -> Json:
-        """Return a part of any type, with its description. ``given``: a schema, or True or False."""
+        """Return a part of any type, with its description. ``given``: a schema, or True or False.
+
+        In JSON schema True allows anything, and False nothing.
+        """
         self._part_count += 1
         if given is False:
             return {"type": "string", "description": "Leave this out."}
@@ -105,6 +109,7 @@ class SchemaWriter:
                 return {"type": type_name}
 
     def _write_object(self, part: Part, depth: int, references: tuple[str, ...]) -> Json:
+        """Return an object with its properties under the names that are sent."""
         given = part.get("properties")
         properties = dict(given) if isinstance(given, Mapping) else {}
         required = parts.list_required(part)
@@ -122,6 +127,7 @@ class SchemaWriter:
         return written
 
     def _write_property(self, sent_name: str, given: Any, depth: int, references: tuple[str, ...]) -> Json:
+        """Return a property of an object; in the plain form, an object with unknown names becomes a text."""
         written = self._write_part(given, depth + 1, references)
         has_unknown_names = written.get("type") == "object" and not written.get("properties")
         if not self._is_plain or not has_unknown_names:
@@ -178,6 +184,8 @@ class SchemaWriter:
 
     def _merge_branches(self, part: Part, references: tuple[str, ...], *, is_top: bool) -> Part:
         """Return a part with its branches (``allOf``, ``then``, ``else``, alternatives) merged into it.
+
+        Of the alternatives (``anyOf``, ``oneOf``), not all are merged:
 
         - Alternatives at the top, and of any other object, become one object with all of their arguments.
         - Alternatives of a part that states one other type only narrow this type, and are left out.

@@ -45,6 +45,7 @@ from bot.tools.tool import (
     CallContext,
     FixedToolset,
     InverseCall,
+    Key,
     Ran,
     Tool,
     ToolOutput,
@@ -55,7 +56,8 @@ from bot.tools.tool import (
 _MAX_LISTED_ENTRIES = 500  # the entries in one answer
 _DEFAULT_LINES = 400  # the lines in one answer, unless the call says otherwise
 _SEARCH_SECONDS = 60.0
-
+_WORKSPACE = "workspace"  # the resource of every change: two paths may be one file, so changes take turns
+_REFERENTS: Mapping[str, Referent] = {"path": Referent.PATH}  # the argument of a tool that is a path
 
 PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
 Content = Annotated[Storable, Field(max_length=1_000_000)]
@@ -63,12 +65,9 @@ RestoredContent = Annotated[Storable, Field(max_length=1_400_000)]  # base64 is 
 Encoding = Literal["text", "base64"]
 Piece = Annotated[Storable, Field(min_length=1, max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
-T = TypeVar("T")
 RestoreArguments = dict[str, Any]
 """The arguments of `file_restore` besides the path; empty if nothing was there."""
-Key = Callable[[Arguments], Awaitable[dict[str, str]]]
-_PATH: Mapping[str, Referent] = {"path": Referent.PATH}  # which argument of a tool is a path
-_WORKSPACE = "workspace"  # the resource of every change: two paths may be one file, so they take turns
+T = TypeVar("T")
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
@@ -80,11 +79,11 @@ def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 2
     return FixedToolset("fs", (*_make_reading_tools(confined), *_make_changing_tools(confined)))
 
 
-def folder_of(confined: ConfinedFolder) -> Key:
-    """Return a tool's key for “approve similar”: the call's folder, canonical and relative to the workspace.
+def make_folder_key(confined: ConfinedFolder) -> Key:
+    """Return the function that finds a call's key for “approve similar”: the folder of its path.
 
-    Links and ``..`` are refused, so equal texts are the same folder. A move has two folders. Raises ToolError
-    as the call itself would.
+    The folder is canonical and relative to the workspace. Links and ``..`` are refused, so equal texts are
+    the same folder. A move has two folders. Raises ToolError as the call itself would.
     """
 
     async def key(arguments: Arguments) -> dict[str, str]:
@@ -96,10 +95,10 @@ def folder_of(confined: ConfinedFolder) -> Key:
     return key
 
 
-def below_of(confined: ConfinedFolder) -> Begins:
-    """Return a tool's prefix for “approve similar”: the file's folder, with all folders below it.
+def make_folder_prefix(confined: ConfinedFolder) -> Begins:
+    """Return the function that finds a call's prefix for “approve similar”: the names on its folder's path.
 
-    For a move it is the deepest folder that both places are in.
+    So all folders below it are covered. For a move it is the deepest folder that both paths are in.
     """
 
     async def begins(arguments: Arguments) -> Beginning:
@@ -123,7 +122,7 @@ def _find_folder(confined: ConfinedFolder, path: str) -> str:
 def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
     documents = Documents()
 
-    @tool(writes=False, group="fs", summary="List the folder {path}", names=_PATH)
+    @tool(writes=False, group="fs", summary="List the folder {path}", names=_REFERENTS)
     async def file_list(path: PathText = ".") -> dict[str, Any]:
         """List a folder of the workspace. Links are named but never followed.
 
@@ -136,7 +135,7 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         listed = [_describe_entry(entry) for entry in entries[:_MAX_LISTED_ENTRIES]]
         return {"path": format_path(names), "entries": listed, "total": len(entries)}
 
-    @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
+    @tool(writes=False, group="fs", summary="Read {path}", names=_REFERENTS)
     async def file_read(
         path: PathText, context: CallContext, from_line: Line = 1, lines: Line = _DEFAULT_LINES
     ) -> dict[str, Any]:
@@ -204,13 +203,13 @@ def _describe_entry(entry: FolderEntry) -> dict[str, Any]:
 
 
 def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    common: dict[str, Any] = {
+    common: dict[str, Any] = {  # arguments of the decorator `tool`, which explains them
         "group": "fs",
         "touches": _WORKSPACE,
         "current": _in_thread(confined, _read_current),
-        "undo": _undo_of(confined),
+        "undo": _make_undo(confined),
         "batch": "files",
-        "names": _PATH,
+        "names": _REFERENTS,
     }
 
     def change_tool(**options: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
@@ -219,7 +218,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
     preview_write = _in_thread(confined, _preview_write)
     title_write = _in_thread(confined, _describe_write)
-    likeness: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
+    likeness: dict[str, Any] = {"key": make_folder_key(confined), "begins": make_folder_prefix(confined)}
 
     @change_tool(
         idempotent=True, summary="Write {path}", title=title_write, preview=preview_write, **likeness
@@ -234,9 +233,10 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             content: all of its new text
 
         """
-        return await write(parse_changeable_path(path), content, context)
+        return await write_as_shown(parse_changeable_path(path), content, context)
 
-    async def write(names: Names, content: str, context: CallContext) -> ToolOutput:
+    async def write_as_shown(names: Names, content: str, context: CallContext) -> ToolOutput:
+        """Write a file if its content is still what the card showed; any content if no card was shown."""
         before = None
         for preview_field in context.preview:
             if preview_field.field == _content_field(names):
@@ -257,7 +257,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         content = await asyncio.to_thread(_apply_edit, confined, {"path": path, "old": old, "new": new})
-        return await write(parse_changeable_path(path), content, context)
+        return await write_as_shown(parse_changeable_path(path), content, context)
 
     @change_tool(
         summary="Move {path} to {to}",
@@ -350,8 +350,8 @@ def _describe_former(confined: ConfinedFolder, names: Names) -> RestoreArguments
     return {"content": encoded, "encoding": "base64", "mode": former.mode}
 
 
-def _undo_of(confined: ConfinedFolder) -> Undo:
-    """Return the undo of a file's change: a call that restores the file."""
+def _make_undo(confined: ConfinedFolder) -> Undo:
+    """Return the function that finds the undo of a change: a call that restores the file."""
 
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
@@ -372,6 +372,8 @@ async def _undo_move(ran: Ran) -> InverseCall:
 def _in_thread(
     confined: ConfinedFolder, look: Callable[[ConfinedFolder, Arguments], T]
 ) -> Callable[[Arguments], Awaitable[T]]:
+    """Return an async function that runs ``look`` in a thread."""
+
     async def read(arguments: Arguments) -> T:
         return await asyncio.to_thread(look, confined, arguments)
 
@@ -479,11 +481,13 @@ def _decode_content(content: str, encoding: str) -> bytes:
 
 
 def _read_current(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+    """Return the present value of the card's field."""
     names = parse_changeable_path(arguments["path"])
     return {_content_field(names): _read_text(confined, names)}
 
 
 def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+    """Return the present values of the card's fields: the path where it is now, and the content there."""
     source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
     is_moved = confined.find_entry(target) is not None and confined.find_entry(source) is None
     current = target if is_moved else source

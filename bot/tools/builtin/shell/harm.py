@@ -1,8 +1,8 @@
 """Recognises *harm*: commands that lose something, reach people, or run code that Nod can't inspect.
 
 `find_harm` returns the reason why a command is harmful, and so destructive. `find_hidden_code` returns why a
-command that is not, such as ``./build.sh``, still runs code that its words don't show. Programs whose
-words and flags decide about their harm are in ``losing.py``.
+command without such harm, such as ``./build.sh``, still runs code that its words don't show. The long lists
+of harmful programs, words and flags are in ``losing.py``.
 
 A program that is neither here nor in ``reads.py`` counts as writing, so these lists can only raise a risk.
 """
@@ -36,7 +36,7 @@ _RUNS_CODE = frozenset({
     "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so", "psql", "mysql",
     "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli", "clickhouse-client", "duckdb",
 })  # fmt: skip
-_LANGUAGES = frozenset({  # they run code from elsewhere; people decide whether to run it
+_LANGUAGES = frozenset({  # programs that run code from a file or from their input
     "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish",
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
     "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
@@ -44,8 +44,8 @@ _LANGUAGES = frozenset({  # they run code from elsewhere; people decide whether 
 })  # fmt: skip
 _VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")  # "3.11" in python3.11, "-12" in gcc-12, ".exe"
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
-
 _DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")
+
 _GIT_SUBCOMMANDS = frozenset({  # the subcommands that lose nothing without a harmful flag
     "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
     "revert", "cherry-pick", "rebase", "init", "clone", "mv", "remote", "apply", "am", "notes", "status",
@@ -63,7 +63,7 @@ _GIT_FLAG_LETTERS = {  # harmful one-letter flags, by subcommand
     "pull": "fs", "fetch": "fpP", "merge": "s", "add": "f", "mv": "f", "notes": "f", "revert": "s",
     "cherry-pick": "s",
 }  # fmt: skip
-_GIT_HARMFUL_WORDS = {
+_GIT_HARMFUL_WORDS = {  # harmful words after a subcommand
     "stash": {"drop", "clear", "pop"},
     "remote": {"remove", "rm", "prune", "set-url", "add", "rename", "update"},
     "reflog": {"expire", "delete", "drop"},
@@ -82,9 +82,10 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     ``reads_pipe``: it reads the output of another command. The checks that need only the program's name come
     first, then the checks of its arguments.
     """
+    # the lists have "python" for python3.11, but also "sqlite3" and "m4", where the number is no version
     program, arguments = program_name(words[0]), words[1:]
     file_name = words[0].rpartition("/")[2].lower()
-    names = {program, file_name}  # the number that ends sqlite3 or m4 is a part of the name, not a version
+    names = {program, file_name}
     if names & LOSES or program.startswith("mkfs"):
         return f"“{program}” can lose something"
     if names & SENDS:
@@ -99,7 +100,7 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
             return f"{word} belongs to the machine, not to the workspace"
 
     check = _CHECKS.get(program)
-    if check:  # it knows the program's arguments, so that nothing else is asked
+    if check:  # it knows the program's arguments, so the lists below are not asked
         return check(arguments)
     harmless_subcommands = HARMLESS_SUBCOMMANDS.get(SAME_SUBCOMMANDS.get(program, program))
     if harmless_subcommands:
@@ -110,7 +111,10 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
 
 
 def find_hidden_code(words: Sequence[str]) -> str | None:
-    """Return why a command that `find_harm` lets pass runs code that its words don't show; None if not."""
+    """Return why a command runs code that its words don't show; None if it runs none.
+
+    Only for commands in which `find_harm` found no harm.
+    """
     program = program_name(words[0])
     if "/" in words[0] and not _is_in_system_folder(words[0]):
         return f"“{words[0]}” runs code that Nod can't inspect"

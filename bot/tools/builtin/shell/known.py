@@ -1,16 +1,18 @@
 """The commands that *Approve similar* knows, each with the words and options that may follow.
 
-What may follow never changes which code runs, nor where. So no option here names a file, a folder, a program,
-a setting or a plugin. An option must be spelled as it is here, neither abbreviated nor joined with others.
-`list_rows` makes the table in ``docs/commands.md`` from `COMMANDS`.
+When people approve such a command, they may give a grant, by which the same command also runs unasked with
+other options of this table (``prefix.py``). What may follow never changes which code runs, nor where. So no
+option here names a file, a folder, a program, a setting or a plugin. An option must be spelled as it is here,
+neither abbreviated nor joined with others. `list_rows` makes the table in ``docs/commands.md`` from
+`COMMANDS`.
 """
 
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-_SEPARATOR = " · "
-_SHOWN_OPTIONS = 3
+_SEPARATOR = " · "  # between options
+_SHOWN_OPTIONS = 3  # the options that a card names as examples
 
 VALUES = {
     "NUMBER": r"[0-9]{1,6}",
@@ -33,12 +35,12 @@ VALUES = {
 # patterns of targets, the plain words that a grant fixes, such as what make builds
 _TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
-FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # of a build
 _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-_TARGET_TEXTS = {  # the words of the table in the documents
+_TARGET_TEXTS = {  # the targets in the words of the table in the documents
     _TARGET: " and targets",
     _SCRIPT: " and a script",
     FOLDER: " and a folder",
@@ -47,6 +49,8 @@ _TARGET_TEXTS = {  # the words of the table in the documents
     _GRADLE_TASKS: f" with {_GRADLE_TASKS.replace('|', ', ')}",
     _MAVEN_PHASES: f" with {_MAVEN_PHASES.replace('|', ', ')}",
 }
+
+# options of several commands, and the files of settings of pytest
 _PYTEST = (
     "-q · -qq · -v · -vv · -x · -s · -l · -ra · -rA · -rs · -rf · -k WORDS · -m WORDS · -n NUMBER"
     " · -n auto · --quiet · --verbose · --exitfirst · --maxfail=NUMBER · --maxfail NUMBER"
@@ -95,7 +99,7 @@ _DOTNET = "--no-restore · --nologo · -v VERBOSITY · --verbosity VERBOSITY"
 
 
 class Follows(StrEnum):
-    """The plain words that may follow a command, in the words of the documents."""
+    """The kind of plain words, which are no options, that may follow a command; in the documents' words."""
 
     NOTHING = "nothing"
     NAME = "the name of a test"
@@ -115,7 +119,7 @@ class KnownCommand:
     """Options of which a call may have any; a name in capitals stands for a value (`VALUES`)."""
     follows: Follows = Follows.NOTHING
     targets: str = ""
-    """A pattern of each plain word that a grant fixes; empty if the command has none."""
+    """A pattern of the plain words that a grant fixes, such as what make builds; empty if there are none."""
     max_targets: int = 0
     min_targets: int = 0
     fixed_options: str = ""

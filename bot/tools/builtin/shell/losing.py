@@ -1,8 +1,9 @@
 """Lists of programs, with their words and flags, that lose something, send something, or run code elsewhere.
 
-`find_harm` (``harm.py``) looks commands up here: first in the sets of programs that are always harmful, last
-by `find_loss`, which judges the words after any other program. A match can only raise a command's risk: a
-command without a match still counts as writing, unless it is known to only read.
+`find_harm` (``harm.py``) looks commands up here: first in the sets of programs that are always harmful, then
+in `HARMLESS_SUBCOMMANDS`, last by `find_loss`, which judges the words after any other program. A match can
+only raise a command's risk: a command without a match still counts as writing, unless it is known to only
+read.
 """
 
 import re
@@ -84,10 +85,13 @@ _DEEP_VERBS = frozenset({
     "velero", "samba-tool", "ipa", "nodetool", "argocd", "flux", "istioctl", "minikube", "kind", "k3d",
     "rosa", "jenkins-cli", "snyk", "auth0", "stripe",
 })  # fmt: skip
-"""Programs whose verb may come late, after the names of services and the values of options."""
+"""Programs whose verb may come late, after the names of services and the values of options.
+
+In them the verbs of `_LOSING_CLOUD_VERBS` lose something, too.
+"""
 _MAX_VERB_WORDS = 3  # the number of first operands among which a verb is looked for
 _MAX_DEEP_VERB_WORDS = 8  # that number for a program of `_DEEP_VERBS`
-_MIN_OPTION_CHARS = 5  # the shortest abbreviation of a long option that is recognised
+_MIN_OPTION_CHARS = 5  # the shortest abbreviation of a long option that is recognised, with its dashes
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
     r"|uninstall|unmerge|unregistervm|kill|terminate|revoke|reset|clean|cleanup|exec|flush(all|db)?|rollback|revert"
@@ -294,7 +298,7 @@ def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] 
 
 
 def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
-    """Return the first verb among the operands that may not be undone, in this program or in any."""
+    """Return the first verb among the operands that may not be undone."""
     has_deep_verbs = program in _DEEP_VERBS
     max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
     for word in _list_verb_candidates(program, operands[:max_words]):

@@ -2,8 +2,8 @@
 
 `find_objection` returns the *objection* to a command: the reason why it may do more than read there.
 `READERS` lists programs and their harmless flags. There is an objection to any other program or flag, and to
-an abbreviated long flag. Programs such as find, sed and git could also write files or run other programs, so
-`_CHECKS` has a function for each, which accepts a few simple forms.
+an abbreviated long flag. Some programs, such as find, sed and git, could also write files or run other
+programs. `_CHECKS` has a function for each of them, which accepts a few simple forms.
 
 The words after a command are *flags*, which begin with a dash, and *operands*: paths, or texts such as the
 pattern of grep.
@@ -62,8 +62,8 @@ _GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """The flags and operands with which a program only reads."""
+class Syntax:
+    """The flags and operands that a program may have, for example to only read."""
 
     plain: str = ""  # one-letter flags without a value
     valued: str = ""  # one-letter flags with a value
@@ -76,9 +76,9 @@ class Reader:
     pattern_flag: str = ""  # the letter of the flag that replaces the first text
 
     def find_objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
-        """Return why the program would not only read in the workspace; None if it would."""
+        """Return the objection to the first argument that is not allowed; None if all are."""
         operands: list[str] = []
-        texts = self.texts
+        text_count = self.texts
         remaining = iter(arguments)
         for argument in remaining:
             if argument == "--":  # only operands follow
@@ -96,13 +96,13 @@ class Reader:
                     return f"{argument} is not known to only read"
                 if valued_letter and not value and next(remaining, None) is None:
                     return f"-{valued_letter} has no value"
-                if valued_letter and valued_letter == self.pattern_flag and texts > 0:
-                    texts -= 1
+                if valued_letter and valued_letter == self.pattern_flag and text_count > 0:
+                    text_count -= 1
         if len(operands) > self.max_operands:
             return "it has more operands than are only read"
         if self.only_texts:
             return None
-        return _find_outside(operands[texts:], inside)
+        return _find_outside(operands[text_count:], inside)
 
     def _split_letters(self, letters: str) -> tuple[str, str, str]:
         """Split the letters of a flag: ``-nC5`` is the plain ``n``, then ``C`` with the value ``5``.
@@ -115,7 +115,7 @@ class Reader:
         return letters, "", ""
 
 
-_GREP = Reader(
+_GREP = Syntax(
     plain="inrvclLowxqshHEFGPazbT",
     valued="eABCm",
     long=(
@@ -127,10 +127,10 @@ _GREP = Reader(
     texts=1,
     pattern_flag="e",
 )  # fmt: skip
-_HEAD = Reader(plain="qv", valued="nc", numeric=True, long_valued=("lines", "bytes"))
+_HEAD = Syntax(plain="qv", valued="nc", numeric=True, long_valued=("lines", "bytes"))
 
-READERS: dict[str, Reader] = {
-    "ls": Reader(
+READERS: dict[str, Syntax] = {
+    "ls": Syntax(
         plain="aAlhrtSR1dFpsinogkmxXcuU",
         long=(
             "all", "almost-all", "human-readable", "recursive", "reverse", "directory", "classify",
@@ -138,41 +138,41 @@ READERS: dict[str, Reader] = {
         ),
         long_valued=("color", "sort", "time-style"),
     ),
-    "cat": Reader(plain="nbsAETuv"),
+    "cat": Syntax(plain="nbsAETuv"),
     "head": _HEAD,
     "tail": _HEAD,
-    "wc": Reader(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
-    "cut": Reader(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
-    "tr": Reader(plain="cCdst", only_texts=True),
-    "uniq": Reader(plain="cdiuz", valued="fsw", max_operands=1),  # its second operand is a file to write
-    "sort": Reader(plain="nrufhVbdgiMszcCm", valued="kt", long=("reverse", "unique", "numeric-sort")),
+    "wc": Syntax(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
+    "cut": Syntax(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
+    "tr": Syntax(plain="cCdst", only_texts=True),
+    "uniq": Syntax(plain="cdiuz", valued="fsw", max_operands=1),  # its second operand is a file to write
+    "sort": Syntax(plain="nrufhVbdgiMszcCm", valued="kt", long=("reverse", "unique", "numeric-sort")),
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
-    "cmp": Reader(plain="bls", max_operands=2),
-    "comm": Reader(plain="123", max_operands=2),
-    "stat": Reader(plain="t", valued="c", long_valued=("printf", "format")),
-    "du": Reader(plain="shackmb", valued="d", long_valued=("max-depth",)),
-    "df": Reader(plain="hkTi", max_operands=0),
-    "file": Reader(plain="bi", long=("brief", "mime", "mime-type")),
-    "tree": Reader(plain="adfDhsp", valued="LPI"),
-    "realpath": Reader(plain="em"),
-    "readlink": Reader(plain="fem"),
-    "basename": Reader(only_texts=True),
-    "dirname": Reader(only_texts=True),
-    "which": Reader(plain="a", only_texts=True),
-    **dict.fromkeys(("nl", "tac", "rev", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum"), Reader()),
-    "pwd": Reader(plain="LP", max_operands=0),
-    "id": Reader(plain="ugnrG", max_operands=0),
-    "uname": Reader(plain="asnrvmpio", max_operands=0),
-    "hostname": Reader(plain="fs", max_operands=0),  # an operand would set it
-    "uptime": Reader(plain="ps", max_operands=0),
-    **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(max_operands=0)),
+    "cmp": Syntax(plain="bls", max_operands=2),
+    "comm": Syntax(plain="123", max_operands=2),
+    "stat": Syntax(plain="t", valued="c", long_valued=("printf", "format")),
+    "du": Syntax(plain="shackmb", valued="d", long_valued=("max-depth",)),
+    "df": Syntax(plain="hkTi", max_operands=0),
+    "file": Syntax(plain="bi", long=("brief", "mime", "mime-type")),
+    "tree": Syntax(plain="adfDhsp", valued="LPI"),
+    "realpath": Syntax(plain="em"),
+    "readlink": Syntax(plain="fem"),
+    "basename": Syntax(only_texts=True),
+    "dirname": Syntax(only_texts=True),
+    "which": Syntax(plain="a", only_texts=True),
+    **dict.fromkeys(("nl", "tac", "rev", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum"), Syntax()),
+    "pwd": Syntax(plain="LP", max_operands=0),
+    "id": Syntax(plain="ugnrG", max_operands=0),
+    "uname": Syntax(plain="asnrvmpio", max_operands=0),
+    "hostname": Syntax(plain="fs", max_operands=0),  # an operand would set it
+    "uptime": Syntax(plain="ps", max_operands=0),
+    **dict.fromkeys(("whoami", "nproc", "true", "false"), Syntax(max_operands=0)),
 }  # fmt: skip
 
-_SED_FLAGS = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
-_JQ_FLAGS = Reader(plain="rcMSesnRaCj", texts=1)
-_RG_FLAGS = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
+_SED_FLAGS = Syntax(plain="nErsu", valued="e", texts=1, pattern_flag="e")
+_JQ_FLAGS = Syntax(plain="rcMSesnRaCj", texts=1)
+_RG_FLAGS = Syntax(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
     plain="iSsnNlcvwxFoHIPUuap0",
     valued="eABCmgtTjME",
     long=(
@@ -188,7 +188,7 @@ _RG_FLAGS = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead
     texts=1,
     pattern_flag="e",
 )  # fmt: skip
-# with --files ripgrep lists files, and takes no pattern
+# with --files ripgrep lists files, and has no pattern
 _RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
@@ -258,7 +258,8 @@ def _check_rg(arguments: Sequence[str], inside: Inside) -> str | None:
 
 def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
     for argument in arguments:
-        if argument == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument):  # "-e" joined with others
+        has_joined_script = re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument)  # "-e" joined with other letters
+        if argument == "--" or has_joined_script:
             return "its flags are not plain"
     scripts = [script for flag, script in pairwise(arguments) if flag == "-e"]
     if not scripts:

@@ -5,8 +5,8 @@
 - Any other command is a write.
 
 ``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts. A write is
-*vouched for* (`Risk.vouched`: it is sure to do no more than write) only if `_is_vouched_for` knows the
-command. Most other programs may run programs or do what files tell them.
+*vouched for* (`Risk.vouched`) if it is sure to do no more than write files, as `_is_vouched_for` knows of a
+few commands. Most other programs may run programs or do what files tell them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,21 +15,22 @@ from pathlib import Path
 
 from bot.domain.proposals import Level, Risk
 from bot.tools.builtin.shell.harm import find_harm, find_hidden_code, is_on_system, program_name
-from bot.tools.builtin.shell.reads import Inside, Reader, find_objection
+from bot.tools.builtin.shell.reads import Inside, Syntax, find_objection
 from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse_script
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
-_SCRIPT_FLAGS = frozenset({"-c", "-ec", "-euc"})
-_READS = Risk(Level.READ, "it only reads")
-_ORDER = {Level.READ: 0, Level.WRITE: 1, Level.DESTRUCTIVE: 2}
+_SCRIPT_FLAGS = frozenset({"-c", "-ec", "-euc"})  # the argument after the flag is a script
 _SHELL_ARGUMENTS = 3  # the shell, the flag and the script
+_READS = Risk(Level.READ, "it only reads")
+_ORDER = {Level.READ: 0, Level.WRITE: 1, Level.DESTRUCTIVE: 2}  # the worst has the highest number
+
 # the arguments with which a command is vouched for, if its operands are in the workspace and not in .git
 _VOUCHED = {
-    "mkdir": Reader(plain="pv"),
-    "touch": Reader(plain="acm"),
+    "mkdir": Syntax(plain="pv"),
+    "touch": Syntax(plain="acm"),
 }
-_GIT_ADD = Reader(plain="AuvnN", long=("all", "update", "verbose", "dry-run", "intent-to-add"))
-_GIT_COMMIT = Reader(
+_GIT_ADD = Syntax(plain="AuvnN", long=("all", "update", "verbose", "dry-run", "intent-to-add"))
+_GIT_COMMIT = Syntax(
     plain="navq",
     valued="m",
     long=("no-verify", "all", "quiet", "allow-empty", "signoff"),
@@ -68,13 +69,14 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
 
 
 def _judge_command(command: Simple, inside: Inside) -> Risk:
+    """Return the risk of one simple command with its redirections."""
     words = [word.text for word in command.words]
-    odd_shape = _find_odd_shape(command)
+    oddity = _find_oddity(command)
     redirect_risks = [_judge_redirect(redirect, inside) for redirect in command.redirects]
     redirects_risk = _pick_worst([_READS, *redirect_risks])
 
-    # reads come first: “sed -n 1,5p” is one, though sed can run programs
-    objection = odd_shape or find_objection(words, inside)
+    # reads come first: “sed -n 1,5p” is a read, though sed can run programs
+    objection = oddity or find_objection(words, inside)
     if objection is None:
         return redirects_risk
 
@@ -87,7 +89,7 @@ def _judge_command(command: Simple, inside: Inside) -> Risk:
     hidden_code = find_hidden_code(words)
     if hidden_code:
         return Risk(Level.WRITE, hidden_code, vouched=False)
-    vouched = redirects_risk.vouched and odd_shape is None and _is_vouched_for(words, inside)
+    vouched = redirects_risk.vouched and oddity is None and _is_vouched_for(words, inside)
     return Risk(Level.WRITE, f"“{program_name(words[0])}” may change something: {objection}", vouched)
 
 
@@ -99,7 +101,7 @@ def _pick_worst(risks: Sequence[Risk]) -> Risk:
 
 def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
     """Tell if a command does no more than make files and folders, or commit them without running hooks."""
-    allowed: Reader | None
+    allowed: Syntax | None
     match words:
         case ["git", "add", *arguments]:
             allowed = _GIT_ADD
@@ -120,7 +122,7 @@ def _is_outside_git(path: str) -> bool:
     return ".git" not in path.lower().split("/")
 
 
-def _find_odd_shape(command: Simple) -> str | None:
+def _find_oddity(command: Simple) -> str | None:
     """Return why the words of a command don't say all that the shell does with it; None if they do."""
     if command.background:
         return "it runs in the background"
@@ -138,6 +140,7 @@ def _find_injection(command: Simple) -> str | None:
 
 
 def _judge_redirect(redirect: Redirect, inside: Inside) -> Risk:
+    """Return the risk of a redirection; one that may overwrite a file is destructive."""
     operator, path = redirect.operator, redirect.target.text
     is_plain = not redirect.target.expands
     if operator == ">&" and path in ("1", "2"):

@@ -52,7 +52,7 @@ class Simple:
     words: tuple[ShellWord, ...]
     redirects: tuple[Redirect, ...] = ()
     reads_pipe: bool = False  # True if its input is another command's output
-    background: bool = False
+    background: bool = False  # True if the shell does not wait for its end: "&" follows
 
 
 def parse_script(script: str) -> tuple[Simple, ...]:
@@ -112,6 +112,7 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
         case "program" | "list" | "subshell" | "negated_command":
             yield from _read_children(node, tokens, depth)
         case "pipeline":
+            # only the first command surely reads no pipe: a sub-shell there may have several commands
             for position, command in enumerate(_read_children(node, tokens, depth)):
                 yield replace(command, reads_pipe=command.reads_pipe or position > 0)
         case other:
@@ -140,9 +141,9 @@ def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple
 
 
 def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
-    """Yield a statement's commands. Its redirections are added to the last one.
+    """Yield a statement's commands, with the statement's redirections added to the last one.
 
-    They belong to the whole statement, but their harm is the same at any of its commands.
+    A redirection belongs to all of these commands, but its harm is the same at any of them.
     """
     statement, *redirections = node.children
     *commands, last = _read_statements(statement, tokens, depth + 1)

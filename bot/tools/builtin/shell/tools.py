@@ -29,9 +29,9 @@ from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them from Nod's own environment
-_MAX_SECONDS = 600
+_MAX_SECONDS = 600  # the longest time limit of a command, after which it is ended
+_MARGIN_SECONDS = 15.0  # the tool's run may take that much longer, so that the command is ended first
 _MAX_PATH_CHARS = 4096  # Linux PATH_MAX
-_MARGIN_SECONDS = 15.0  # between this tool's limit, which ends the command, and the limit of the tool's run
 _CAREFUL_VARIABLES = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -79,7 +79,7 @@ def shell_tools(
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
-    judge = make_classifier(folder)
+    judge = make_classifier(folder)  # returns the risk of a command
     base_variables = scrub_environment(environment)
     # git looks for no repository above the workspace
     careful_variables = {**_CAREFUL_VARIABLES, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
@@ -141,6 +141,7 @@ def shell_tools(
         failure = f"Ended with code {ended.exit_code}" if ended.exit_code else None
         return ToolOutput(output, ended_badly=failure)
 
+    # rules also judge the path to which a link leads
     shell_run = replace(shell_run, follow=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
@@ -153,7 +154,7 @@ def shell_tools(
 
 
 def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
-    """Return the arguments that change if each linked path is replaced by the path that it leads to."""
+    """Return the arguments with each linked path replaced by its target; empty if no path is linked."""
     argv = [_follow_link(folder, word) for word in arguments["argv"]]
     if argv == arguments["argv"]:
         return {}
@@ -161,7 +162,7 @@ def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
 
 
 def _follow_link(folder: Path, word: str) -> str:
-    """Return the path that a word leads to, relative to the workspace; a word that is no link unchanged."""
+    """Return the target of a path with a link on it, relative to the workspace; any other word unchanged."""
     if len(word) > _MAX_PATH_CHARS or not os.path.lexists(folder / word):
         return word
     path = os.path.normpath(folder / word)
@@ -172,7 +173,7 @@ def _follow_link(folder: Path, word: str) -> str:
 
 
 def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a small environment: where programs are, the language, no terminal."""
+    """Return a small environment: where programs are, the language and the time zone, no terminal."""
     return {
         "PATH": PATH,
         "TERM": "dumb",

@@ -1,4 +1,4 @@
-"""Changes of files by a command in its copy of a workspace: finding, describing and storing them.
+"""Changes of files by a command that was tried in a copy of a workspace: finding, showing and storing them.
 
 `compare_copy` finds the changes: each `FileChange` has the `FileState` of a path before and after the
 command. `describe_changes` puts them on a card, `changes_to_json` stores them, and `invert_changes` makes the
@@ -41,8 +41,8 @@ class FileState:
     """The state of a path: of a file, a folder, a link, or of another kind (a device, a pipe)."""
 
     kind: str  # file, folder, link or other
-    mode: int = 0
-    size: int = 0
+    mode: int = 0  # the permissions; 0 for a link
+    size: int = 0  # the bytes of a file; 0 for anything else
     mark: str = ""
     """A text that identifies the content: a file's hash or, if it is too large to read, its `Stamp`; a link's
     target."""
@@ -176,7 +176,8 @@ def _walk_copy(
 ) -> Iterator[tuple[str, FileState]]:
     """Yield every path below an open folder of the copy that is new or was touched, with its state.
 
-    ``parent``: the folder's path. ``depth``: the number of folders that it is in.
+    ``parent``: the folder's path. ``nodes``: the paths as they were copied. ``depth``: the number of folders
+    that the folder is in.
 
     Folders are compared, and applied, as if their owner had all rights, because Nod must get into them.
     """
@@ -213,6 +214,7 @@ def _walk_copy(
 
 
 def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> None:
+    """Raise Inapplicable for an entry of the copy that can't be applied to the workspace."""
     if kind == "other":
         raise Inapplicable(f"It makes a device, a pipe or a socket: {path}.")
     if status.st_uid != owner:
@@ -238,7 +240,10 @@ def leads_out(path: str, target: str) -> bool:
 
 
 def _list_removed(root: int, nodes: Nodes) -> list[str]:
-    """Return the copied paths that the command removed, deepest first."""
+    """Return the copied paths that the command removed, deepest first.
+
+    What was in a folder is removed with it, also if the command put something else in the folder's place.
+    """
     removed: list[str] = []
     removed_folders: set[str] = set()
     for path, node in nodes.items():  # a folder comes before its entries
@@ -308,8 +313,8 @@ def runs_in_git(path: str) -> bool:
 def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
     """Return the changes as fields of a card, and every changed file.
 
-    Code that git runs comes first, and always has a field. A text has a field with its lines, as long as
-    there is room. All others are listed in one last field.
+    Code that git runs comes first, and always has a field. Any other text has a field, as long as there is
+    room and it is not in ``.git``. All other changes are listed in one last field.
     """
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
@@ -353,10 +358,7 @@ def _find_size(state: FileState | None) -> int | None:
 
 
 def _find_modes(change: FileChange) -> tuple[str | None, str] | None:
-    """Return the old and new permissions of a file if people should see them; else None.
-
-    They should if the permissions differ, or if a new file can run.
-    """
+    """Return a file's old and new permissions if they differ, or if a new file can run; else None."""
     if change.new is None or change.new.kind != "file":
         return None
     new = change.new.permissions

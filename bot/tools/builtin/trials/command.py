@@ -1,12 +1,13 @@
 """Trials of commands: before people decide on a command, it runs in a copy of the workspace, in a cage.
 
-People see which files it changed there. An approval applies these changes to the workspace; the command
-itself does not run again.
+A cage is a closed environment without a network. People see which files the command changed in the copy. An
+approval applies these changes to the workspace; the command itself does not run again.
 
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
-(``applying.py``). `CommandTrials.undoing` is the tool that undoes them. The rest of Nod tries and applies
-through the functions of `CommandTrials.trying`, whose contract is in `Trying` (``bot/tools/tool.py``).
+(``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod tries commands and
+applies trials through the functions of `CommandTrials.trying`, whose contract is in `Trying`
+(``bot/tools/tool.py``).
 """
 
 import asyncio
@@ -63,7 +64,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TriedCommand:
-    """The outcome of a command's trial. As JSON it is the `TrialOutput.token`, which an approval applies."""
+    """The outcome of a command's trial. Its JSON is the `TrialOutput.token`, which an approval applies."""
 
     exit: int | None
     """The exit code; None if the command was ended."""
@@ -77,7 +78,7 @@ class TriedCommand:
         return cls(stored["exit"], stored["stdout"], stored["stderr"], _parse_changes(stored))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON to store. Old contents are left out if they are too large (`changes_to_json`)."""
+        """Return the JSON to store. Old contents are left out if they are too large (`changes_to_json`)."""
         result = {"exit": self.exit, "stdout": self.stdout, "stderr": self.stderr}
         return result | {"changes": changes_to_json(self.changes)}
 
@@ -150,17 +151,18 @@ class CommandTrials:
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = TriedCommand(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        # the changes as stored: old contents that are too large are missing there, so there may be no undo
+        # of the changes as stored: old contents that are too large are missing there, so there may be no undo
         inverse = _find_inverse(_parse_changes(token))
+        why_final = inverse if isinstance(inverse, str) else ""
         return TrialOutput(
             fields,
             token,
             output[-_MAX_OUTPUT_CHARS:],
             ended.exit_code,
             files,
-            f"{self.cage.name}, no network",
-            refusal,
-            final=inverse if isinstance(inverse, str) else "",  # the reason for having no undo
+            cage=f"{self.cage.name}, no network",
+            refused=refusal,
+            final=why_final,
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
@@ -168,7 +170,7 @@ class CommandTrials:
         return not await asyncio.to_thread(applying.find_changed, self.workspace, _parse_changes(token))
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
-        """Make the changes of a trial. Raises ToolError if none was made."""
+        """Make all changes of a trial. Raises ToolError if none was made."""
         tried = TriedCommand.parse(token)
         await _run_to_end(applying.apply, self.workspace, tried.changes, context.idempotency_key)
         return _report_applied(tried, "Applied")
@@ -185,13 +187,13 @@ class CommandTrials:
         return None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
-        """Return the call that restores the state before the apply, or the reason for having none."""
+        """Return the call that restores the state before the changes, or the reason why there is none."""
         if isinstance(ran.kept, str):
             return ran.kept
         return InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
-        """Return the tool that undoes the applied changes of a command."""
+        """Return the tool `shell_undo`, which undoes the applied changes of a command."""
 
         def summarise(arguments: Arguments) -> str:
             paths = sorted(_list_paths(_parse_changes(arguments)))
@@ -223,6 +225,7 @@ class CommandTrials:
         return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undo)
 
     async def _settle_undo(self, arguments: Arguments, key: str) -> ToolOutput | None:
+        """Finish an undo that was interrupted, as `settle` finishes an apply."""
         changes = _parse_changes(arguments)
         if await asyncio.to_thread(applying.settle_apply, self.workspace, changes, key):
             return _report_restored(changes)
@@ -241,7 +244,10 @@ class CommandTrials:
     async def _preview_changes(
         self, changes: Sequence[FileChange]
     ) -> tuple[list[FileState | None], list[PreviewField]]:
-        """Return the current state of each change's path, and a card's field for each path."""
+        """Return the current state of each change's path, and a card's field for each path.
+
+        The states are in the order of the changes. They are also the old values of the fields.
+        """
         current = await asyncio.to_thread(applying.read_states, self.workspace, changes)
         fields = {}  # by path: the last of two changes of one path counts
         for change, state in zip(changes, current, strict=True):
