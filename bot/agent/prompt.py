@@ -196,8 +196,8 @@ def _describe_teammate(teammate: Teammate) -> str:
     text = _TEAMMATE_TEXT.format(
         name=teammate.name, role=one_line(teammate.role), task=_indent(teammate.task)
     )
-    left = max(0, MAX_ROUNDS - teammate.rounds)
     if teammate.locked:
+        left = max(0, MAX_ROUNDS - teammate.rounds)  # a round is one version of its plan
         text += _LOCKED_TEXT.format(left=left, rounds=MAX_ROUNDS)
     return text
 

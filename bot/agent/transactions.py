@@ -5,8 +5,8 @@ model with its proposals, to end the turn without an answer, to end it because o
 summary, or to post a notice. A notice is a line that people read and the model does not.
 
 The calls of an answer were judged by the gate before (`JudgedCall`). A call with an *effect* changes only
-Nod's own rows, so it is neither run nor proposed: its effect is applied here. A call's *likeness* to other
-calls says which grants cover it.
+Nod's own rows, so it is neither run nor proposed: its effect is applied here. A *grant* lets calls run that
+are like one that people approved. A call's *likeness* says which grants cover it.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ from bot.tools.registry import AvailableTools
 
 _WILL_RETRY_TEXT = "I'll continue by myself when it answers again."
 _GIVEN_UP_TEXT = "I've tried for a day. Send “continue” once it answers again."
-_RETRY_PERIOD = timedelta(days=1)  # the time for which a model without answers is asked again
-_NOTICE_PERIOD = timedelta(days=1)  # the time in which the same notice is not posted twice
+_RETRY_PERIOD = timedelta(days=1)  # the time for which a failed turn is run again
 _FIRST_RETRY_DELAY = timedelta(seconds=10)
-"""The next delays are as long as the model has been away, up to `turns.LONGEST_PAUSE`."""
+"""The next delays are as long as the turn has been failing, up to `turns.LONGEST_PAUSE`."""
+_NOTICE_PERIOD = timedelta(days=1)  # the time in which the same notice is not posted twice
 CONTINUE_NOTE = (
     f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
     "stops, and make calls with shorter arguments, one after the other."
@@ -90,7 +90,7 @@ def commit_answer(
     ending = None
     if not will_continue and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE
-    # the turn continues, so that ``ending`` becomes None, if people have written since the model was asked
+    # if people have written since the model was asked, the turn continues, and the stored ending is None
     stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
     if stored is None:  # a person stopped the turn
         return CommittedAnswer((), Ending.STOPPED)
@@ -104,7 +104,7 @@ def commit_answer(
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
     for proposal, _ in proposed:
         open_proposal = find_procedure(proposal.kind).open
-        if open_proposal:  # the kind has a step of its own here: a plan replaces the agent's earlier plan
+        if open_proposal:  # a step that only some kinds have: a plan replaces the agent's earlier plan
             jobs += open_proposal(session, policies, proposal, now)
     batch_of = assign_batches(
         [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
@@ -180,7 +180,7 @@ def fail_turn(
 def _find_failing_since(transcript: Transcript) -> datetime | None:
     """Return the time at which people were told that the turn failed and is retried; None if they were not.
 
-    The notice that tells them is then the last line, as nothing else has happened since.
+    They were if the notice that says it is the last line: nothing else has happened since.
     """
     last = transcript.lines[-1] if transcript.lines else None
     if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):

@@ -1,4 +1,7 @@
-"""The demo's conversation: people's unanswered messages, and the calls made for them. Pure."""
+"""The demo's conversation: people's unanswered messages, and the calls made for them. Pure.
+
+The demo model (``model.py``) reads each transcript as a `DemoConversation`.
+"""
 
 import hashlib
 import json
@@ -13,7 +16,9 @@ from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserTex
 from bot.domain.outcomes import FROM_FILE, OUTSIDE
 
 TRACKER_READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
+"""The tools that read the issue tracker."""
 READ_TOOLS = TRACKER_READS | {"proposals_waiting", "my_decisions"}
+"""All tools of the demo that only read."""
 _RESULT_LABEL = "Result:"  # in the text of a tool's result, after the words about its approval
 _SUGGESTION_MARK = "- → "  # the beginning of the suggestions for a next message, in an answer of the demo
 _ISSUE_NUMBER = re.compile(r"#(\d{1,9})")

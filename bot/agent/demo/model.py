@@ -1,11 +1,11 @@
 """The demo model, which stands in for a language model in ``nod demo``: no network, no chance.
 
 Its answer depends on the transcript alone, so the same transcript always gets the same answer. `respond`
-takes the newest job from the transcript (``conversation.py``), reads what people's sentences ask for
-(``sentences.py``), and decides the next answer: either calls that read the issue tracker, or a text about
-what was read, with the calls that write. So one job takes up to four answers: find the issues that were only
-described, read them, propose the writes, tell how they ended. Texts are made in ``words.py``. Answers of a
-team of agents are made in ``team.py``.
+takes the newest job from the transcript: what people have asked for since the last answer
+(``conversation.py``). It reads what their sentences ask for (``sentences.py``), and decides the next answer:
+either calls that read the issue tracker, or a text about what was read, with the calls that write. So one job
+takes up to four answers: find the issues that were only described, read them, propose the writes, tell how
+they ended. Texts are made in ``words.py``. Answers of a team of agents are made in ``team.py``.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+\s*?")
 _MAX_SUGGESTIONS = 3
-_REMIND = "remind me to "
+_REMIND = "remind me to "  # the beginning of a schedule's task that is a reminder
 
 
 class DemoModel:
@@ -64,6 +64,7 @@ class _AnswerWriter:
 
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
+        # the results of finished reads, by tool and arguments
         self._results = {(call.tool, str(call.arguments)): call.result for call in conversation.calls}
         self._wishes: list[Wish] = []  # the calls that people ask for
         self._remarks: list[str] = []  # texts that depend on no call
@@ -74,10 +75,10 @@ class _AnswerWriter:
         for task in tasks:
             self._read_message(task, "", offered)
         if not self._remarks and not self._wishes:
-            self._talk(HELP)
+            self._add_talk(HELP)
 
     def write(self) -> tuple[str, tuple[ToolCall, ...]]:
-        """Return the calls that must be read first; once all are read, the text and the calls that write."""
+        """Return the reads that are still needed, or the text and the calls that write if all is read."""
         missing: dict[tuple[str, str], PlannedCall] = {}
         for wish in self._wishes:
             for tool, arguments in self._list_reads(wish):
@@ -108,9 +109,10 @@ class _AnswerWriter:
         return tasks
 
     def _read_message(self, text: str, speaker: str, offered: set[str]) -> None:
+        """Add what a message asks for: calls to the wishes, and all else to the remarks."""
         for part in read_message(text, speaker, self._conversation.last_issue):
             if isinstance(part, Talk):
-                self._talk(part)
+                self._add_talk(part)
                 continue
             missing_tools = _list_needed_tools(part) - offered
             if missing_tools:
@@ -119,19 +121,19 @@ class _AnswerWriter:
             else:
                 self._wishes.append(part)
 
-    def _talk(self, talk: Talk) -> None:
+    def _add_talk(self, talk: Talk) -> None:
         self._remarks.append(talk.text)
         self._suggestions += talk.suggestions
 
     def _list_reads(self, wish: Wish) -> list[PlannedCall]:
-        """Return the reads that a wish needs, as far as they are known by now.
+        """Return the reads that a wish needs, finished reads among them, as far as they are known by now.
 
-        The issue of some reads is known only when a search has found it.
+        A read of an issue that was only described is known once a search has found the issue.
         """
         reads: list[PlannedCall] = []
         if wish.described:
             reads.append(("search_issues", {"query": wish.described}))
-        numbered = self._find_issue(wish)
+        numbered = self._add_number(wish)
         if numbered and numbered.tool in READ_TOOLS:
             reads.append((numbered.tool, numbered.arguments))
         elif numbered and (numbered.add or numbered.drop):
@@ -139,7 +141,7 @@ class _AnswerWriter:
             reads.append(("get_issue", {"number": numbered.arguments["number"]}))
         return reads
 
-    def _find_issue(self, wish: Wish) -> Wish | None:
+    def _add_number(self, wish: Wish) -> Wish | None:
         """Return the wish with the number of its issue; None if the number is not known."""
         if not wish.described:
             return wish
@@ -171,7 +173,7 @@ class _AnswerWriter:
         paragraphs: list[str] = []
         writes: list[PlannedCall] = []
         for wish in self._wishes:
-            numbered = self._find_issue(wish)
+            numbered = self._add_number(wish)
             if numbered is None:
                 paragraphs.append(self._ask_which(wish))
             elif numbered.tool in READ_TOOLS:
@@ -222,8 +224,9 @@ class _AnswerWriter:
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]
         remark = f"#{number} has those labels already." if wish.add else f"#{number} has no such label."
-        has_other_changes = len(wish.arguments) > 1  # more than the number
-        return [remark], [(wish.tool, wish.arguments)] if has_other_changes else []
+        if len(wish.arguments) > 1:  # other changes than those of labels, besides the number
+            return [remark], [(wish.tool, wish.arguments)]
+        return [remark], []
 
     def _format_reason(self) -> str:
         """Return people's words as the reason of the calls, with the name of the last one who has a name."""

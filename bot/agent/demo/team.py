@@ -59,6 +59,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 
 
 def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
+    """Start the teammates that people's last message asks for, or tell that they were started; else None."""
     answers = [index for index, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     since_answer = transcript[answers[-1] :] if answers else transcript
     has_results = isinstance(transcript[-1], ToolResult)
@@ -83,9 +84,9 @@ def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | 
 
 
 def _tell_started(starts: Sequence[FinishedCall]) -> str:
-    """Return the names of the teammates that were started, or the first reason why one was not.
+    """Return a text that names the started teammates, or the first reason why one was not started.
 
-    The tool's result is a sentence: "Started Ada." and perhaps more.
+    The result of a start is a sentence, "Started Ada.", and perhaps more.
     """
     faults = [start.result for start in starts if not start.result.startswith("Started")]
     if faults:
@@ -115,6 +116,7 @@ def _make_start_arguments(task: str, *, needs_plan: bool) -> dict[str, Any]:
 
 
 def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
+    """Read the open issues, then report them or assign those without an owner."""
     finished = list_finished_calls(transcript)
     results = {call.tool: call.result for call in finished if call.tool in TRACKER_READS}
     missing = [read for read in (_OPEN_ISSUES, _WORKLOAD) if read[0] not in results]
@@ -200,6 +202,7 @@ def _submit_plan(transcript: Sequence[Entry], assignments: list[dict[str, Any]],
 
 
 def _propose(transcript: Sequence[Entry], assignments: list[dict[str, Any]]) -> Answer:
+    """Return the calls that assign the issues."""
     reason = "It has no owner, and they have the least to do."
     planned = []
     for issue in assignments:

@@ -1,8 +1,8 @@
 """The texts of the demo model: about calls that it proposes, about their ends, and about what it read. Pure.
 
-The result of a call that writes begins with a word for its end (SUCCEEDED, DECLINED, …), which Nod's core
-puts there. Only that word may make the demo model say that something was done. After the word come details
-and, once the call has run, the tool's own result as JSON behind "Result:".
+The result of a call that writes begins with a word for the call's end (SUCCEEDED, DECLINED, …), which Nod's
+core puts there. Only that word may make the demo model say that something was done. After the word come
+details and, once the call has run, the tool's own result as JSON behind "Result:".
 """
 
 import json
@@ -22,10 +22,10 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "remember": ("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
     "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
-"""The phrases for a call by tool: for the proposed call, for the call as a thing, and for the done call."""
-_OTHER = ("use {tool}", "{tool}", "{tool} has run")
-_WANTED, _DOING, _DONE = range(3)  # the positions in these phrases
-_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
+"""The phrases for a call, by its tool: for the proposed call, the call as a thing, and the done call."""
+_OTHER = ("use {tool}", "{tool}", "{tool} has run")  # the phrases for any other tool
+_WANTED, _DOING, _DONE = range(3)  # the positions of the three phrases
+_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")  # the fields of an issue
 
 _ENDS: Mapping[str, str] = {
     "SUCCEEDED": "Done: {done}.",
@@ -40,11 +40,12 @@ _ENDS: Mapping[str, str] = {
     "AWAITING APPROVAL": "{doing} still waits{details}.",
     "ERROR": "I could not propose {doing}{details}. Nothing was changed.",
 }
+"""The sentence for the end of a call, by the word for it. ``doing`` and ``done`` are phrases for the call."""
 _END_WORDS = "|".join(_ENDS)
 _END = re.compile(rf"({_END_WORDS})\b:?\s*")  # the beginning of a result, such as "SUCCEEDED: "
 
-# a line of a note, such as "- Close #2: DECLINED. Ana said no". A quoted part of the description, such as a
-# title, cannot pass for the end of the call
+# a line of a note, such as "- Close #2: DECLINED: Ana said no"; a word in a quoted part of the description,
+# such as a title, can't pass for the word for the end
 _NOTED_END = re.compile(
     rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_END_WORDS})\b:?\s*(?P<details>.*)"
 )
@@ -66,6 +67,7 @@ _PLAN_NOTE = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 _MAX_RECENT = 5  # the most issues in the answer to what changed last
 _STATES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
+"""The states of proposals that people know by another word."""
 
 
 def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
@@ -97,13 +99,13 @@ def _format_field(name: str, value: Any) -> str:
 
 
 def announce_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Announce the calls, without naming a card: they are not judged yet, and a grant may let them run."""
+    """Return the announcement of calls. It names no card, since the calls may run without one."""
     phrases = [_phrase(tool, arguments, _WANTED) for tool, arguments in calls]
     return f"I'd like to {join_words(phrases)}."
 
 
 def join_words(parts: Sequence[str]) -> str:
-    """Join texts as in "a, b and c"."""
+    """Join texts as in "a, b and c"; empty for no texts."""
     if parts:
         return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return ""
@@ -118,14 +120,14 @@ def short(text: str, most: int = 300) -> str:
 
 
 def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
-    """Describe the end of one call that writes, and the edit that people made before, if they made one."""
+    """Return a sentence on the end of a call that writes, and another if people edited the call before."""
     doing = _phrase(tool, arguments, _DOING)
     match = _END.match(result)
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
     data, edit = _decode_result(details.replace(OUTSIDE, "").partition("Result:")[2])
-    if edit:  # the other arguments may not be those that ran
+    if edit:  # the call did not run with all of these arguments, so only its issue is named
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}
     done = _phrase(tool, arguments, _DONE)
     if tool == "create_issue" and isinstance(data, dict) and "number" in data:
@@ -145,7 +147,7 @@ def find_scheduled_task(text: str) -> str:
 
 
 def describe_note(text: str) -> str:
-    """Describe a note of Nod itself for people. Of the ends of proposals, each gets one sentence."""
+    """Return what a note of Nod itself tells people. For the ends of proposals, a sentence each."""
     ended = _TEAMMATE_NOTE.match(text)
     if ended:
         name, how, result = ended.groups()
@@ -171,7 +173,11 @@ def describe_note(text: str) -> str:
 
 
 def _fill_sentence(end_word: str, details: str, done: str, doing: str) -> str:
-    """Return the sentence for an end. Texts of people and tools are filled in last, so they aren't filled."""
+    """Return the sentence for an end.
+
+    ``details``: the text after the word for the end. ``done`` and ``doing``: phrases for the call. All of
+    them are filled in together, so braces in them stay as they are.
+    """
     why = short(_FOR_THE_MODEL.sub("", details)).strip(" .")
     refusal = _REFUSAL.fullmatch(why) if end_word == "DECLINED" else None
     if refusal:
@@ -211,10 +217,10 @@ def describe_failure(result: str) -> str:
 
 
 def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
-    """Describe the result of a read.
+    """Return a text about the result of a read.
 
-    ``view`` is the part of a list of issues to tell: "count", "top" (the most urgent), "recent", or empty for
-    the list.
+    ``view``: the part of a list of issues to tell: "count", "top" (the most urgent), "recent", or empty for
+    the full list.
     """
     data, _ = _decode_result(result)
     issues = issues_in(result)
@@ -240,7 +246,7 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
 
 
 def _describe_list(issues: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
-    """Describe a list of issues. ``total``: the number of issues that fit, of which some may be left out."""
+    """Return a list of issues below its heading. ``total``: their number, with those that are not listed."""
     listed, head = issues, f"{_count_issues(total, filters)}:"
     if view == "top":
         listed = _list_most_urgent(issues)
@@ -279,7 +285,7 @@ def _count_issues(number: int, filters: Mapping[str, Any]) -> str:
 
 
 def _plural(filters: Mapping[str, Any]) -> str:
-    """Name the issues that filters leave: "open high-priority issues assigned to Ana"."""
+    """Return the name of the issues that filters leave: "open high-priority issues assigned to Ana"."""
     before = [str(filters[name]) for name in ("state", "priority") if filters.get(name)]
     before = [word if word in {"open", "closed", "urgent"} else f"{word}-priority" for word in before]
     after = [f"labelled {filters['label']}"] if filters.get("label") else []

@@ -20,11 +20,11 @@ from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolRes
 _ID_LETTERS = string.digits + string.ascii_letters
 _ID_CHARS = 9  # the length that Mistral's servers and templates want
 _BRIDGE_TEXT = "Understood."  # the model's, between a tool's result and a person's message
-_BEGUN = f"{NOTE} The beginning of this conversation is left out."
-_CONTINUE = f"{NOTE} Continue."
-_EMPTY = f"{NOTE} (A message without words.)"
-_NO_OUTPUT = "no output"
-_NO_RESULT = "ERROR: no result was kept for this call."
+_BEGUN_TEXT = f"{NOTE} The beginning of this conversation is left out."
+_CONTINUE_TEXT = f"{NOTE} Continue."
+_EMPTY_TEXT = f"{NOTE} (A message without words.)"
+_NO_OUTPUT_TEXT = "no output"
+_NO_RESULT_TEXT = "ERROR: no result was kept for this call."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,16 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
                 arranged.append(UserTexts((message,)))
             case AssistantText(text, calls):
                 if before is None:
-                    arranged.append(UserTexts((UserText(_BEGUN),)))
+                    arranged.append(UserTexts((UserText(_BEGUN_TEXT),)))
                 if isinstance(before, AssistantText):  # it has no calls: their results would follow it
                     joined = "\n\n".join(filter(str.strip, (before.text, text)))
                     arranged[-1] = AssistantText(joined, calls)
                 elif calls or text.strip():
                     arranged.append(entry)
             case ToolResult():
-                arranged.append(entry if entry.text.strip() else replace(entry, text=_NO_OUTPUT))
+                arranged.append(entry if entry.text.strip() else replace(entry, text=_NO_OUTPUT_TEXT))
     if not arranged or isinstance(arranged[-1], AssistantText):
-        arranged.append(UserTexts((UserText(_CONTINUE),)))
+        arranged.append(UserTexts((UserText(_CONTINUE_TEXT),)))
     if system:
         return [SystemText(system), *arranged]
     return arranged
@@ -115,7 +115,7 @@ def without_extra(call: ToolCall) -> ToolCall:
 
 
 def short_id(ident: str, again: int = 0) -> str:
-    """Make nine letters and digits of a call's id, always the same.
+    """Return nine letters and digits for a call's id, always the same for the same id.
 
     ``again``: how often the id came before in the history, so that a repeated id becomes another id.
     """
@@ -145,7 +145,7 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
             if not isinstance(following, ToolResult):
                 break
             result_of.setdefault(following.call_id, following)
-        results = [result_of.get(call.id) or ToolResult(call.id, _NO_RESULT) for call in entry.calls]
+        results = [result_of.get(call.id) or ToolResult(call.id, _NO_RESULT_TEXT) for call in entry.calls]
         if not one_by_one:
             yield entry
             yield from results
@@ -160,7 +160,8 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
 def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
     """Yield the entries with short call ids that all servers accept.
 
-    An id that a server used twice becomes two different ids.
+    An id that a server used twice becomes two different ids. The entries are those of `_with_results`, where
+    each call has a result.
     """
     used: Counter[str] = Counter()
     awaited: deque[str] = deque()  # ids of the results that come next, in the order of their calls
@@ -185,7 +186,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
-    """Return a server's extra data with the new ids of calls in it."""
+    """Return a server's extra data with new ids of calls in it. ``ids``: the new ids, by the old ones."""
     if isinstance(extra, str):
         return ids.get(extra, extra)
     if isinstance(extra, list):
@@ -198,7 +199,7 @@ def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
 def _fill_empty_text(entry: UserText) -> UserText:
     if entry.pictures or entry.spoken.strip():
         return entry
-    return UserText(_EMPTY)
+    return UserText(_EMPTY_TEXT)
 
 
 def _indent(text: str) -> str:

@@ -39,14 +39,15 @@ _RETRY_WORDS = re.compile(rf"(?:try again|retry) (?:in|after):? ((?:{_SPAN}[\s,]
 _RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
 """The wait as Google sends it: https://cloud.google.com/apis/design/errors#error_details."""
 _FIXED_TEXT = "Send “continue” once that is fixed."
-_STRANGE_TEXT = "The model's server gave an answer Nod does not understand"
-STRANGE = f"{_STRANGE_TEXT}. Check OPENAI_BASE_URL."
-PAGE = "The model's server answered with a web page. Check OPENAI_BASE_URL."
+_NOT_UNDERSTOOD_TEXT = "The model's server gave an answer Nod does not understand"
+STRANGE_TEXT = f"{_NOT_UNDERSTOOD_TEXT}. Check OPENAI_BASE_URL."
+PAGE_TEXT = "The model's server answered with a web page. Check OPENAI_BASE_URL."
 
-# the subject of a message: what the key may do, a forbidden place or content, the model, the address; the
-# first two of these decide if a status of 403 is about the key, the others what a status of 404 means
+# patterns for the subject of a message; with status 403: what the key may do, or a forbidden place or content
 _ABOUT_ACCESS = r"permi|access|\bmodels?\b|key|credential|scope|entitle|allowed to|^\W*(?:\w+\W*){0,2}$"
 _ABOUT_PLACE = r"region|countr|territor|location|moderat|flagged|safety|terms of|polic"
+
+# with status 404: the model, or the address
 _ABOUT_MODEL = (
     r"model_not_found|no such model|\bmodel\b.*(?:not|n't|unknown|no longer|deprecat|decommission|retired)"
     r"|(?:not|unknown|invalid|no) .*\bmodel\b|^\W*(?:no\W*)?$"
@@ -172,7 +173,7 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
             explained.may_be_long = refusal.may_be_long
             return explained
         case _:
-            return ModelError(STRANGE)
+            return ModelError(STRANGE_TEXT)
 
 
 def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
@@ -201,7 +202,7 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
 
 def explain_stray_text(refusal: Refusal) -> ModelError:
     """Put into words an answer that is only a text without a known meaning."""
-    return ModelError(f"{_STRANGE_TEXT}: “{refusal.message}”. Check OPENAI_BASE_URL.")
+    return ModelError(f"{_NOT_UNDERSTOOD_TEXT}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
 
 def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:

@@ -32,8 +32,8 @@ from bot.agent.openai.answers.refusals import RefusalCause, find_error, read_ref
 from bot.agent.openai.answers.responses import ResponsesAnswer
 from bot.agent.openai.chat import chat_body
 from bot.agent.openai.errors import (
-    PAGE,
-    STRANGE,
+    PAGE_TEXT,
+    STRANGE_TEXT,
     explain,
     explain_refusal,
     explain_stray_text,
@@ -44,7 +44,7 @@ from bot.agent.openai.errors import (
     is_worth_retrying,
 )
 from bot.agent.openai.refused_parts import REFUSAL_STATUSES
-from bot.agent.openai.requests import BodyOf, RequestWriter, WrittenRequest
+from bot.agent.openai.requests import BodyWriter, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
 from bot.agent.openai.sent_back import Json
 from bot.domain.model import Busy, Entry, LeftOut, Part, ToolSpec
@@ -97,8 +97,8 @@ class _Interface(NamedTuple):
     """One of the two interfaces of a server."""
 
     path: str
-    body: BodyOf  # writes the fields of a request
-    answer: Callable[[str], StreamedAnswer]  # returns a parser for an answer of the model with this name
+    write_body: BodyWriter  # writes the fields of a request
+    make_parser: Callable[[str], StreamedAnswer]  # makes a parser for an answer of the model with this name
     field: str  # the field by which an answer that is not a stream is recognised
 
 
@@ -136,7 +136,7 @@ class OpenAIModel:
         """
         self.name = named.name
         self._named, self._interface = named, _INTERFACES[named.api]
-        self._writer = RequestWriter(named, self._interface.body)
+        self._writer = RequestWriter(named, self._interface.write_body)
         self._key = named.secret.strip() or "none"
         if named.fallback:
             max_retries = min(max_retries, _RETRIES_BEFORE_STAND_IN)
@@ -159,7 +159,7 @@ class OpenAIModel:
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
         """Yield text and thoughts as they come, then one `Finished`. Raises ModelError and ModelCut."""
-        answer = self._interface.answer(self.name)
+        answer = self._interface.make_parser(self.name)
         try:
             async for part in self._stream_parts(answer, transcript, tools):
                 yield part
@@ -201,7 +201,7 @@ class OpenAIModel:
                     raise ModelCut from None
             except _SHAPE_ERRORS as error:
                 log.error("the model's server answered in another shape", exc_info=error)
-                raise ModelError(STRANGE) from None
+                raise ModelError(STRANGE_TEXT) from None
         if not answer.complete:
             raise ModelCut
         for part in answer.rest():
@@ -344,7 +344,7 @@ class OpenAIModel:
                 stream_cls=openai.AsyncStream[ChatCompletionChunk],
             )
         except aiohttp.ClientError:  # the server speaks no HTTP, which the library does not turn into its own
-            raise ModelError(STRANGE) from None
+            raise ModelError(STRANGE_TEXT) from None
         except UnicodeEncodeError:  # of a lone surrogate in the history, or a letter in the key
             if not self._key.isascii():
                 raise ModelError(
@@ -419,7 +419,7 @@ async def _read_events(
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = content_type == "text/html" and not first.startswith((*_STREAM_STARTS, *_OBJECT_STARTS))
     if first.startswith(b"<") or is_page:
-        raise ModelError(PAGE)
+        raise ModelError(PAGE_TEXT)
     if first.startswith(_OBJECT_STARTS):
         for event in _split_objects(await _read_all(begun, chunks), field):
             yield event
@@ -456,11 +456,11 @@ def _split_objects(content: str, field: str) -> Iterator[Event]:
         if len(lines) > 1:
             yield from map(Event, lines)
             return
-        raise ModelError(STRANGE) from None
+        raise ModelError(STRANGE_TEXT) from None
     inner = answer.get("data") if isinstance(answer, dict) else None
     is_answer = isinstance(answer, dict) and (answer.get(field) or isinstance(inner, dict))
     if not is_answer and find_error(answer) is None:
-        raise ModelError(STRANGE)
+        raise ModelError(STRANGE_TEXT)
     yield Event(content)
     yield Event("[DONE]")
 

@@ -53,7 +53,10 @@ class ToolOffer:
         return json.dumps(self._restore_value(given, self.parameters), ensure_ascii=False)
 
     def rename_arguments(self, arguments: str) -> str:
-        """Return the arguments of an earlier call under the names that are sent."""
+        """Return the arguments of an earlier call under the names that are sent.
+
+        Arguments that are no JSON object stay as they are.
+        """
         given = _parse_object(arguments) if self.own_names else None
         if given is None:
             return arguments
@@ -163,6 +166,7 @@ def _parse_object(text: str) -> dict[str, Any] | None:
 
 
 def _rename_fields(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a JSON value with its fields renamed, at any depth. ``names``: the new names, by the old."""
     if isinstance(value, list):
         return [_rename_fields(item, names) for item in value]
     if isinstance(value, dict):

@@ -37,7 +37,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 Json = dict[str, Any]
-BodyOf = Callable[..., Json]
+BodyWriter = Callable[..., Json]
 """A function that writes the fields of a request to one interface: `chat_body` or `responses_body`."""
 
 _MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning, and the most keys of `_log_once`
@@ -75,7 +75,7 @@ class RequestWriter:
     """The writer of the requests to one model, with what it has learned about the model's server."""
 
     named: NamedModel  # the settings of the model
-    body_of: BodyOf
+    write_body: BodyWriter
     takes_system: bool = True  # its server has not refused the system role
     _offers: dict[str, ToolOffer] = field(default_factory=dict)  # tools in their sent form, by own name
     _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in their usual form, by name
@@ -114,7 +114,7 @@ class RequestWriter:
         if not self.takes_system:
             entries = without_system_role(entries)
         history = arrange(entries, one_by_one=not self.named.parallel_tool_calls)
-        body = self.body_of(
+        body = self.write_body(
             self.named,
             history,
             offers.all,

@@ -61,7 +61,7 @@ class StreamedAnswer(ABC):
 
     @abstractmethod
     def finished(self) -> Finished:
-        """Return the end of a complete answer. Raises ModelError if the answer may not be used."""
+        """Return the end of a complete answer, with its calls. Raises ModelError if it may not be used."""
 
     def end(self) -> None:
         """Note ``[DONE]``, by which a server says that the stream is complete."""

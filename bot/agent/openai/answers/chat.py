@@ -150,14 +150,13 @@ class ChatAnswer(StreamedAnswer):
                 self._own_fields[name] = value
 
     def finished(self) -> Finished:
-        completion_tokens = self._usage.get("completion_tokens")
-        is_counted = isinstance(completion_tokens, int)
-        stop = self._find_stop(self._end, completion_tokens if is_counted else None)
+        counted = self._usage.get("completion_tokens")
+        stop = self._find_stop(self._end, counted if isinstance(counted, int) else None)
         return Finished(
             stop=stop,
             calls=self._finish_calls() if stop is Stop.FINISHED else (),
             prompt_tokens=read_count(self._usage.get("prompt_tokens")),
-            completion_tokens=read_count(completion_tokens),
+            completion_tokens=read_count(counted),
             cached_tokens=read_cached_count(self._usage.get("prompt_tokens_details")),
         )
 

@@ -119,7 +119,7 @@ class KnownCommand:
     """Options of which a call may have any; a name in capitals stands for a value (`VALUES`)."""
     follows: Follows = Follows.NOTHING
     targets: str = ""
-    """A pattern of the plain words that a grant fixes, such as what make builds; empty if there are none."""
+    """A pattern of the plain words that a grant fixes, such as what make builds; empty without any."""
     max_targets: int = 0
     min_targets: int = 0
     fixed_options: str = ""

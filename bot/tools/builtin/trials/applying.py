@@ -10,7 +10,8 @@ So the staging folder and the paths show how far an apply came. After a crash `s
 undoes it if a file was changed by someone else.
 
 Each change has a *slot* in the staging folder, named by the position of the change in the list. Other applies
-wait for the lock of the workspace. Links in it are not followed. All functions block.
+wait for the lock of the workspace. Links in it are not followed. All functions block. In their parameters,
+``root`` is the open workspace and ``staged`` the open staging folder.
 """
 
 import contextlib
@@ -52,7 +53,7 @@ _MAX_COMPARED_BYTES = 16 << 20  # the largest file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
-    """Return which path changed since the trial, in words: the first, if several did; empty if none did.
+    """Return in words the first path that changed since the trial; empty if none did.
 
     Raises ToolError for changes that no trial returns (`check_changes`), as the other functions do.
     """

@@ -187,7 +187,7 @@ class CommandTrials:
         return None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
-        """Return the call that restores the state before the changes, or the reason why there is none."""
+        """Return the call that restores the state before the changes, or the reason why it can't be done."""
         if isinstance(ran.kept, str):
             return ran.kept
         return InverseCall("shell_undo", ran.kept)
