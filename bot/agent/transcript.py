@@ -74,7 +74,7 @@ class _Part:
     line: Line
     transcript: Transcript
     length: _Length = _Length.FULL
-    share: int = 0  # the part's share of the room, in characters, once the part is bounded
+    share: int = 0  # the part's share of the room, in characters, once the part was bounded; 0 before
     is_current: bool = False  # it belongs to the current request: the last message of a person, and all since
     when: str = ""  # the time to put before the part, or empty
     told_later: AbstractSet[str] = frozenset()  # ids of proposals whose end is told by a later note
@@ -99,10 +99,16 @@ class _Part:
             return True
         return self.length is _Length.BRIEF and len(self.line.text) > _CUT_CHARS
 
-    def shorten(self, length: _Length, share: int = 0) -> None:
-        """Shorten the part to ``length``, unless it is that short already."""
-        if length > self.length:
-            self.length, self.share = length, share or self.share
+    def shorten(self, length: _Length, share: int) -> None:
+        """Shorten the part to ``length``, unless it is that short already.
+
+        If ``length`` is BOUNDED, the part gets its share, unless it has one.
+        """
+        is_unbounded = length is _Length.BOUNDED and not self.share
+        if is_unbounded:
+            self.share = share
+        if is_unbounded or length > self.length:
+            self.length = max(length, self.length)
             self._render()
 
     def _render(self) -> None:
@@ -415,7 +421,7 @@ def _cut_text(text: str, part: _Part) -> str:
         case _Length.BOUNDED:
             return _cut(text, max(_CUT_CHARS, part.share))
         case _Length.THIN if part.line.role is not LineRole.NOTE:
-            return text
+            return _cut(text, max(_CUT_CHARS, part.share)) if part.share else text
         case _:
             return _cut(text, _CUT_CHARS)
 

@@ -1,22 +1,41 @@
 """The model's history: derived from rows, valid whatever happened in the meantime."""
 
 import json
-from collections.abc import Awaitable, Callable
-from datetime import UTC, timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from bot.agent.loop import TurnLimits
+from bot.agent.transcript import make_history, size_of
+from bot.domain.attachments import Attachment
+from bot.domain.chat import Address
+from bot.domain.conversations import Call, CallResult, Conversation, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, ToolCall, ToolResult, UserText
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable, ToolError
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
 
 def red(lamp: str = "desk") -> ToolCall:
     return call("paint", lamp=lamp, color="red", approval_reason="it is drab")
+
+
+def make_answer(number: int, result: str, text: str = "") -> Line:
+    """Make an answer of the model, which read something if there is a result."""
+    calls = [Call(f"call_{number}", "look", "{}", "Look")] if result else []
+    results = {call.id: CallResult(result, ok=True) for call in calls}
+    return Line(number, LineRole.ASSISTANT, text, number - 1, None, calls, results, NOW)
+
+
+def make_transcript(lines: Sequence[Line], files: Mapping[str, Attachment] | None = None) -> Transcript:
+    chat = Address("chat", "ana")
+    conversation = Conversation("c1", chat, chat, private=True, requester=ANA, title="", created_at=NOW)
+    return Transcript(conversation, lines, {}, files=files or {})
 
 
 async def test_a_message_while_a_proposal_is_open_is_answered_immediately_and_sees_it_awaiting(
@@ -220,6 +239,16 @@ async def test_what_does_not_fit_goes_from_the_oldest_end_and_the_first_message_
     assert note.startswith("[Nod] To save room")
     assert kept == [f"question {number}" for number in range(12 - len(kept), 12)]
     assert 1 <= len(kept) < 12
+
+
+@pytest.mark.parametrize("chars", [9_000, 50_000])
+def test_a_long_message_leaves_room_for_the_work_on_it(chars: int) -> None:
+    lines = [Line(1, LineRole.USER, "hello", 1, ANA, (), {}, NOW), make_answer(2, "", "Hello.")]
+    lines.append(Line(3, LineRole.USER, "x" * chars, 3, ANA, (), {}, NOW))
+    for number in range(4, 10):
+        lines.append(make_answer(number, "r" * 4_000))
+        history = make_history(make_transcript(lines), "", 10_000)
+        assert size_of(history.entries) < 10_000
 
 
 async def test_a_message_that_is_too_long_for_the_model_is_cut_and_says_so(make_nod: MakeNod) -> None:
