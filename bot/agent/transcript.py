@@ -94,10 +94,10 @@ class _Part:
 
     @property
     def is_cut(self) -> bool:
-        """True if some of the part's text is left out."""
-        if self.length is _Length.GONE:
-            return True
-        return self.length is _Length.BRIEF and len(self.line.text) > _CUT_CHARS
+        """True if words of people or the agent are left out, because the part is brief or gone."""
+        if self.length is not _Length.BRIEF:
+            return self.length is _Length.GONE
+        return any(_cut_text(text, self) != text for text in _list_texts(self))
 
     def shorten(self, length: _Length, share: int) -> None:
         """Shorten the part to ``length``, unless it is that short already.
@@ -360,7 +360,8 @@ def _render_message(part: _Part) -> UserText:
     if needs_name and line.role is LineRole.USER and line.actor:
         author = line.actor.label
     pictures = [transcript.pictures.get(handle) for handle in _list_pictures(part)]
-    paragraphs = [_cut_text(line.text, part), *_list_spoken(part), *_format_attachments(part)]
+    spoken = [f"{_VOICE_TEXT} {_cut_text(words, part)}" for words in _list_spoken(part)]
+    paragraphs = [_cut_text(line.text, part), *spoken, *_format_attachments(part)]
     text = "\n\n".join(filter(None, paragraphs))
     return UserText(text, author, part.when, tuple(filter(None, pictures)))
 
@@ -370,7 +371,14 @@ def _list_spoken(part: _Part) -> Iterator[str]:
     for handle in part.line.files:
         file = part.transcript.files.get(handle)
         if file is not None and file.is_spoken:
-            yield f"{_VOICE_TEXT} {_cut_text(one_line(file.text), part)}"
+            yield one_line(file.text)
+
+
+def _list_texts(part: _Part) -> list[str]:
+    """Return the words of people or the agent in a part, before they are cut."""
+    if part.line.role is LineRole.ASSISTANT:
+        return [_remove_heard(part)]
+    return [part.line.text, *_list_spoken(part)]
 
 
 def _list_pictures(part: _Part) -> Sequence[str]:

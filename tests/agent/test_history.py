@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import pytest
 
 from bot.agent.loop import TurnLimits
 from bot.agent.transcript import make_history, size_of
-from bot.domain.attachments import Attachment
+from bot.domain.attachments import Attachment, Origin
 from bot.domain.chat import Address
 from bot.domain.conversations import Call, CallResult, Conversation, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, ToolCall, ToolResult, UserText
@@ -249,6 +250,21 @@ def test_a_long_message_leaves_room_for_the_work_on_it(chars: int) -> None:
         lines.append(make_answer(number, "r" * 4_000))
         history = make_history(make_transcript(lines), "", 10_000)
         assert size_of(history.entries) < 10_000
+
+
+def test_words_of_voice_messages_that_are_cut_are_due_for_a_summary() -> None:
+    lines = [Line(number, LineRole.USER, f"lamp {number}?", number, ANA, (), {}, NOW) for number in range(14)]
+    files = {}
+    for number in (1, 2):
+        handle = f"f{number}"
+        lines[number] = replace(lines[number], text="", files=(handle,))
+        files[handle] = Attachment(
+            handle, "said.ogg", 9, "audio/ogg", "word " * 180, 900, "", ready=True, origin=Origin.SPOKEN
+        )
+    history = make_history(make_transcript(lines, files), "", 2500)
+    texts = [entry.text for entry in history.entries if isinstance(entry, UserText)]
+    assert all(text.endswith("more characters left out]") for text in texts[1:3])
+    assert [line.id for line in history.overdue] == [1, 2, 3, 4, 5]
 
 
 async def test_a_message_that_is_too_long_for_the_model_is_cut_and_says_so(make_nod: MakeNod) -> None:
