@@ -254,10 +254,13 @@ class DiscordPresses:
         if arguments is None:
             return Display(_NOT_OPEN_TEXT)
         pages = forms.split_pages(fields_of(card.schema, arguments))
-        if len(pages) == 1 or mark.way is Way.FILL:
-            return Display(modal=forms.make_form(card, mark.page, pages[mark.page]))
         if not pages:
             return Display("It has nothing to edit here.")
+        if len(pages) == 1:
+            return Display(modal=forms.make_form(card, 0, pages[0]))
+        # an edit may have removed the page that a button opens
+        if mark.way is Way.FILL and mark.page < len(pages):
+            return Display(modal=forms.make_form(card, mark.page, pages[mark.page]))
         buttons = []
         for number, fields in enumerate(pages):
             label = cut(", ".join(field.label for field in fields), MAX_BUTTON_UNITS)

@@ -1,6 +1,7 @@
 """What Nod shows in Discord is taken by Discord, whatever a card holds; and a button carries what it says."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,11 +9,14 @@ from hypothesis import strategies as st
 
 from bot.channels.discord import forms
 from bot.channels.discord.card import render
-from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_CUSTOM_ID_CHARS
+from bot.channels.discord.inbound import COMPONENT, Interaction
+from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_CUSTOM_ID_CHARS, DiscordPlace
+from bot.channels.discord.presses import DiscordPresses
 from bot.channels.discord.text import literal, split, width
 from bot.channels.markdown import open_fence
 from bot.domain.cards import Group
 from bot.domain.forms import fields_of
+from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import ButtonMark, Verb, Way
@@ -113,6 +117,45 @@ def test_a_form_is_shown_in_pages_of_five_that_discord_takes():
     for page, fields in enumerate((first, second)):
         check_window(forms.make_form(make_card(schema=SCHEMA), page, fields))
     assert [field.name for field in second] == ["note"]
+
+
+class EditedSince:
+    """The queries about a card whose arguments an edit has changed since it was shown."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+
+    async def card(self, *_: Any, **__: Any) -> Any:
+        return make_card(schema=SCHEMA)
+
+    async def arguments(self, *_: Any) -> dict[str, Any]:
+        return self._arguments
+
+    async def may_press(self, *_: Any) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("edited", "asked_again"),
+    [({"note": "x" * 5000}, False), ({"note": "n", "a": 1, "b": 2, "c": 3, "d": 4, "e": 5}, True)],
+)
+async def test_a_page_that_a_form_no_longer_has_is_not_opened(edited, asked_again):
+    lookup: Any = EditedSince(GIVEN | edited)
+    mark = ButtonMark(Way.FILL, Verb.EDIT, "p1", 1, page=7)
+    pressed = Interaction(
+        "1",
+        COMPONENT,
+        "t",
+        Actor("discord", "101"),
+        DiscordPlace("10", "20"),
+        {"custom_id": mark.pack(MAX_CUSTOM_ID_CHARS)},
+        None,
+        {},
+    )
+    inbox: Any = None
+    display = await DiscordPresses(inbox, lookup).handle(pressed)
+    assert display.words.startswith("Which part?") is asked_again
+    assert (display.modal is None) is asked_again
 
 
 def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
