@@ -3,9 +3,10 @@
 A card whose change does not fit has *View all* in place of Approve; Approve is below the full content. The
 card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs. A button
 carries a `ButtonMark`: the verb that it presses in the end, and the way to the press, such as `Way.VIEW`
-(show everything first). The first card of several in an answer also has the buttons of their group. A batch,
-a table of several calls, has a picker: pages of its rows with a button for each row. ``parts.made`` is a card
-as text, ``parts.cut`` is True if something of the change is missing in the text.
+(show everything first). The first card of several in an answer also has the buttons of their group.
+
+A batch is several calls in one table, each of which is a row. People open its picker by a button: pages of
+rows, with a button for each row that picks it, or opens the row by itself.
 """
 
 import re
@@ -65,18 +66,19 @@ class DiscordCard:
 def render(card: Card) -> DiscordCard:
     """Render a card, pending or resolved, as one embed with buttons."""
     parts = OUTLINER.card(card)
+    shows_all = not parts.cut
     embed = {"description": parts.made, "color": _COLOURS.get(card.tone, _DEFAULT_COLOUR)}
-    components = make_button_rows(card, shows_all=not parts.cut)
-    return DiscordCard({"content": "", "embeds": [embed], "components": components}, not parts.cut)
+    components = make_button_rows(card, shows_all=shows_all)
+    return DiscordCard({"content": "", "embeds": [embed], "components": components}, shows_all)
 
 
 def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     """Return the buttons of a card. A pending card that was cut gets none that approves."""
-    is_hidden = card.pending and not shows_all
+    must_view_first = card.pending and not shows_all
     if card.batch:
-        return _make_batch_rows(card, card.batch, is_hidden=is_hidden)
+        return _make_batch_rows(card, card.batch, must_view_first=must_view_first)
     verbs = [verb for verb in card.verbs if verb not in GROUP]
-    if is_hidden:
+    if must_view_first:
         verbs = [verb for verb in verbs if verb not in APPROVING]
 
     usual = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
@@ -88,7 +90,7 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
         rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT))
     view_label = VIEW_ALL if card.pending else DETAILS
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
-    if is_hidden:
+    if must_view_first:
         usual.insert(0, view)
     elif not shows_all or not card.pending:
         rare.append(view)
@@ -99,16 +101,16 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     return lay_out_rows([*split_rows(usual), *split_rows(rare), group])
 
 
-def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Component]:
-    """Return the buttons of a batch."""
+def _make_batch_rows(card: Card, batch: Batch, *, must_view_first: bool) -> list[Component]:
+    """Return the buttons of a batch: those of its card, then the one that shows what led to it."""
     buttons = []
-    if is_hidden or not card.pending:
+    if must_view_first or not card.pending:
         buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL))
-    if Verb.APPROVE_ALL in card.verbs and not is_hidden:
+    if Verb.APPROVE_ALL in card.verbs and not must_view_first:
         buttons.append(make_labelled_button(card, Verb.APPROVE_ALL))
     if card.pending:
         buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE))
-    elif batch.offers:
+    elif batch.offers:  # some row has a button of its own, such as Undo
         buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW))
     others = [verb for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if verb in card.verbs]
     buttons += [make_labelled_button(card, verb) for verb in others]
@@ -144,9 +146,9 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
 
     row_buttons = []
     for position, row in page_rows:
-        # a row that was decided opens for the buttons of its own, such as Undo
-        has_button = row.card.pending or (opens_rows and row.offers)
-        if not has_button:
+        # a row that was decided can be opened if it has buttons of its own, such as Undo
+        is_listed = row.card.pending or (opens_rows and row.offers)
+        if not is_listed:
             continue
         if opens_rows or row.harms:  # a change that can't be undone is never picked
             sign = "⚠️" if row.harms else "🔎"
@@ -169,7 +171,9 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     if approve or others:
         label = format_split_label(len(approve), len(others))
         decide.append(make_button(Way.DECIDE, label, 0, style=_BUTTON_STYLES[Look.PRIMARY]))
-    if approve and others:  # the verb says whether the other rows are declined: with APPROVE_ALL they are
+    if (
+        approve and others
+    ):  # with the verb APPROVE the other rows stay open; with APPROVE_ALL they are declined
         label = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(make_button(Way.DECIDE, label, 0, Verb.APPROVE))
     return lay_out_rows([*split_rows(row_buttons), controls, decide])
@@ -180,7 +184,7 @@ def make_labelled_button(
 ) -> Component:
     """Return the button of a verb, with the verb's own label unless ``label`` is given.
 
-    ``page`` and ``picked`` are of the picker of a batch, or ``page`` of an edit form, see `ButtonMark`.
+    ``page``: the page of a batch's picker, or of an edit form. ``picked``: the picked rows of a batch.
     """
     button = card.button(verb)
     if not label:

@@ -25,7 +25,7 @@ from bot.channels.connecting import Background, PlatformLink, download
 from bot.channels.discord import doctor
 from bot.channels.discord.card import make_link_row, make_offer_rows, render
 from bot.channels.discord.inbound import (
-    ASKING,
+    ASK_WORD,
     COMMAND,
     COMMANDS,
     COMPONENT,
@@ -174,7 +174,10 @@ class DiscordChannel(Platform):
         return JSONResponse(self._make_answer(interaction, task))
 
     def _make_answer(self, interaction: Interaction, task: "asyncio.Task[Display]") -> Json:
-        """Return the immediate answer to an interaction; a slow or long response follows it."""
+        """Return the immediate answer to an interaction; a slow or long response follows it.
+
+        ``task`` handles the interaction, and may not be done yet.
+        """
         display = task.result() if task.done() else None
         is_command = interaction.kind == COMMAND
         texts = _split_response(display, interaction) if display else []
@@ -231,7 +234,7 @@ class DiscordChannel(Platform):
         first_word, _, request = words.partition(" ")
         actor, address = interaction.actor, interaction.place.address
         private = bool(interaction.place.person)
-        if name != "nod" or first_word.lower() != ASKING:
+        if name != "nod" or first_word.lower() != ASK_WORD:
             reply = await inbox(Command(actor, name, words, address, private, names=interaction.names))
             is_help = (name, words) == ("nod", "help")
             help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
@@ -253,7 +256,10 @@ class DiscordChannel(Platform):
     async def _follow_up(
         self, interaction: Interaction, task: "asyncio.Task[Display]", *, is_awaited: bool
     ) -> None:
-        """Send a slow or long response. ``is_awaited``: Discord shows that an answer is still coming."""
+        """Send a slow or long response, whose last message has the buttons and the file.
+
+        ``is_awaited``: Discord shows that an answer is still coming, and the first message takes its place.
+        """
         display = await task
         if display.modal:  # Discord opens a modal only as the immediate answer
             display = replace(display, words=_SLOW_TEXT)
@@ -327,7 +333,7 @@ class DiscordChannel(Platform):
         message = render(card).message
         nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
         posted = await self._rest.post(DiscordPlace.of(address), message, nonce)
-        # the texts of the earlier message, if any
+        # the text of the earlier message if there is one, else that of the new message
         shown = [embed.get("description") for embed in posted["embeds"]]
         if shown != [message["embeds"][0]["description"]]:
             await self._rest.edit(ref_of(posted), message)

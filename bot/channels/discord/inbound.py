@@ -21,12 +21,12 @@ from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
-_MAX_SKEW = timedelta(minutes=5)
+_MAX_SKEW = timedelta(minutes=5)  # between Discord's clock and Nod's
 _SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
 EPHEMERAL = 1 << 6  # the flag of a message that one person sees
 COMMAND, COMPONENT, MODAL = 2, 3, 5  # interaction types; a component is a button here
-ASK = "Ask Nod"  # the name of the command in the menu of a message
-ASKING = "ask"  # the first word of a request, as in `/nod ask what is new?`
+MENU_COMMAND_NAME = "Ask Nod"  # the command in the menu of a message
+ASK_WORD = "ask"  # the first word of a request, as in `/nod ask what is new?`
 _SLASH_COMMAND, _MESSAGE_COMMAND = 1, 3  # command types: interactions/application-commands
 _TEXT_OPTION, _FILE_OPTION = 3, 11  # types of a command's options
 _FILE_OPTION_NAMES = ("file", "file2", "file3")
@@ -57,7 +57,7 @@ COMMANDS: list[dict[str, Any]] = [
         "options": [{**_WORDS_OPTION, "description": "help lists them all"}],
         **_COMMAND_SCOPE,
     },
-    {"name": ASK, "type": _MESSAGE_COMMAND, **_COMMAND_SCOPE},
+    {"name": MENU_COMMAND_NAME, "type": _MESSAGE_COMMAND, **_COMMAND_SCOPE},
 ]
 """The commands that Nod publishes, as Discord's API takes them."""
 
@@ -87,8 +87,8 @@ class Interaction:
     actor: Actor
     place: DiscordPlace
     data: Mapping[str, Any]
-    ref: str | None  # the message that was pressed; None without one, and for an ephemeral message
-    names: Mapping[str, str]  # the name of the channel, by its address
+    ref: str | None  # the message with the pressed button; None without one, and for an ephemeral message
+    names: Mapping[str, str]  # the name of the channel, by its address; empty in direct messages
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
@@ -105,7 +105,7 @@ class Interaction:
             place = DiscordPlace("", "", actor.key)
         channel_name = one_line(str((body.get("channel") or {}).get("name") or ""))
         names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
-        message = body.get("message")  # the message with the pressed button
+        message = body.get("message")
         ref = None
         if message and not (message.get("flags") or 0) & EPHEMERAL:
             ref = ref_of(message, channel)
@@ -116,7 +116,7 @@ class Interaction:
     @property
     def _target_message(self) -> Mapping[str, Any]:
         """The message that a message command was used on; empty for other commands."""
-        if self.data["name"] != ASK:
+        if self.data["name"] != MENU_COMMAND_NAME:
             return {}
         target: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
         return target
@@ -125,8 +125,7 @@ class Interaction:
     def raw_text(self) -> tuple[str, Names]:
         """A command's text with Discord's mention marks, and the names in it that Discord sent along.
 
-        The text is what the person typed behind a slash command, or the text of the message that a message
-        command was used on.
+        A slash command has the text that the person typed behind it, a message command that of its message.
         """
         target = self._target_message
         if target:
@@ -149,7 +148,7 @@ class Interaction:
             quoted = as_words(words, names) or "(no words)"
             return "nod", f"ask {in_reply_to(author, quoted, 'Help with this message.')}"
         first_word = words.split(maxsplit=1)[0] if words else ""
-        if name == "nod" and first_word.lower() == ASKING:
+        if name == "nod" and first_word.lower() == ASK_WORD:
             return name, as_words(words, names)
         return name, as_accounts(words, self.place.server, names)
 
@@ -184,7 +183,10 @@ def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _list_texts(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
+    """Yield the texts of a message or component: its content, embeds, poll, stickers and forwarded messages.
+
+    Some of the texts may be empty.
+    """
     yield str(message.get("content") or "")
     for embed in message.get("embeds") or ():
         yield str((embed.get("author") or {}).get("name") or "")

@@ -1,11 +1,19 @@
 """Buttons and modals of Discord: each press is checked with the core, and answered to the person alone.
 
-A button carries a `ButtonMark`: its verb, such as approve, and its way, the step by which it leads to the
-verb. `Way.PRESS` presses the verb, unless a modal, a question or the full content must come first; `Way.READ`
-is a button below a question or the full content. `Way.SENT` is a submitted modal. The ways in `_PICKER_WAYS`
-pick rows of a batch, a table of several calls; ``together`` means that the card of the batch is used, not the
-card of one row. A press that approves a card that does not show everything leads to the full content first,
-whatever the button said. Each step returns a `Display`, the response, which ``channel.py`` sends.
+A card shows a proposal, or a batch: several calls in one table, each of which is a row. A button carries a
+`ButtonMark` with its verb, such as approve, and its way. The way says where the button is, or what it opens
+before the verb counts:
+
+- `Way.PRESS`: on a card; a question, a modal (a form) or the full content may have to come first
+- `Way.READ`: below a question or the full content, so the verb counts now
+- `Way.VIEW` and `Way.ROW`: shows the full content of the card, or of one row
+- `Way.WHY` and `Way.FILL`: opens the modal for a reason, or for one page of the edit form
+- `Way.SENT`: a submitted modal
+- `Way.CONTEXT`: shows what led to the proposal
+- `Way.CHOOSE`, `Way.TOGGLE`, `Way.LOOK`, `Way.DECIDE`: in the picker, which shows the rows of a batch
+
+Where a card does not show everything, a press that approves it shows the full content first. Each handler
+returns a `Display`, the response to the person, which ``channel.py`` sends.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,6 +49,7 @@ _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
 _PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
+_SINGLE_APPROVING = APPROVING - GROUP  # GROUP: the verbs for all proposals of a batch or group
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 """Verbs with a button below one row of a batch that is shown by itself."""
 _BELOW_FULL_CONTENT = 1
@@ -84,7 +93,7 @@ class DiscordPresses:
             return Display(_UNREADABLE_TEXT)
 
         address = interaction.place.address
-        together = mark.way in _PICKER_WAYS or mark.verb in GROUP
+        together = mark.way in _PICKER_WAYS or mark.verb in GROUP  # True: the batch's card, not that of a row
         card = await self.lookup.card(mark.id, interaction.actor, address, interaction.ref, together=together)
         if card is None:
             return Display(_NOT_HERE_TEXT)
@@ -107,8 +116,10 @@ class DiscordPresses:
             if context is None:
                 return Display(NOT_YOURS)
             return _display_text(context, CONTEXT)
-        next_step = await self._prepare(press, card, mark)
-        return next_step or await self._submit(press, mark.way)
+        first_step = await self._take_first_step(press, card, mark)
+        if first_step is not None:
+            return first_step
+        return await self._submit(press, mark.way)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show all in the channel who chose what."""
@@ -129,25 +140,29 @@ class DiscordPresses:
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
-        is_shown = reply.on_cards and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
-        return Display("" if is_shown else reply.text)
+        names_grants = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)  # which no card shows
+        if reply.on_cards and not names_grants:
+            return Display()
+        return Display(reply.text)
 
-    async def _prepare(self, press: Press, card: Card, mark: ButtonMark) -> Display | None:
-        """Return the step before the press counts: a question, a modal, the full content, or a refusal.
+    async def _take_first_step(self, press: Press, card: Card, mark: ButtonMark) -> Display | None:
+        """Show what comes before the press counts: a question, a modal, the full content, or a refusal.
 
-        None if the press counts now.
+        Returns None if the press counts now.
         """
         verb = mark.verb
         needs = card.button(verb).needs
         if mark.way in (Way.VIEW, Way.ROW):
-            verbs = _ROW_VERBS if mark.way is Way.ROW else APPROVING - GROUP
-            return await self._show_everything(press, [card], card, GROUP if card.batch else verbs)
-        # rights are known for the verb of a single proposal
+            verbs = _ROW_VERBS if mark.way is Way.ROW else _SINGLE_APPROVING
+            if card.batch:
+                verbs = GROUP
+            return await self._show_everything(press, [card], card, verbs)
+        # the core judges who may UNDO, and has no separate right to UNDO_ALL
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may_press = await self.lookup.may_press(mark.id, press.actor, press.address, single_verb)
 
         if mark.way is not Way.READ:  # a button below the question or the full content shows neither again
-            # the core refuses the press of anyone who may not press, without a question before
+            # people who may not press are asked nothing: the core refuses their press
             question = card.button(verb).sure if may_press else None
             words = f"{question.question} {question.more}" if question else ""
             if question and single_verb is Verb.UNDO:
@@ -163,7 +178,7 @@ class DiscordPresses:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
             return Display(modal=forms.ask_words(card, verb))
-        if needs is Needs.LADDER:  # a grant: its scopes, narrowest first, and its audiences
+        if needs is Needs.LADDER:  # a grant, which lets similar calls run: its scopes are a ladder
             ladder = await self.lookup.ladder(mark.id, press.actor, press.address)
             audiences = await self.lookup.reaches(mark.id, press.actor, press.address)
             if not (ladder and audiences):
@@ -174,7 +189,7 @@ class DiscordPresses:
         return None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards that a press is about: all if any of them does not show everything, else none."""
+        """Return the cards that a press approves if any of them does not show everything; else no cards."""
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             members = card.group.members
@@ -194,7 +209,8 @@ class DiscordPresses:
     ) -> Display:
         """Return the full content of these cards, below ``note``, with the buttons of the pressed card.
 
-        Of its verbs only ``verbs`` get a button. The person's look at the content is recorded.
+        Of the pressed card's verbs only those in ``verbs`` get a button. Features are told that the person
+        opened the content.
         """
         text = "\n\n".join(filter(None, (note, *map(everything, cards))))
         for card in cards:
@@ -202,11 +218,14 @@ class DiscordPresses:
         may_press = await self.lookup.may_press(pressed_card.proposal_id, press.actor, press.address)
         buttons = []
         if may_press or not pressed_card.pending:
-            asks_first = not note and pressed_card.button(Verb.RETRY).sure  # as on a card
+            retry_question = pressed_card.button(Verb.RETRY).sure
             for verb in pressed_card.verbs:
-                if verb in verbs:
-                    way = Way.PRESS if asks_first and verb is Verb.RETRY else Way.READ
-                    buttons.append(make_labelled_button(pressed_card, verb, way))
+                if verb not in verbs:
+                    continue
+                # Retry asks its question first, as on a card, unless ``note`` has asked it already
+                is_question_open = verb is Verb.RETRY and retry_question is not None and not note
+                way = Way.PRESS if is_question_open else Way.READ
+                buttons.append(make_labelled_button(pressed_card, verb, way))
         return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
     async def _pick_rows(self, press: Press, card: Card, mark: ButtonMark) -> Display:
@@ -231,7 +250,9 @@ class DiscordPresses:
             shown_card, _, _ = page_of(card, page)
             words = fit(OUTLINER.card(shown_card).made, MAX_CONTENT_UNITS)
             return Display(words, rows, replaces=bool(mark.picked))
-        declines = mark.verb is Verb.APPROVE_ALL  # with APPROVE the rows that are not picked stay open
+
+        # Way.DECIDE: the verb says what becomes of the rows that are not picked
+        declines = mark.verb is Verb.APPROVE_ALL  # with APPROVE they stay open
         if mark.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
@@ -278,13 +299,14 @@ class DiscordPresses:
         scope = GrantScope(values[forms.RUNG][0])
         audience = GrantAudience(values[forms.REACH][0])
         duration = GrantDuration(values[forms.LASTING][0])
+        # `Press` calls the scope of a grant ``rung``, its audience ``reach`` and its duration ``lasting``
         return await self._submit(replace(press, rung=scope, reach=audience, lasting=duration))
 
     async def _take_edit(self, press: Press, card: Card, page: int, values: Mapping[str, Any]) -> Display:
-        """Store a submitted edit, and return the new card for this person to decide."""
+        """Store a submitted edit, and return the reply, with a button that approves if the card allows it."""
         original = await self._load_arguments(press, card)
         if card.round != press.round or original is None:
-            return await self._submit(press)
+            return await self._submit(press)  # the core refuses it, and says why
         fields = forms.split_pages(fields_of(card.schema, original))[page]
         arguments, faults = forms.read_form(fields, values, original)
         reply = Reply(Answer.INVALID, "", fields=faults)

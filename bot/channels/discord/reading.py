@@ -20,7 +20,7 @@ from bot.domain.text import one_line
 from bot.errors import ChannelError
 
 MAX_NAMES = 20  # the names that are looked up for one message; further ones are written as unknown
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 1.0  # the longest wait that Discord may ask for before a name is looked up
 _CODE_PART = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
 _PERSON_PART = r"<@!?(?P<person>\d{1,20})>"  # <@991>, <@!991>
 _ROLE_PART = r"<@&(?P<role>\d{1,20})>"  # <@&7>
@@ -40,8 +40,8 @@ _GUIDE_NAMES = {
     "linked-roles": "Linked Roles",
 }
 _UNKNOWN_NAMES = {"person": "@unknown person", "role": "@unknown role", "channel": "#unknown channel"}
-"""The words for a mark whose name is not known, by the kind of the mark. These kinds have names."""
-# code, which matches without a group, or an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON
+"""The words for a mark whose name is not known, for the three kinds of marks that have names."""
+# code, of which no group is filled, or an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON
 _ADDRESS_PATTERN = re.compile(
     rf"```.*?```|`[^`\n]*`|(?<![\w:/]){NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
     re.DOTALL,
@@ -84,16 +84,16 @@ async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -
 
 
 async def _fetch_name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
-    """Return the name of a person or a channel; empty if Discord does not give it in time."""
+    """Return the name of a person or a channel, ``kind``; empty if Discord does not give it in time."""
     with suppress(ChannelError, KeyError, TypeError, AttributeError):
         if kind == "channel":
             channel = await rest.call("GET", f"/channels/{ident}", patience=_WAIT_SECONDS)
             return f"#{one_line(str(channel['name']))}"
         if server:
             member = await rest.call("GET", f"/guilds/{server}/members/{ident}", patience=_WAIT_SECONDS)
-            mention = {**member["user"], "member": member}
-            names = names_in({"mentions": [mention]})
-            return names["person", str(mention["id"])]
+            user = {**member["user"], "member": member}  # as a message has it
+            names = names_in({"mentions": [user]})
+            return names["person", str(user["id"])]
     return ""
 
 

@@ -42,7 +42,7 @@ class DiscordStream(StreamedMessage):
         now = self._clock()
         if not pieces or (self._sent_at is not None and now - self._sent_at < _EDIT_PACE):
             return
-        if not await self._rest.spare(self._place, "PATCH" if self._ref else "POST"):
+        if not await self._rest.has_room(self._place, "PATCH" if self._ref else "POST"):
             return
         self._sent_at = now
         message = {"content": pieces[-1], "flags": PLAIN}
@@ -60,7 +60,7 @@ class DiscordStream(StreamedMessage):
 
         # the preview becomes the first post
         already_posted = 0  # the number of ``posts`` that need not be sent
-        preview = self._ref
+        preview = self._ref  # becomes empty once nothing has to be removed
         if preview:
             try:
                 if pieces:

@@ -46,7 +46,6 @@ _MAX_TRIES = 3
 _SHORT_PAUSE_SECONDS = 0.5  # before a repetition after UNKNOWN_WEBHOOK, or after a fault of Discord
 PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
 
-
 Json = dict[str, Any]
 _NO_MENTIONS: Json = {"allowed_mentions": {"parse": []}}  # mentions in the message notify no one
 
@@ -62,7 +61,7 @@ class DiscordNever(DiscordRefusal, NotDeliverable):
     """A refusal by Discord that is final: the same call never succeeds."""
 
 
-def refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
+def make_refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
     """Return the error for a response that is no success, by its status and its body."""
     code = answer.get("code") or status
     words = answer.get("message") or "no reason given"
@@ -94,9 +93,9 @@ class DiscordRest:
         self._app = settings.discord_application_id
         self._sleep = sleep
         self._elapsed = elapsed
-        self.waits = Waits("discord", elapsed)
-        self._full: dict[tuple[str, str], float] = {}
-        """By method and channel: the time until which Discord takes no more such calls, by ``elapsed``."""
+        self.waits = Waits("discord", elapsed)  # for calls that Discord refused: all processes share them
+        self._used_up_until: dict[tuple[str, str], float] = {}
+        """The time by ``elapsed`` until which no call is left, by method and channel."""
         self.refused = False  # Discord did not accept the token in its last answer
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
@@ -116,10 +115,10 @@ class DiscordRest:
         """
         contents = _make_contents(body, file)
         error = ChannelError("Discord was not asked.")
-        # calls of one method in one channel share a rate limit: PATCH 123
-        place = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
+        # calls of one method in one channel share a rate limit; the key is such as "PATCH 123"
+        limit_key = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
         for _ in range(_MAX_TRIES):
-            seconds_left = self.waits.count_seconds_left(place) if place else 0.0
+            seconds_left = self.waits.count_seconds_left(limit_key) if limit_key else 0.0
             if seconds_left > patience:
                 raise ChannelError("Discord accepts no more here for now.")
             if seconds_left:
@@ -137,26 +136,26 @@ class DiscordRest:
                 self.refused = response.status_code == httpx2.codes.UNAUTHORIZED
             if response.is_success:
                 return answer
-            error = refusal(response.status_code, answer)
+            error = make_refusal(response.status_code, answer)
             pause = _find_pause(response, answer)
-            if pause is not None and place:
-                self.waits.note_wait(place, pause)
+            if pause is not None and limit_key:
+                self.waits.note_wait(limit_key, pause)
             if pause is None or pause > patience:
                 break
-            if not place:
+            if not limit_key:  # with a key, the next round of this loop waits
                 await self._sleep(pause)
         raise error
 
     def _note_limit(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """If no calls of a method are left in a channel, note until when Discord takes no more of them."""
+        """Note until when a channel takes no more calls of a method, if a response says that none is left."""
         if headers.get("X-RateLimit-Remaining") == "0":
             with contextlib.suppress(ValueError):
                 until = self._elapsed() + float(headers.get("X-RateLimit-Reset-After", ""))
-                self._full[method, path.split("/")[2]] = until
+                self._used_up_until[method, path.split("/")[2]] = until
 
-    async def spare(self, place: DiscordPlace, method: str) -> bool:
+    async def has_room(self, place: DiscordPlace, method: str) -> bool:
         """Tell if Discord's rate limit leaves room for one more message, or edit, in this channel now."""
-        return self._elapsed() >= self._full.get((method, await self.channel_of(place)), 0)
+        return self._elapsed() >= self._used_up_until.get((method, await self.channel_of(place)), 0)
 
     async def channel_of(self, place: DiscordPlace) -> str:
         """Return the id of a place's channel; for a person, that of their direct messages with Nod."""
