@@ -66,18 +66,19 @@ class Lookup(Protocol):
     ) -> Card | None:
         """Return the card as it is now; None if this person may not see it at this address.
 
-        ``ref`` is the posted card that was pressed, as in `Press`. A message that can't be a card of this
-        proposal gives None. A card that is not stored as a copy yet is stored, and kept up to date from now
-        on. ``together``: for a row of a batch, a table of several calls, return the card of the batch.
+        ``ref`` is the posted card that was pressed, as in `Press`; the result is None if that message can't
+        be a card of this proposal. A posted card that is not stored as a copy yet is stored, and kept up to
+        date from now on. ``together``: for a row of a batch, which is several calls in one card, return the
+        card of the batch.
         """
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        """Return the arguments for an edit form, secrets as `HIDDEN`.
+        """Return the arguments for an edit form, secrets replaced by `HIDDEN`.
 
-        None when this person may not edit or decline. A requester whose call needs four eyes may do both, but
-        may not approve: see `may_press`.
+        None when this person may not edit or decline. A requester whose call another person must approve may
+        do both, so `may_press` tells who may approve.
         """
 
     async def ladder(

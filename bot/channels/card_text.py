@@ -2,17 +2,21 @@
 
 `CardTextRenderer` lays out cards for platforms whose messages are text with a few styles, such as Telegram
 and Discord. A platform's `TextBuilder` writes the styled text, of a type of its own, and counts its size:
-first the units, a platform's measure of length, then other counts that it limits, such as entities.
+first the units, a platform's measure of length, then other counts that it limits, such as entities, which
+are Telegram's styled stretches of a text.
 
 A card is a title, an intro (warning and reason), a body (the change), and a foot (who asked, who may decide,
 the outcome). All parts but the body are shortened to limits of their own, and the body gets the remaining
 room. If any of the title or the body is cut, the card says so, and *View all* shows everything before the
 card can be approved. A platform may fold a long text: people see its beginning and can open the rest.
+
+The change is a list of fields, each with its old and its new value, or the steps of a plan, or the rows of a
+batch: several calls in one card.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -38,20 +42,20 @@ _REASON_UNITS = 300
 _NOTE_UNITS = 120  # one vote or note, a teammate's words
 _TITLE_UNITS = 400
 _MAX_NOTES = 4  # the newest notes that are shown; the limit of votes is the same
-_RESERVED_UNITS = 100  # room for the mark of a cut and the empty lines
+_RESERVED_UNITS = 100  # room for `_CUT_TEXT` and the empty lines
 _INLINE_CHARS = 60  # a longer value has lines of its own
 _MAX_TEAMMATES = 10  # the newest teammates that are shown
 
 _TONE_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
 _STANDING_SIGNS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
 
-T = TypeVar("T")
+T = TypeVar("T")  # the platform's type of styled text
 
 
 def row_sign(row: BatchRow) -> str:
-    """Return the symbol of a batch's row: running, or its outcome; for a waiting row empty, or a warning.
+    """Return the symbol of a batch's row: running, or its outcome, followed by a space.
 
-    The warning is for a change that can't be undone.
+    A waiting row has none, or a warning if its change can't be undone.
     """
     if row.card.pending:
         return "⚠️ " if row.harms else ""
@@ -122,7 +126,7 @@ class CardTextRenderer(Generic[T]):
         intro, intro_cut = self._join_lines(self._write_intro(card))
         foot, foot_cut = self._join_lines(self._write_foot(card))
         body, body_cut = self._write_body(card, self._find_body_room(title, intro, foot))
-        head = self.builder.joined([title, intro]) if self._units(intro) else title
+        head = self.builder.joined([title, intro]) if self._count_units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
         if card.pending or card.carried_out or card.batch is not None:  # other cards show only their outcome
@@ -130,7 +134,7 @@ class CardTextRenderer(Generic[T]):
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
         parts.append(foot)
-        made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
+        made = self.builder.joined((part for part in parts if self._count_units(part)), "\n\n")
         return CardTextParts(made, is_cut, intro_cut or foot_cut)
 
     def _find_body_room(self, *parts: T) -> tuple[int, ...]:
@@ -140,14 +144,14 @@ class CardTextRenderer(Generic[T]):
             part_units, *part_counts = self.builder.size(part)
             units -= part_units
             other_counts = [count - used for count, used in zip(other_counts, part_counts, strict=True)]
-        # the mark of a cut takes one unit of each further count, such as entities
+        # the text that says that the body is cut takes one of each other count, such as entities
         return (units - _RESERVED_UNITS, *(count - 1 for count in other_counts))
 
-    def team(self, board: TeamStatus, command: str) -> T:
+    def team(self, status: TeamStatus, command: str) -> T:
         """Return a team, a line or two for each teammate; ``command`` lists the omitted teammates."""
-        lines = [self._write_title("👥", board.title).made]
-        lines += map(self._write_teammate, board.teammates[-_MAX_TEAMMATES:])
-        left_out = len(board.teammates) - _MAX_TEAMMATES
+        lines = [self._write_title("👥", status.title).made]
+        lines += map(self._write_teammate, status.teammates[-_MAX_TEAMMATES:])
+        left_out = len(status.teammates) - _MAX_TEAMMATES
         if left_out > 0:
             lines.append(self.builder.write(f"and {left_out} more: {command}"))
         return self.builder.joined(lines)
@@ -157,14 +161,14 @@ class CardTextRenderer(Generic[T]):
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
-        head = self.builder.joined([name, self._short(state, units=_NOTE_UNITS).made], "")
+        head = self.builder.joined([name, self._write_short(state, units=_NOTE_UNITS).made], "")
         activity = redact_text(teammate.about)
         if activity:
-            return self.builder.joined([head, self._short(f"    {activity}", units=_NOTE_UNITS).made])
+            return self.builder.joined([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).made])
         return head
 
     def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> _Part[T]:
-        short, cut = self._short(title, "bold", units=units)
+        short, cut = self._write_short(title, "bold", units=units)
         return _Part(self.builder.joined([self.builder.write(f"{sign} "), short], ""), cut)
 
     def _write_intro(self, card: Card) -> Iterator[_Part[T]]:
@@ -172,9 +176,9 @@ class CardTextRenderer(Generic[T]):
         if not card.pending:
             return
         if card.kind.is_answer and card.risk_reason:  # the card of a question has no warning, but a remark
-            yield self._short(card.risk_reason, "italic", units=_LINE_UNITS)
+            yield self._write_short(card.risk_reason, "italic", units=_LINE_UNITS)
         elif card.warning:
-            yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)
+            yield self._write_short(f"⚠️ {card.warning}", units=_LINE_UNITS)
         if card.why:
             yield self._write_labelled("Why", card.why, _REASON_UNITS)
 
@@ -186,32 +190,33 @@ class CardTextRenderer(Generic[T]):
             if not card.asker_decides:
                 yield self._write_deciders(card)
             if card.undo_note:
-                yield self._short(card.undo_note, units=_LINE_UNITS)
+                yield self._write_short(card.undo_note, units=_LINE_UNITS)
         else:
             ended = None
             if card.ended_at:
                 ended = self.builder.moment(card.ended_at, relative=card.running_since is not None)
             yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
         if card.acts_as:  # as code, in which no platform makes a link of an address
-            yield self._short(card.acts_as, "code", units=_LINE_UNITS)
+            yield self._write_short(card.acts_as, "code", units=_LINE_UNITS)
         for annotation in card.annotations:
             yield self._write_annotation(annotation)
         for note in (*card.notes[-_MAX_NOTES:], *card.tally[-_MAX_NOTES:]):
-            short, cut = self._short(note, units=_NOTE_UNITS)
+            short, cut = self._write_short(note, units=_NOTE_UNITS)
             yield _Part(self.builder.joined([self.builder.write("• "), short], ""), cut)
         if card.result:
             # in a separate block, so that no line of the result looks like a line of the card
-            yield self._short(card.result, "pre", units=RESULT_SHOWN)
+            yield self._write_short(card.result, "pre", units=RESULT_SHOWN)
 
     def _write_annotation(self, annotation: Annotation) -> _Part[T]:
         """Return a line of a feature. Its text is code, in which no platform makes a link of an address."""
-        text, cut = self._short(annotation.text, "code", units=_LINE_UNITS)
+        text, cut = self._write_short(annotation.text, "code", units=_LINE_UNITS)
         if annotation.name:
-            text = self._after(annotation.name, text)
+            text = self._write_after_label(annotation.name, text)
         return _Part(text, cut)
 
     def _write_date(self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS) -> _Part[T]:
-        written, cut = self._short(text, units=units)
+        """Return a line that ends with a time, if there is one: ``text``, ``between`` and the time."""
+        written, cut = self._write_short(text, units=units)
         if at is not None:
             written = self.builder.joined([written, self.builder.write(between), at], "")
         return _Part(written, cut)
@@ -225,9 +230,9 @@ class CardTextRenderer(Generic[T]):
             else:
                 written.append(self.builder.write(decider_or_words))
         words = self.builder.joined(written, "")
-        if self._units(words) > _LINE_UNITS:
+        if self._count_units(words) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
-        return _Part(self._after("Can decide", words), is_cut=False)
+        return _Part(self._write_after_label("Can decide", words), is_cut=False)
 
     def _write_body(self, card: Card, room: tuple[int, ...]) -> _Part[T]:
         """Return the change, field by field and row by row, as far as it fits into ``room``."""
@@ -244,15 +249,15 @@ class CardTextRenderer(Generic[T]):
     def _add_part(
         self, body: T, write_part: Callable[[int], _Part[T]], room: tuple[int, ...]
     ) -> _Part[T] | None:
-        """Return the body with one more part; ``is_cut`` says if that part was cut. None if it does not fit.
+        """Return the body with one more part, and True if that part was cut. None if it does not fit.
 
-        If the platform can fold long text, the part may take all of the room. If it does not fit even so, it
-        is written again with short values, as on other platforms.
+        Where the platform folds long text, a value of the part may take all of the room. If the part does not
+        fit then, it is written again with short values, as on other platforms.
         """
-        limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
-        for max_units in limits:
+        max_units_to_try = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
+        for max_units in max_units_to_try:
             part, is_cut = write_part(max_units)
-            longer = self.builder.joined([body, part]) if self._units(body) else part
+            longer = self.builder.joined([body, part]) if self._count_units(body) else part
             sizes = zip(self.builder.size(longer), room, strict=True)
             if all(size <= limit for size, limit in sizes):
                 return _Part(longer, is_cut)
@@ -275,48 +280,48 @@ class CardTextRenderer(Generic[T]):
 
     def _write_step(self, plan_line: PlanLine, _: int) -> _Part[T]:
         """Write a line of a plan: a numbered step with its tools, or text around the steps."""
-        words, cut = self._short(plan_line.text, units=_VALUE_UNITS)
+        words, cut = self._write_short(plan_line.text, units=_VALUE_UNITS)
         if plan_line.label:
-            words = self._after(plan_line.label, words)
+            words = self._write_after_label(plan_line.label, words)
         parts = [words]
         if plan_line.number:
             parts.insert(0, self.builder.write(f"{plan_line.number}. "))
         for name in plan_line.tools:
             parts += [self.builder.write(" "), self.builder.write(name, "code")]
         if plan_line.mark:
-            mark, mark_cut = self._short(f" ({plan_line.mark})", "italic", units=_VALUE_UNITS)
+            mark, mark_cut = self._write_short(f" ({plan_line.mark})", "italic", units=_VALUE_UNITS)
             parts.append(mark)
             cut = cut or mark_cut
         return _Part(self.builder.joined(parts, ""), cut)
 
     def _write_row(self, number: int, row: BatchRow, max_units: int) -> _Part[T]:
         """Write a row of a batch: its subject, and its differences from other rows or its outcome."""
-        subject, some_cut = self._short(row.about, units=_VALUE_UNITS)
+        subject, some_cut = self._write_short(row.about, units=_VALUE_UNITS)
         head = self.builder.joined([self.builder.write(f"{number}. {row_sign(row)}"), subject], "")
         if not row.card.pending:
-            return _Part(self._write_end(head, row.fault), some_cut)
+            return _Part(self._append_fault(head, row.fault), some_cut)
         parts = [head]
         for field in row.fields:
             part, cut = self._write_field(field, max_units)
             parts.append(part)
             some_cut = some_cut or cut
-        parts += [self._short(note, "italic", units=_NOTE_UNITS).made for note in row.notes]
+        parts += [self._write_short(note, "italic", units=_NOTE_UNITS).made for note in row.notes]
         between = " · " if all(is_short(field) for field in row.fields) else "\n"
         return _Part(self.builder.joined(parts, between), some_cut)
 
-    def _write_end(self, head: T, fault: str) -> T:
+    def _append_fault(self, head: T, fault: str) -> T:
         if not fault:
             return head
-        return self.builder.joined([head, self._short(f": {fault}", units=_NOTE_UNITS).made], "")
+        return self.builder.joined([head, self._write_short(f": {fault}", units=_NOTE_UNITS).made], "")
 
     def _write_field(self, field: PreviewField, max_units: int) -> _Part[T]:
         """Write a field of the change, each of its values within ``max_units``."""
-        name, name_cut = self._short(field.field, "bold", units=_LINE_UNITS)
+        name, name_cut = self._write_short(field.field, "bold", units=_LINE_UNITS)
         old, new = field.old_value, field.new_value
         difference = diff(old, new)
         if difference is not None:
             old, new = None, difference
-        if is_short(PreviewField("", old, new)):
+        if is_short(replace(field, old_value=old, new_value=new)):
             values = self._write_inline(old, new)
             return _Part(self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut)
         if old is None or old == new:
@@ -354,9 +359,9 @@ class CardTextRenderer(Generic[T]):
         has_many_lines = len(lines) > _VALUE_LINES
         is_long = has_many_lines or len(value) > _VALUE_UNITS
         if self.builder.folds and max_units > _VALUE_UNITS and is_long:
-            return self._short(value, "fold", units=max_units)
+            return self._write_short(value, "fold", units=max_units)
         if not has_many_lines:
-            return self._short(value, "pre", units=_VALUE_UNITS)
+            return self._write_short(value, "pre", units=_VALUE_UNITS)
         mark = "\n…"
         first_lines = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - len(mark))
         return _Part(self.builder.write(f"{first_lines}{mark}", "pre"), is_cut=True)
@@ -369,22 +374,22 @@ class CardTextRenderer(Generic[T]):
         return self.builder.write(value if value.strip() else repr(value), style)
 
     def _write_labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> _Part[T]:
-        short, cut = self._short(text, units=units)
-        return _Part(self._after(label, short), cut)
+        short, cut = self._write_short(text, units=units)
+        return _Part(self._write_after_label(label, short), cut)
 
-    def _after(self, label: str, words: T) -> T:
+    def _write_after_label(self, label: str, words: T) -> T:
         parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words]
         return self.builder.joined(parts, "")
 
-    def _short(self, text: str, *styles: str, units: int) -> _Part[T]:
+    def _write_short(self, text: str, *styles: str, units: int) -> _Part[T]:
         """Write the beginning of a text that takes at most ``units``, with an ellipsis if it is cut."""
         made = self.builder.write(text, *styles)
-        if self._units(made) <= units:
+        if self._count_units(made) <= units:
             return _Part(made, is_cut=False)
         shortened = f"{self.builder.cut(text, units - 1)}…"
         return _Part(self.builder.write(shortened, *styles), is_cut=True)
 
-    def _units(self, made: T) -> int:
+    def _count_units(self, made: T) -> int:
         return self.builder.size(made)[0]
 
     def _join_lines(self, lines: Iterator[_Part[T]]) -> _Part[T]:

@@ -22,8 +22,8 @@ T = TypeVar("T")
 log = logger(__name__)
 
 PATIENCE = 15.0
-"""The seconds for which a call waits if the platform says so. A call that would have to wait longer fails and
-is tried another time: a waiting call takes a slot from other chats."""
+"""The most seconds for which a call waits where a platform limits the rate. A call that would have to wait
+longer fails, to be tried another time: a waiting call takes a slot from other chats."""
 _MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
 _MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
 _MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
@@ -80,7 +80,7 @@ class PlatformLink:
     ) -> None:
         """``attempt`` connects once, and returns None, or the fault. ``sleep`` takes seconds.
 
-        It raises SettingsError for a fault that trying again will not change.
+        ``attempt`` raises SettingsError for a fault that trying again will not change.
         """
         self._connected_text = f"{platform} connected"
         self._unreached_text = f"{platform} can't be reached, retrying"

@@ -2,9 +2,11 @@
 
 Most queries are answered from the database in one read, with the rights of that person (``rights``). Rights
 may depend on groups of people whose members only a platform knows. If a read finds that such a group is not
-known here yet, ``presses.gate.groups.read`` asks the platform for it, and reads once more. A card is drawn by
-``delivery/cards.py``. A batch is several calls of one tool that have one card; with the flag ``together``
-that card is returned for each of its proposals.
+known here yet, ``presses.gate.groups.read`` asks the platform for it, and reads once more.
+
+A card is the message about a proposal, as ``delivery/cards.py`` draws it. A batch is several calls of one
+tool that have one card; with the flag ``together`` that card is returned for each of its proposals. A grant
+lets calls similar to an approved one run without asking.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MAX_RECENT = 20
+_MAX_RECENT = 20  # the cards of a person's overview that have ended
 
 
 @dataclass(eq=False)
@@ -74,7 +76,7 @@ class CoreLookup:
             if address and ref:
                 is_known = posted_cards.is_card_of(session, proposal, address.channel, ref)
             drawn = draw_card(session, proposal, available, self.policies, address, together=together)
-            return drawn.card, is_known
+            return drawn.card, is_known  # is_known: the pressed message is a stored copy of the card
 
         result = await self.presses.gate.groups.read(read)
         if result is None:
@@ -147,33 +149,37 @@ class CoreLookup:
 
     async def overview(self, actor: Actor) -> Overview:
         """Return the cards that concern a person. All are read again if missing groups became known."""
-        # the three sections of `Overview`: each is a list of cards, and a card is a list of its proposals
+        # the sections of `Overview` (waiting, asked, recent), each a list of cards; a card is here the list
+        # of its proposals: one, or the rows of a batch
         sections: list[list[list[Proposal]]] = []
         offers: list[CommandOffer] = []
 
         def find_proposals(session: Session) -> list[Proposal]:
+            """Fill ``sections`` and ``offers``, and return the proposals of all sections."""
             sections.clear()  # the transaction may run more than once
             offers.clear()
-            found: list[Proposal] = []
+            all_proposals: list[Proposal] = []
             for section in self._list_overview(session, actor):
-                section_rows = [proposals.list_on_card(session, group[0]) for group in group_by_card(section)]
-                sections.append(section_rows)
-                for rows in section_rows:
-                    found += rows
+                section_cards = [
+                    proposals.list_on_card(session, same_card[0]) for same_card in group_by_card(section)
+                ]
+                sections.append(section_cards)
+                for card_proposals in section_cards:
+                    all_proposals += card_proposals
             for offer_commands in hooks_of(session).offer_commands:
                 offers.extend(offer_commands(session, actor))
-            return found
+            return all_proposals
 
         cards = await self.cards.load_cards(find_proposals)
         # with the groups that were not known before, the person may have more rights
         if await self.presses.gate.groups.ask_missing():
             cards = await self.cards.load_cards(find_proposals)
 
-        def make_card(rows: Sequence[Proposal]) -> Card:
-            row_cards = [cards[proposal.id] for proposal in rows]
-            if rows[0].batch:
-                return batch_card(rows, row_cards)
-            return row_cards[0]
+        def make_card(card_proposals: Sequence[Proposal]) -> Card:
+            single_cards = [cards[proposal.id] for proposal in card_proposals]
+            if card_proposals[0].batch:
+                return batch_card(card_proposals, single_cards)
+            return single_cards[0]
 
         waiting, asked, recent = (tuple(map(make_card, section)) for section in sections)
         return Overview(waiting, asked, recent, tuple(offers))

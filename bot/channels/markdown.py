@@ -38,7 +38,7 @@ _RULE = re.compile(  # the rule of a table as CommonMark has it: | --- | :-: |
 )
 _DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it: ---+-----
 _TABLE_HEAD_LINES = 2  # the names of the columns, and the rule below them
-_MAX_HEAD_SHARE = 4  # a table's head is repeated in the next post if it is at most 1/4 of this one
+_MAX_HEAD_SHARE = 1 / 4  # a table's head is repeated in the next post if it is at most this share of a post
 
 Width = Callable[[str], int]
 
@@ -168,7 +168,7 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
     head, tail = markdown[:at], markdown[at:]
     post = before + head
     table_head = _find_table_head(post) if tail.strip() else ""
-    if len(table_head) * _MAX_HEAD_SHARE > len(head):
+    if len(table_head) > len(head) * _MAX_HEAD_SHARE:
         table_head = ""
     fence = open_fence(post)
     if fence is None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import table as read_table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from rich.cells import cell_len
@@ -83,10 +84,12 @@ def lay_out_tables(markdown: str) -> str:
 def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
     """Read a table by the parser's own rule, and store its place in the text with its first token.
 
-    A table with a row of more cells than columns counts as no table: the parser would drop the cells.
+    This is a rule of the parser itself: ``start`` and ``end`` are lines, and with ``silent`` it only tells if
+    a table begins there. A table with a row of more cells than columns counts as no table: the parser would
+    drop the cells.
     """
     first = len(state.tokens)
-    if not table(state, start, end, silent):
+    if not read_table(state, start, end, silent):
         return False
     if silent:
         return True
@@ -97,6 +100,7 @@ def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
         if cells > columns:
             del state.tokens[first:]
             return False
+    # bMarks and eMarks: the first and last index of each line; tShift: its indent
     place = state.bMarks[start] + state.tShift[start], state.eMarks[state.line - 1]
     state.tokens[first].meta["place"] = place
     return True
@@ -104,6 +108,7 @@ def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
 
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # "alt": the kinds of blocks that a table may interrupt, as for the parser's own rule
     parser.block.ruler.at("table", _note_place, {"alt": ["paragraph", "reference"]})
     return bound_links(parser)
 

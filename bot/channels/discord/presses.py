@@ -151,7 +151,6 @@ class DiscordPresses:
         Returns None if the press counts now.
         """
         verb = mark.verb
-        needs = card.button(verb).needs
         if mark.way in (Way.VIEW, Way.ROW):
             verbs = _ROW_VERBS if mark.way is Way.ROW else _SINGLE_APPROVING
             if card.batch:
@@ -162,18 +161,35 @@ class DiscordPresses:
         may_press = await self.lookup.may_press(mark.id, press.actor, press.address, single_verb)
 
         if mark.way is not Way.READ:  # a button below the question or the full content shows neither again
-            # people who may not press are asked nothing: the core refuses their press
-            question = card.button(verb).sure if may_press else None
-            words = f"{question.question} {question.more}" if question else ""
-            if question and single_verb is Verb.UNDO:
-                confirm = make_labelled_button(card, verb, Way.READ, question.yes)
-                return Display(literal(words), lay_out_rows([[confirm]]))
-            if needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
-                return await self._show_everything(press, [card], card, {verb}, words)
-            hidden = await self._find_hidden(press, card) if verb in APPROVING else []
-            if hidden:
-                return await self._show_everything(press, hidden, card, {verb})
+            first = await self._ask_or_show(press, card, may_press=may_press)
+            if first is not None:
+                return first
+        return await self._ask_for_input(press, card, mark, may_press=may_press)
 
+    async def _ask_or_show(self, press: Press, card: Card, *, may_press: bool) -> Display | None:
+        """Show the question or the full content that must come before a press; None if neither must."""
+        verb = press.verb
+        button = card.button(verb)
+        question = (
+            button.sure if may_press else None
+        )  # the core refuses the press of others, without a question
+        words = f"{question.question} {question.more}" if question else ""
+        if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
+            confirm = make_labelled_button(card, verb, Way.READ, question.yes)
+            return Display(literal(words), lay_out_rows([[confirm]]))
+        if button.needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
+            return await self._show_everything(press, [card], card, {verb}, words)
+        hidden = await self._find_hidden(press, card) if verb in APPROVING else []
+        if hidden:
+            return await self._show_everything(press, hidden, card, {verb})
+        return None
+
+    async def _ask_for_input(
+        self, press: Press, card: Card, mark: ButtonMark, *, may_press: bool
+    ) -> Display | None:
+        """Open the modal for what the verb needs, or return a refusal; None if it needs nothing."""
+        verb = mark.verb
+        needs = card.button(verb).needs
         if needs is Needs.WORDS or mark.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
@@ -229,10 +245,7 @@ class DiscordPresses:
         return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
     async def _pick_rows(self, press: Press, card: Card, mark: ButtonMark) -> Display:
-        """Show a page of a batch's rows to pick from, or decide the picked rows.
-
-        If the card does not show everything, the full content comes before the decision.
-        """
+        """Show a page of a batch's rows to pick from, or decide the picked rows."""
         if card.batch is None or not (card.pending or mark.way is Way.LOOK):
             return Display(_NOT_OPEN_TEXT)
         if mark.round != card.round:
@@ -249,10 +262,13 @@ class DiscordPresses:
             rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.LOOK)
             shown_card, _, _ = page_of(card, page)
             words = fit(OUTLINER.card(shown_card).made, MAX_CONTENT_UNITS)
-            return Display(words, rows, replaces=bool(mark.picked))
+            is_in_picker = bool(mark.picked)  # the card's button that opens the picker carries no rows
+            return Display(words, rows, replaces=is_in_picker)
+        return await self._decide_rows(press, card, mark, picked)
 
-        # Way.DECIDE: the verb says what becomes of the rows that are not picked
-        declines = mark.verb is Verb.APPROVE_ALL  # with APPROVE they stay open
+    async def _decide_rows(self, press: Press, card: Card, mark: ButtonMark, picked: Picked) -> Display:
+        """Approve the picked rows, and decline or leave the others; the full content may come first."""
+        declines = mark.verb is Verb.APPROVE_ALL  # with the verb APPROVE the others stay open
         if mark.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)

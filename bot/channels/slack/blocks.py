@@ -1,11 +1,13 @@
-"""Builders of Block Kit blocks. Hostile text only goes where Slack parses nothing.
+"""Builders of Block Kit blocks, the JSON objects of which Slack's messages and modals are made.
 
-Plain texts are cut to Slack's limits here, and `rich` splits into several blocks. The callers keep the limits
-of all else: of values, of a page's address, of a single line of `rich`, of the number of buttons in
-`actions`, and of the text with Slack's marks in `mrkdwn_block` and `closing`, which can't be cut anywhere.
-The constants are Slack's limits, each with its source: [blocks] docs.slack.dev/reference/block-kit,
-[views] …/reference/views, [chat] …/reference/methods/chat.postMessage and chat.startStream,
-[seen] found by asking Slack, [ours] a choice of ours where Slack documents nothing.
+Hostile text only goes where Slack parses nothing. Plain texts are cut to Slack's limits here, and `rich`
+splits its lines into several blocks. These limits are the callers' task: of values, of a page's address, of a
+single line of `rich`, of the number of buttons in `actions`, and of the text with Slack's marks in
+`mrkdwn_block` and `closing`, which can't be cut anywhere.
+
+The limits of texts are in Slack's units (`text.width`). Each limit has its source:
+[blocks] docs.slack.dev/reference/block-kit, [views] …/reference/views, [methods] …/reference/methods,
+[ours] a choice of ours where Slack documents nothing.
 """
 
 from collections.abc import Iterable
@@ -21,27 +23,27 @@ from bot.domain.times import format_local
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
-BLANK = "(empty)"
+BLANK = "(empty)"  # in place of an empty text, which Slack refuses
 VALUE = "value"  # the action id of every input
-BLOCKS_PER_VIEW = 100  # [blocks]
-HEADER = 150  # [blocks] plain text of a header block
-CONTEXT_ELEMENTS = 10  # [blocks]
-CONTEXT_TEXT = 400  # [ours] one element of small print
-RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
-BUTTON_TEXT = 75  # [blocks]
+MAX_VIEW_BLOCKS = 100  # [blocks]
+MAX_HEADER_UNITS = 150  # [blocks] plain text of a header block
+MAX_CONTEXT_ELEMENTS = 10  # [blocks]
+MAX_CONTEXT_UNITS = 400  # [ours] one element of small print
+MAX_RICH_TEXT_UNITS = 3000  # [ours] text of one rich text block, as for a section
+MAX_BUTTON_UNITS = 75  # [blocks]
 OPEN_LINK = "open-link"  # the action of buttons that only open a page
-URL = 3000  # [blocks]
-OVERFLOW_OPTIONS = 5  # [blocks]
-OPTION_TEXT = 75  # [blocks]
-CONFIRM_TITLE = 100  # [blocks]
-CONFIRM_TEXT = 300  # [blocks]
-CONFIRM_BUTTON = 30  # [blocks]
-OFFER_TEXT = 300  # [ours] one line about the command of a button
-LABEL = 150  # [ours] of an input
-INPUT_VALUE = 3000  # [blocks] plain_text_input
-VIEW_TITLE = 24  # [views] the same for submit and close
-TASK_TITLE = 256  # [ours] a task chunk's title; undocumented
-SESSION_TITLE = 200  # [chat] agents.sessions.setStatus
+MAX_URL_UNITS = 3000  # [blocks]
+MAX_OVERFLOW_OPTIONS = 5  # [blocks]
+MAX_OPTION_UNITS = 75  # [blocks]
+MAX_CONFIRM_TITLE_UNITS = 100  # [blocks]
+MAX_CONFIRM_TEXT_UNITS = 300  # [blocks]
+MAX_CONFIRM_BUTTON_UNITS = 30  # [blocks]
+MAX_OFFER_UNITS = 300  # [ours] one line about the command of a button
+MAX_LABEL_UNITS = 150  # [ours] of an input
+MAX_INPUT_UNITS = 3000  # [blocks] plain_text_input
+MAX_VIEW_TITLE_UNITS = 24  # [views] the same for submit and close
+MAX_TASK_TITLE_UNITS = 256  # [ours] the title of an activity, in a stream or of a team
+MAX_SESSION_TITLE_UNITS = 200  # [methods] agents.sessions.setStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class RichLine:
 
 
 def cut_shown(content: str, limit: int) -> tuple[str, bool]:
-    """Cut a text to at most ``limit`` of Slack's units (`text.width`), with the marks of its direction.
+    """Cut a text so that with the marks of its direction of writing it has at most ``limit`` units.
 
     Returns the text, still without these marks, and True if it was cut.
     """
@@ -92,12 +94,13 @@ def cut_shown(content: str, limit: int) -> tuple[str, bool]:
 
 
 def plain(content: str, limit: int) -> Block:
+    """Return the object of a text in which Slack parses nothing, of at most ``limit`` units."""
     shown = set_apart(cut_shown(content, limit)[0])
     return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
 
 
 def header(content: str) -> Block:
-    return {"type": "header", "text": plain(text.one_line(content), HEADER)}
+    return {"type": "header", "text": plain(text.one_line(content), MAX_HEADER_UNITS)}
 
 
 def mrkdwn_block(mrkdwn: str) -> Block:
@@ -106,9 +109,9 @@ def mrkdwn_block(mrkdwn: str) -> Block:
 
 
 def context(*contents: str | Block) -> Block:
-    """Return a line of small print; elements that are no text are made by `mrkdwn_block`."""
+    """Return a line of small print; contents that are no text are made by `mrkdwn_block`."""
     elements = _make_context_elements(contents)
-    return {"type": "context", "elements": elements or [plain(BLANK, CONTEXT_TEXT)]}
+    return {"type": "context", "elements": elements or [plain(BLANK, MAX_CONTEXT_UNITS)]}
 
 
 def _make_context_elements(contents: Iterable[str | Block]) -> list[Block]:
@@ -117,15 +120,15 @@ def _make_context_elements(contents: Iterable[str | Block]) -> list[Block]:
         if not isinstance(content, str):
             elements.append(content)
         elif content.strip():
-            elements.append(plain(content, CONTEXT_TEXT))
-    return elements[:CONTEXT_ELEMENTS]
+            elements.append(plain(content, MAX_CONTEXT_UNITS))
+    return elements[:MAX_CONTEXT_ELEMENTS]
 
 
 def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
     """Return a line of small print that ends with a time, if there is one, in the reader's own zone."""
     if at is None:
         return context(*contents)
-    elements = _make_context_elements(contents)[: CONTEXT_ELEMENTS - 1]
+    elements = _make_context_elements(contents)[: MAX_CONTEXT_ELEMENTS - 1]
     return context(*elements, _make_time(label, at))
 
 
@@ -157,7 +160,7 @@ def rich(lines: Iterable[RichLine]) -> list[Block]:
     current: list[RichLine] = []
     used = 0
     for line in lines:
-        if current and used + line.width > RICH_TEXT:
+        if current and used + line.width > MAX_RICH_TEXT_UNITS:
             blocks.append(_make_rich_block(current))
             current, used = [], 0
         current.append(line)
@@ -203,7 +206,7 @@ def button(
     """
     element: Block = {
         "type": "button",
-        "text": plain(label, BUTTON_TEXT),
+        "text": plain(label, MAX_BUTTON_UNITS),
         "action_id": action_id,
         "value": value,
     }
@@ -212,28 +215,28 @@ def button(
     if confirm or sure:
         sure = sure or Sure(f"{label}?", label, "Not now")
         element["confirm"] = {
-            "title": plain(text.one_line(sure.question), CONFIRM_TITLE),
-            "text": plain(confirm or text.one_line(sure.more), CONFIRM_TEXT),
-            "confirm": plain(sure.yes, CONFIRM_BUTTON),
-            "deny": plain(sure.no, CONFIRM_BUTTON),
+            "title": plain(text.one_line(sure.question), MAX_CONFIRM_TITLE_UNITS),
+            "text": plain(confirm or text.one_line(sure.more), MAX_CONFIRM_TEXT_UNITS),
+            "confirm": plain(sure.yes, MAX_CONFIRM_BUTTON_UNITS),
+            "deny": plain(sure.no, MAX_CONFIRM_BUTTON_UNITS),
         }
     return element
 
 
 def option(label: str, value: str) -> Block:
     """Return an option of a menu, of radio buttons or of checkboxes."""
-    return {"text": plain(label, OPTION_TEXT), "value": value}
+    return {"text": plain(label, MAX_OPTION_UNITS), "value": value}
 
 
 def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
     """Return the ⋯ menu; an option is a label and a value."""
-    shown = [option(label, value) for label, value in list(options)[:OVERFLOW_OPTIONS]]
+    shown = [option(label, value) for label, value in list(options)[:MAX_OVERFLOW_OPTIONS]]
     return {"type": "overflow", "action_id": action_id, "options": shown}
 
 
 def input_block(block_id: str, label: str, element: Block, **more: Any) -> Block:
     """Return an input of a modal with its label; its action id is `VALUE`."""
-    block = {"type": "input", "block_id": block_id, "label": plain(label, LABEL)}
+    block = {"type": "input", "block_id": block_id, "label": plain(label, MAX_LABEL_UNITS)}
     return block | more | {"element": element | {"action_id": VALUE}}
 
 
@@ -245,7 +248,7 @@ def link_button(link: LinkButton | None) -> list[Block]:
     """Return a row with a button that opens a page; nothing without a link. Nod need not answer its press."""
     if link is None:
         return []
-    label = plain(link.label, BUTTON_TEXT)
+    label = plain(link.label, MAX_BUTTON_UNITS)
     return [actions({"type": "button", "text": label, "action_id": OPEN_LINK, "url": link.url})]
 
 
@@ -262,7 +265,7 @@ def choice_buttons(choices: Iterable[str]) -> list[Block]:
 
 def offer(number: int, about: str, label: str, mark: str) -> Block:
     """Return a numbered line with the button of a command next to it."""
-    line = plain(f"{number}. {about}", OFFER_TEXT)
+    line = plain(f"{number}. {about}", MAX_OFFER_UNITS)
     return {"type": "section", "text": line, "accessory": button(label, mark, mark)}
 
 
@@ -271,7 +274,7 @@ def markdown(content: str, team: str = "") -> Block:
 
     ``team``: for a text to one person only, in which its people and channels are shown by their names.
     """
-    shown = text.harmless(content, text.POST)
+    shown = text.harmless(content, text.MAX_POST_UNITS)
     if team:
         shown = text.with_mentions(shown, team)
     return {"type": "markdown", "text": shown if shown.strip() else BLANK}

@@ -1,11 +1,13 @@
 """The buttons of a card: their labels, their questions before a press counts, and their values. Pure.
 
 A button has an action id, ``nod:`` and its verb, and a value, the proposal's id and round: an edit begins a
-new round. An entry of the ⋯ menu has both in its value. Besides the verbs of the core there are action ids
-that open a modal, such as `REVIEW`. On a card that was cut, Approve opens "View all" first: no one approves
-what they could not read. The flag ``shows_all`` of these functions is True if nothing of the card was cut.
-A batch is several calls of one tool in one card; a group is the single cards of one answer, whose first card
-has buttons for all.
+new round. An entry of the ⋯ menu has one text, the verb and that value. Besides the verbs of the core there
+are words such as `REVIEW`, which open a modal and are used like verbs here. On a card that was cut, Approve
+opens "View all" first: no one approves what they could not read. The flag ``shows_all`` is True if nothing of
+the card was cut.
+
+A batch is several calls of one tool in one card, each of which is a row. A group is the single cards of one
+answer, whose first card has buttons for all.
 """
 
 from collections.abc import Iterator
@@ -28,11 +30,11 @@ from bot.domain.verbs import (
 )
 
 # action ids, without ``nod:``, that are not verbs of the core
-REVIEW = "review"  # opens "View all", whose submit approves
-VIEW = "view"
+REVIEW = "review"  # opens "View all", whose submit approves; the button in place of Approve
+VIEW = "view"  # opens "View all", too: from a menu, from App Home, or from a card that has ended
 SEND_COMMAND = "command"  # sends the button's value as a command; in App Home
 REVIEW_STEPS = "review_steps"  # opens "View all", whose submit approves a plan with its steps
-DECLINE_REASON = "decline_reason"
+DECLINE_REASON = "decline_reason"  # opens the modal for a reason, whose submit declines
 CONTEXT_SHOWN = "context"  # opens the messages that led to the proposal
 CHOOSING = "choose"  # opens the rows of a batch, to pick some
 MORE = "nod:more"  # the full action id of the ⋯ menu
@@ -47,10 +49,10 @@ _TEXT_BUTTON_VERBS = frozenset(
     verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
 )
 """Verbs with a button on the card that asks for a text, such as what to change."""
-_BUTTON_VERBS = frozenset({*CHOICES, *_TEXT_BUTTON_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
-"""Verbs with a button on the card, so that the card's menu leaves them out. App Home has them in its menu."""
+_NOT_IN_CARD_MENU = frozenset({*CHOICES, *_TEXT_BUTTON_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+"""Verbs with a button on the card, which the card's menu leaves out. In App Home they are in the menu."""
 _NEVER_IN_MENU = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
-"""Verbs with a button wherever they are offered, so that neither menu has them."""
+"""Verbs that neither menu has: they have buttons of their own."""
 _RESOLVED_VERBS = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
     Verb.STOP: ("danger", "What it has done so far stays done."),
@@ -111,12 +113,12 @@ def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple
     options = []
     for label, entry_value in list_entries(card, shows_all=shows_all):
         verb = entry_value.partition(":")[0]
-        if verb not in _BUTTON_VERBS:
+        if verb not in _NOT_IN_CARD_MENU:
             options.append((label, entry_value))
     views = [(VIEW_ALL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
-    room = blocks.OVERFLOW_OPTIONS - len(views)
+    room = blocks.MAX_OVERFLOW_OPTIONS - len(views)
     if len(options) > room:  # *Extend* is left out first, since a command does the same
         options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
     return [*options[:room], *views]
@@ -155,7 +157,10 @@ def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: s
 
 
 def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
-    """Yield all possible entries of a ⋯ menu as label and value; callers leave out those with a button."""
+    """Yield the entries for the ⋯ menu of a card or of App Home as label and value, without *View all*.
+
+    Callers leave out the entries of verbs that have a button there.
+    """
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
@@ -217,7 +222,7 @@ def make_group_buttons(card: Card) -> list[Block]:
     """Return the buttons that decide all open changes of an answer, above the first of its cards."""
     if card.group is None:
         return []
-    value = f"{card.proposal_id}:{card.group.round}"
+    value = f"{card.proposal_id}:{card.group.round}"  # an edit of any of them changes the group's round
     question = f"This is for all {card.group.open} open changes of this answer; each has its own card."
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:

@@ -1,8 +1,8 @@
 """Rendering of a `Card`, pending or resolved, as Block Kit blocks. Pure.
 
 Whatever the content, the blocks stay within Slack's limits. If the change does not fit, the card says so and
-its Approve opens "View all" first (``screens.py``), so no one approves what they could not read.
-Sizes are in units of Slack's (`text.width`).
+its Approve opens "View all" first (``screens.py``), so no one approves what they could not read. `render`
+makes the usual card, `brief` one for a Slack that refuses it. Sizes are in Slack's units (`text.width`).
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def render(card: Card, team: str = "") -> SlackCard:
             return SlackCard(shown, notification, shows_all=True)
         return SlackCard([*_render_group(card), *resolved, *_render_notes(card)], notification, shows_all)
 
-    shown = [*_render_group(card), *title, *blocks.rich([*_render_reason(card), *change])]
+    shown = [*_render_group(card), *title, *blocks.rich([*_render_intro(card), *change])]
     if not shows_all:
         shown.append(blocks.context("✂️ Too long for this card. View all shows everything."))
     shown += [*_render_notes(card), *_render_pending(card, team, shows_all=shows_all)]
@@ -100,14 +100,15 @@ def _render_group(card: Card) -> list[Block]:
 def _render_title(card: Card) -> tuple[list[Block], bool]:
     """Return the title, and True if it was cut."""
     title = text.one_line(card.title) or card.tool_name or BLANK
-    if text.width(title) <= blocks.HEADER:
+    if text.width(title) <= blocks.MAX_HEADER_UNITS:
         return [blocks.header(title)], False
     shown, is_cut = text.cut(title, _LONG_TITLE_UNITS)
     return blocks.rich([RichLine((Run(shown, "bold"),))]), is_cut
 
 
-def _render_reason(card: Card) -> Iterator[RichLine]:
-    if card.kind.is_answer and card.risk_reason:
+def _render_intro(card: Card) -> Iterator[RichLine]:
+    """Yield the lines between the title and the change: the warning and the reason."""
+    if card.kind.is_answer and card.risk_reason:  # the card of a question has no warning, but a remark
         yield RichLine((Run(text.cut(text.one_line(card.risk_reason), 300)[0], "italic"),))
     elif card.warning:
         yield RichLine((Run("⚠️ "), Run(text.cut(text.one_line(card.warning), 300)[0], "bold")))
@@ -131,7 +132,7 @@ def _render_notes(card: Card) -> list[Block]:
 
 
 def _write_asker(card: Card, team: str) -> str | Block:
-    """Write the requester; on a copy in another chat also the original channel, as a link."""
+    """Write the requester; on a copy in another chat also the original channel, if possible as a link."""
     channel = channel_in(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
@@ -166,7 +167,7 @@ def _render_pending(card: Card, team: str, *, shows_all: bool) -> list[Block]:
 
 
 def _render_resolved(card: Card) -> list[Block]:
-    """Return the outcome of a card, with buttons for its details and for its last verbs."""
+    """Return the outcome of a card, with buttons for its details and for verbs such as Retry and Undo."""
     headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, 600)[0]
     url = card.result_url if card.result_url and is_web(card.result_url) else ""
     lines = [RichLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]
@@ -196,6 +197,6 @@ def is_web(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > blocks.URL:
+    if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > blocks.MAX_URL_UNITS:
         return False
     return url == clean(url) and not any(char.isspace() or char in "<>|" for char in url)

@@ -2,10 +2,12 @@
 
 Bolt is Slack's framework for apps. It receives requests over Socket Mode (a websocket) if SLACK_APP_TOKEN is
 set, otherwise by routes of the bot's own server. Events and commands go to ``inbound.py``, presses and modals
-to ``presses.py``. ``stream.py`` sends a turn, ``card.py`` renders cards.
+to ``presses.py``. ``stream.py`` shows a turn, ``card.py`` renders cards, and ``workspaces.py`` knows the
+workspaces where Nod is installed.
 
-A message that Slack may refuse for its contents is posted in one of several forms, the best first. If a call
-got no answer, the message is looked for by its key before it is posted again (`SlackChannel._post_once`).
+Slack may refuse a message for its contents, so a message has several forms, the best first and the plainest
+last: the first that Slack takes is posted. If a call got no answer, its message may have been posted all the
+same. So it is looked for by its key before it is posted again (`SlackChannel._post_once`).
 """
 
 import asyncio
@@ -74,7 +76,7 @@ log = logger(__name__)
 EVENTS_PATH = "/slack/events"
 _FILES_ORIGIN = "https://files.slack.com"
 _LOOKUP_SECONDS = 2.0  # the time for a question to Slack about people or places
-_FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack
+_FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack; then the tries continue in the background
 _APP_PAGE_TEXT = "api.slack.com/apps, your app"
 _TOKEN_FIXES = {
     "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_APP_PAGE_TEXT}, OAuth & Permissions.",
@@ -85,7 +87,7 @@ _TOKEN_FIXES = {
 }
 _PRESS_TYPES = frozenset({"block_actions", "view_submission"})
 _SHORTCUT_TYPES = frozenset({"shortcut", "message_action"})
-_MAX_LOGGED_STRANGERS = 1000
+_MAX_LOGGED_STRANGERS = 1000  # workspaces without an installation, of each of which the log has one line
 _NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of it to install the app."
 _CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _REMINDER_TEXT = "Look at this card."
@@ -126,7 +128,7 @@ class SlackChannel(Platform):
         self._elapsed = elapsed
         self._connection = PlatformLink("Slack", self._connect, sleep)
         self._sleep = sleep
-        self._streams: WeakSet[SlackStream] = WeakSet()
+        self._streams: WeakSet[SlackStream] = WeakSet()  # the streams in use, to be closed at the end
         self._received: float | None = None  # the time of the last signed request, by ``elapsed``
         self._strangers: set[str] = set()  # workspaces without an installation that the log has named
         self._started: datetime | None = None
@@ -258,7 +260,7 @@ class SlackChannel(Platform):
             await next()
             return None
         if kind == "event_callback":
-            if self._events is None or self._workspaces.connecting:
+            if self._events is None or self._workspaces.is_connecting:
                 raise ChannelError("the Slack channel is not connected")
             workspace = await self._workspaces.find_named(body)
             if workspace is not None:
@@ -293,7 +295,7 @@ class SlackChannel(Platform):
         if self._presses is not None and workspace is not None:
             await self._presses.handle_click(self._translate_ids(body, workspace), action, workspace.team)
         elif "response_url" in body:
-            await self._respond(respond, self._absence_text, "")
+            await self._respond(respond, self._not_known_text, "")
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_named(body)
@@ -301,12 +303,12 @@ class SlackChannel(Platform):
             translated = self._translate_ids(body, workspace)
             await ack(**await self._presses.handle_submit(translated, view, workspace.team))
         else:
-            await ack(response_action="update", view=screens.make_result("Not done", self._absence_text))
+            await ack(response_action="update", view=screens.make_result("Not done", self._not_known_text))
 
     @property
-    def _absence_text(self) -> str:
-        """The refusal of a request from a workspace without a known installation."""
-        if self._workspaces.connecting:
+    def _not_known_text(self) -> str:
+        """The answer to a request from a workspace of which no installation is known."""
+        if self._workspaces.is_connecting:
             return _CONNECTING_TEXT
         return _NOT_INSTALLED_TEXT
 
@@ -318,7 +320,7 @@ class SlackChannel(Platform):
         try:
             workspace = await self._workspaces.find_named(body)
             if workspace is None:
-                words = self._absence_text
+                words = self._not_known_text
             elif self._events is not None:
                 body = self._translate_ids(body, workspace)
                 words, link = (await self._events.command(body, workspace.team)).split_link()
@@ -335,7 +337,10 @@ class SlackChannel(Platform):
             log.exception("command answer not delivered")
 
     async def _respond(self, respond: Any, words: str, team: str, link: LinkButton | None = None) -> bool:
-        """Answer one person by their request's ``response_url``. Return False if Slack did not take it."""
+        """Answer one person by bolt's ``respond``, which uses their request's ``response_url``.
+
+        Returns False if Slack did not take the answer.
+        """
         try:
             response = await respond(
                 text=text.notification(words, 2000),
@@ -391,7 +396,7 @@ class SlackChannel(Platform):
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))
         async with within(_LOOKUP_SECONDS):
-            return await self._workspaces.group(place.team, place.channel)
+            return await self._workspaces.load_group(place.team, place.channel)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         async with within(_LOOKUP_SECONDS):
@@ -425,7 +430,7 @@ class SlackChannel(Platform):
         await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
 
     async def _post_one(self, address: Address, post: str | FullText) -> None:
-        """Post a text that fits one message."""
+        """Post a text that fits one message, or a `FullText`; a text that Slack refuses becomes a file."""
         place = SlackPlace.of(address)
         if isinstance(post, FullText):
             await self._post_once(place, post.text, text.list_forms(text.neutralise(post.words)))
@@ -444,9 +449,9 @@ class SlackChannel(Platform):
     ) -> tuple[SlackPosted, bool]:
         """Post the first of these forms that Slack takes. Return the message, and True if it is new.
 
-        ``key`` identifies the message in its place. A message with the key may have arrived before: by a call
-        of this process that was not confirmed, or by another process, if ``since`` is given. Then the message
-        is looked for first, from the time of that call, or else from the time ``since``.
+        ``key`` identifies the message in its place. A message with the key may be there already: by a call of
+        this process that Slack did not confirm, or, if ``since`` is given, by another process. Then it is
+        looked for first, among the posts since the time of that call, or else since ``since``.
         """
         with translate_errors():
             client = await self._workspaces.client(place.team)
@@ -470,15 +475,15 @@ class SlackChannel(Platform):
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
         """Post a text and a line with a button for each command."""
         place = SlackPlace.of(address)
-        lines = [
+        lines_with_button = [
             blocks.offer(number, offer.about, offer.label, make_offer_mark(offer.words))
             for number, offer in enumerate(offers, 1)
         ]
-        typed = [f"{number}. {offer.about}" for number, offer in enumerate(offers, 1)]
-        plain = text.escape_prose("\n".join([text.as_plain(markdown), *typed]))
+        plain_lines = [f"{number}. {offer.about}" for number, offer in enumerate(offers, 1)]
+        plain = text.escape_prose("\n".join([text.as_plain(markdown), *plain_lines]))
         key = "\n".join([markdown, *(offer.words for offer in offers)])
         forms: list[Message] = [
-            {"text": plain, "blocks": [blocks.markdown(markdown), *lines]},
+            {"text": plain, "blocks": [blocks.markdown(markdown), *lines_with_button]},
             {"text": plain},
         ]
         await self._post_once(place, key, forms)
@@ -492,15 +497,17 @@ class SlackChannel(Platform):
     def _possibly_posted_since(self, card: Card) -> datetime | None:
         """Return the time since which another process may have posted this card.
 
-        None if no other process can have posted it: without other processes, if it was proposed after this
-        process started; with others at work, if it was also proposed only a moment ago.
+        None if only this process can have posted it. Of the cards that were proposed since this process
+        started, that is true of all if Nod has no other process, else of those proposed a moment ago.
         """
         if card.asked_at is None or self._started is None:
             return None
-        own_since = self._started
+        own_cards_since = self._started
         if self._with_others:
-            own_since = max(own_since, self._clock() - _USUAL_POSTING_TIME)
-        return card.asked_at if card.asked_at < own_since else None
+            own_cards_since = max(own_cards_since, self._clock() - _USUAL_POSTING_TIME)
+        if card.asked_at < own_cards_since:
+            return card.asked_at
+        return None
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)
@@ -567,7 +574,7 @@ class SlackChannel(Platform):
         return await download(url, most, {_FILES_ORIGIN, f"{api.scheme}://{api.netloc}"}, str(client.token))
 
     async def changed(self) -> None:
-        """Refresh everybody's App Home soon: it lists proposals of all places."""
+        """Refresh the App Homes soon: the page of each person lists proposals of all places."""
         if self._homes is not None:
             self._homes.changed()
 

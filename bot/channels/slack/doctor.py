@@ -16,7 +16,7 @@ from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.settings import Settings
 
-_WHERE = "api.slack.com/apps, your app"
+_WHERE = "api.slack.com/apps, your app"  # the page with the tokens
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
@@ -40,7 +40,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
 
 
 def check_settings(settings: Settings) -> list[Finding]:
-    """Check the settings alone; a start is refused for a fault."""
+    """Check the settings alone, without asking Slack. Nod does not start while any of them is at fault."""
     findings = [_check_transport(settings)]
     if settings.slack_bot_token is None and not settings.slack_client_id:
         fix = f"set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions"
@@ -92,7 +92,7 @@ async def _check_bot_token(settings: Settings, token: str) -> list[Finding]:
 
 
 def _check_accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
-    """Warn of accounts of another workspace or organisation than the token's: they match no one."""
+    """Return a fault for accounts outside the workspace or organisation of the token: they match no one."""
     accounts = (*settings.admins, *settings.approvers, *settings.approver_chats)
     in_slack = [account for account in accounts if account.startswith("slack:")]
     others = [account for account in in_slack if not _is_in(account, team)]

@@ -1,4 +1,8 @@
-"""Slack's refusals as Nod's errors, with lists of temporary codes and of codes for vanished things."""
+"""Slack's refusals as Nod's errors, with lists of the codes after which callers try something else.
+
+The code of a refusal is a word of Slack's, such as ``not_in_channel``; for a response without one it is
+``http_`` and the status, such as ``http_503``.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +12,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 
-LIMITED = "ratelimited"
+LIMITED = "ratelimited"  # Slack limits the rate of such calls
 TRANSIENT = frozenset(
     {
         LIMITED,
@@ -25,6 +29,8 @@ TRANSIENT = frozenset(
 """Answers after which the same call may work later. The same holds for HTTP errors on Slack's side."""
 
 _GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+"""Refusals of an edit of a message that no longer exists, or can't be edited any longer."""
+
 NO_REPLIES = frozenset(
     {
         "cannot_reply_to_message",
@@ -54,8 +60,10 @@ CONTENTS = frozenset(
 OFF = frozenset(
     {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )
-"""Answers that mean: this workspace's token no longer works. A single answer may be Slack's mistake, so
-`Workspaces` asks again before it stops using the workspace."""
+"""Answers that mean: this workspace's token no longer works.
+
+A single answer may be Slack's mistake, so `Workspaces` asks again before it stops using the workspace.
+"""
 
 _TOO_LATE = frozenset(
     {
@@ -68,7 +76,7 @@ _TOO_LATE = frozenset(
 )
 """Answers to a window that was opened more than three seconds after the press."""
 
-_WORDS = {
+_WORDS = {  # the reason of a refusal, for people
     "channel_not_found": "the channel does not exist or Nod cannot see it; invite Nod there",
     "is_archived": "the channel is archived",
     "not_in_channel": "Nod is not in the channel; invite it there",

@@ -39,7 +39,7 @@ def _name_blocks(fields: Sequence[Field]) -> list[tuple[str, Field]]:
 
 
 def _is_editable(field: Field) -> bool:
-    return text.width(clean(field.as_text)) <= blocks.INPUT_VALUE
+    return text.width(clean(field.as_text)) <= blocks.MAX_INPUT_UNITS
 
 
 def _write_unchanged(block_id: str, field: Field) -> Block:
@@ -114,7 +114,7 @@ def _with_initial(element: Block, key: str, value: Any) -> Block:
 
 
 def _make_options(field: Field) -> list[Block]:
-    labels = option_labels(field.options, blocks.OPTION_TEXT)
+    labels = option_labels(field.options, blocks.MAX_OPTION_UNITS)
     return [blocks.option(label, str(position)) for position, label in enumerate(labels)]
 
 

@@ -46,8 +46,8 @@ _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 def view(overview: Overview, notice: str = "") -> Block:
     """Render the page of one person. ``notice`` is a line for everybody.
 
-    The person's open requests are in the second part. Those that they may decide themselves are in the first
-    part instead.
+    The person's own open proposals are in the second part; those that they may decide themselves are in the
+    first part instead.
     """
     mine = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
@@ -73,7 +73,7 @@ def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
     """Return the offers of features to this person: each a line and a button that sends its command."""
     shown: list[Block] = [blocks.divider(), blocks.header("Your accounts")] if offers else []
     for offer in offers[:_MAX_OFFERS]:
-        label = text.cut(offer.label, blocks.BUTTON_TEXT)[0]
+        label = text.cut(offer.label, blocks.MAX_BUTTON_UNITS)[0]
         shown += [
             blocks.context(offer.about),
             blocks.actions(blocks.button(label, action_id(SEND_COMMAND), offer.words)),
@@ -124,7 +124,7 @@ def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
         entries = list(list_entries(card, shows_all=False))
         if mine:
             entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
-        entries = [*entries[: blocks.OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
+        entries = [*entries[: blocks.MAX_OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
         review_label = "Read, then answer" if card.kind.is_answer else "Read, then approve"
         return [
             blocks.button(review_label, action_id(REVIEW), value, "primary"),

@@ -4,12 +4,16 @@ Slack counts an event as delivered once it is acknowledged, so a message is in t
 the middleware of ``channel.py`` calls `Events.take_in` and answers after it. Whatever fails there is answered
 with an error, and Slack delivers again; the core drops the second delivery by its event id.
 
-A message is for Nod if it is addressed (a direct message or a mention), or in a thread that Nod follows,
-which is one with a conversation. Where Nod is called into a thread, the model also gets the earlier messages.
-In a followed thread its conversation has people's earlier messages; those of other programs are stored, and
-the model gets them with the next message of a person. In a thread, people may have chosen that Nod answers
-only when mentioned (``threads.py``). A correction is an edit or a deletion. The text of a message is read by
-``reading.py`` and ``marks.py``.
+A message is for Nod if it is addressed to Nod (a direct message or a mention), or in a thread that Nod
+follows: the thread has a conversation, and people have not chosen there that Nod answers only when mentioned
+(``threads.py``). The model gets the earlier messages of a thread in one of two ways:
+
+- Nod is called into a thread that it does not follow: the thread is read from Slack
+- Nod follows the thread: the conversation has people's messages; those of other programs are stored as they
+  arrive, and handed over with the next message of a person
+
+A correction is a person's edit or deletion of a message. The text of a message is read by ``reading.py`` and
+``marks.py``.
 """
 
 import asyncio
@@ -57,14 +61,15 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PROSE_WORDS = frozenset({"decline"})  # words of `/approvals` that are followed by a reason for people
+_PROSE_WORDS = frozenset({"decline"})
+"""Commands of `/approvals` that end in a reason for people, in which mentions do not become addresses."""
 _MAX_THREAD_MESSAGES = 500  # the newest messages of a thread that are looked at
 _MAX_THREAD_CHARS = 7_900  # the messages of a thread without the first message
 _PAGE_MESSAGES = 200  # the messages of one request
-_MAX_PAGES = 10
+_MAX_PAGES = 10  # the requests for one thread
 _RECENT_SECONDS = 3600  # the time before a message from which a very long thread is read
 _MAX_PROGRAM_MESSAGES = 30  # messages of other programs that are stored since a person wrote
-_MAX_MESSAGE_CHARS = 2_000
+_MAX_MESSAGE_CHARS = 2_000  # of one earlier message
 _THREAD_UNREAD_TEXT = "I could not read this thread before the message. Quote what matters."
 _THREAD_PARTLY_READ_TEXT = (
     "This thread is long: at least {} of its messages were not read. Quote what matters."
@@ -160,7 +165,10 @@ class Correction:
 
 
 def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correction | None:
-    """Parse an event about a changed message; None if no person changed its words (previews of links)."""
+    """Parse an event about a changed message; None if no person changed its words.
+
+    Slack also sends such an event when it adds the preview of a link.
+    """
     event = body.get("event") or {}
     edited, original = event.get("message") or {}, event.get("previous_message") or {}
     user, ts = original.get("user"), original.get("ts")
@@ -218,7 +226,7 @@ class Events:
             case "tokens_revoked" if (event.get("tokens") or {}).get("bot"):
                 await self._check_end(team, "the bot token was revoked")
             case _:
-                pass  # Slack requires the subscription; there is nothing to do
+                pass  # an event that Slack makes apps subscribe to, without use for Nod
 
     async def _check_end(self, team: str, why: str) -> None:
         """Ask Slack if an installation has ended, as an event says: it may arrive after a new installation.
@@ -227,7 +235,7 @@ class Events:
         """
         try:
             async with asyncio.timeout(_LOOKUP_SECONDS):
-                await self.workspaces.check(team, why)
+                await self.workspaces.end_if_refused(team, why)
         except TimeoutError:
             log.info("Slack did not say whether an installation ended", team=team, why=why)
 
@@ -268,7 +276,7 @@ class Events:
             text = format_forwarded(author, make_readable(shared_text, {}), text)
 
         earlier = EarlierMessages()
-        if follows:  # the conversation has the thread's messages but those of other programs
+        if follows:  # the conversation has people's messages already
             earlier = await self._load_program_messages(message.place)
             text = in_group(earlier.lines, text)
         elif message.in_thread:
@@ -293,7 +301,7 @@ class Events:
             title = make_readable(message.text, names) or ", ".join(file.name for file in message.files)
             self.sessions.begin(message.place, title)
             if follows and earlier.lines:
-                await self._store_program_messages(message.place, None)  # they are in this turn
+                await self._store_program_messages(message.place, None)  # the core has them now
             if earlier.note:
                 self.background.start(self._reply(message, earlier.note))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
@@ -304,7 +312,7 @@ class Events:
         if message.event_id in self.refused_events:
             return
         self.refused_events.append(message.event_id)
-        if message.addressed or not actor.outside:
+        if message.addressed or not actor.outside:  # people from outside are told only if they called Nod
             self.background.start(self._reply(message, words))
 
     async def _reply(self, message: IncomingMessage, words: str) -> None:
@@ -325,7 +333,7 @@ class Events:
         Messages that could not be read in time are missing, which the note says.
         """
         place = message.place
-        by_ts: dict[str, dict[str, Any]] = {}  # Slack's messages
+        by_ts: dict[str, dict[str, Any]] = {}  # Slack's messages, by their timestamps
         names = {workspace.bot_user: "you"}
         is_complete = False
         try:
@@ -340,6 +348,7 @@ class Events:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
         earlier = [by_ts[ts] for ts in sorted(by_ts, key=float) if ts != message.ts]
 
+        # the thread is about its first message, so the files of that message come first
         new_files = _list_new_files(earlier, workspace)
         first_files = list(read_files(earlier[0])) if earlier else []
         files = choose_earlier(new_files, [file for file in first_files if file in new_files])
@@ -386,8 +395,10 @@ class Events:
         event: Mapping[str, Any] = body.get("event") or {}
         thread, channel = event.get("thread_ts"), event.get("channel")
         is_program = bool(event.get("bot_id")) or event.get("subtype") == "bot_message"
-        own = event.get("bot_id") == workspace.bot_id or event.get("user") == workspace.bot_user
-        if not (is_program and thread and channel) or own or event.get("hidden"):
+        if not (is_program and thread and channel) or event.get("hidden"):
+            return
+        is_own = event.get("bot_id") == workspace.bot_id or event.get("user") == workspace.bot_user
+        if is_own:
             return
         place = SlackPlace(workspace.team, str(channel), str(thread))
         if not await self._is_followed(place):
@@ -433,6 +444,7 @@ class Events:
         log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
 
     async def _greet(self, event: Mapping[str, Any], team: str) -> None:
+        """Show the home, or suggestions in the chat, to a person who opened Nod's app."""
         user = event["user"]
         if event.get("tab") == "home":
             await self.homes.open_home(team, user)
@@ -454,7 +466,7 @@ class Events:
             )
 
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
-        """Handle a slash command; it carries no thread, so its address is the channel."""
+        """Handle a slash command. Slack names no thread with it, so its address is the channel."""
         place = SlackPlace(team, body["channel_id"])
         name = str(body.get("user_name") or "")
         actor = await self.workspaces.actor(team, body["user_id"], name=name)

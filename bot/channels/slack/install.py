@@ -1,4 +1,4 @@
-"""Several workspaces: Slack's OAuth install flow over our own database, and the end of installations."""
+"""Slack's OAuth install flow, by which further workspaces install Nod; its rows are in Nod's own database."""
 
 import logging
 import secrets

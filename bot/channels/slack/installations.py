@@ -43,10 +43,11 @@ def _list_ids_in_view(view: Mapping[str, Any]) -> tuple[object, object]:
     """Return the ids that Slack gives with a modal, and the ids in the data that Nod wrote into it."""
     written = str(view.get("private_metadata") or "")
     try:
-        place = ModalSubject.unpack(written).address if written else ""
+        address_key = ModalSubject.unpack(written).address if written else ""
     except ValueError:
-        place = ""
-    return view.get("app_installed_team_id"), place.partition("/")[0]
+        address_key = ""
+    team, _, _ = address_key.partition("/")
+    return view.get("app_installed_team_id"), team
 
 
 def _first_mapping(value: object) -> Mapping[str, Any]:

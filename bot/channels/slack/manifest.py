@@ -1,4 +1,7 @@
-"""The Slack app manifest, to paste when creating the app; ``manifest.yml`` is `manifest_yaml()`."""
+"""The manifest of the Slack app: its name, scopes, events and commands, to paste when creating the app.
+
+``manifest.yml`` in the repository is the output of `manifest_yaml()`.
+"""
 
 import json
 from typing import Any

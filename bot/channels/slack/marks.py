@@ -2,7 +2,7 @@
 
 The model gets a text with the names of people and channels (`make_readable`). Admin commands get Nod's
 addresses in place of the marks (`with_addresses`). Some marks bring the name along, such as ``<@U1|ana>``;
-other names are asked for elsewhere. Pure.
+for the others callers ask Slack. Pure.
 """
 
 import re

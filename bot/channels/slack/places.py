@@ -1,4 +1,9 @@
-"""Addresses in Slack: team, channel, thread; written ``T1/C2/1700.1`` in addresses and copies."""
+"""Places in Slack and references to posted messages, with the ids of which they are made.
+
+The key of an address is team, channel and thread: ``T1/C2/1700.1``. A team is a workspace or an organisation.
+A thread has the timestamp of its first message, which is also the id of that message. The reference to a
+posted message, such as a copy of a card, is written like the key of a thread.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +20,7 @@ _OTHER_WORKSPACE = "another workspace"
 
 @dataclass(frozen=True, slots=True)
 class SlackPlace:
-    """A thread, or a channel as a whole where ``thread`` is None; ``channel`` may be a user's id."""
+    """A thread, or a channel if ``thread`` is None. ``channel`` may be a user's id: their direct messages."""
 
     team: str
     channel: str
@@ -44,7 +49,7 @@ class SlackPlace:
 
 @dataclass(frozen=True, slots=True)
 class SlackPosted:
-    """One message in Slack; its text form is a copy's reference."""
+    """A posted message; as text it is the reference to a copy of a card. ``ts`` is its timestamp, its id."""
 
     team: str
     channel: str
@@ -72,7 +77,7 @@ def mention_of(ident: str) -> str:
 
 
 def channel_in(address: str, team: str) -> str | None:
-    """Return the channel of an address, if people of this workspace can follow a link to it; else None."""
+    """Return the channel of an address in text, if people of this workspace can follow a link; else None."""
     platform, _, key = address.partition(":")
     workspace, _, rest = key.partition("/")
     ident = rest.partition("/")[0]

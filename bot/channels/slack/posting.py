@@ -36,9 +36,10 @@ async def tell_person(
     team: str = "",
     link: LinkButton | None = None,
 ) -> None:
-    """Tell ``user`` alone, by an ephemeral message in a place, or by a direct message.
+    """Tell ``user`` alone, by an ephemeral message in a place.
 
-    A direct message is sent where Slack refuses the ephemeral one, and without a place: then in ``team``.
+    A direct message is sent where Slack refuses the ephemeral one, or without a place: then in the workspace
+    ``team``, which is needed only for that.
     """
     if place:
         team = place.team
@@ -98,7 +99,7 @@ async def upload(
 ) -> None:
     """Post a file; needs the scope ``files:write``. Raises the client's errors.
 
-    Unlike chat.postMessage this takes no user's id, so a person's file goes to their DM.
+    Unlike chat.postMessage, Slack takes no user's id here, but the channel of their direct messages.
     """
     channel = await channel_of(client, place)
     await client.files_upload_v2(
@@ -119,7 +120,7 @@ async def check_place(client: AsyncWebClient, place: SlackPlace) -> None:
 
 
 async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
-    """Return the channel of a place; a person's is their DM."""
+    """Return the channel of a place; for a person that of their direct messages with Nod."""
     if not place.channel.startswith(("U", "W")):
         return place.channel
     opened = await client.conversations_open(users=[place.channel])
@@ -127,7 +128,7 @@ async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
 
 
 def mark_of(key: str) -> dict[str, Any]:
-    """Return the metadata by which a post with this key is found again; people do not see it."""
+    """Return the metadata by which `find` finds a post with this key again; people do not see it."""
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 

@@ -1,11 +1,13 @@
 """Buttons, menus and modals of Slack: each is acknowledged in three seconds, and authorised by the core.
 
-A click is a press of a button or of a menu's entry; it decides, or opens a modal (``screens.py``). A person
-submits a modal. A button only carries a proposal's id, its round (which an edit raises) and a verb. The
-`Lookup` and the inbox say if this person may see or decide the proposal, whatever the button says. A card
-that does not show everything is approved from the modal "View all" only. ``together`` means that for a row of
-a batch (several calls in one card) the card of the batch is used, not a card of the row alone. Methods that
-return a text return the reply for the person alone, empty where the card or a modal already says it.
+A click is a press of a button or of a menu's entry; it decides, or opens a modal, a window that a person
+submits (``screens.py``). A button only carries a verb, a proposal's id, and its round, which an edit raises.
+The `Lookup` and the inbox say if this person may see or decide the proposal, whatever the button says. Where
+a card does not show everything, the modal "View all" has the button that approves.
+
+A batch is several calls in one card, each of which is a row. With ``together``, the card of the batch is used
+for a row, not a card of the row alone. A method that handles a click returns the reply for the person alone,
+empty where the card or a modal already says it. One that handles a submit returns Slack's acknowledgement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +49,7 @@ _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
 """The modals about several proposals of one answer, such as the rows of a batch."""
 _APPROVAL_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.APPROVE_ALL})
-# below, "verbs" are also the action ids of ``buttons.py`` that are no member of `Verb`
+# from here on, "verb" also means an action id of ``buttons.py`` that is no member of `Verb`, such as REVIEW
 _VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
 _REVIEW_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
 """Verbs whose press shows everything of a card, a batch or a row to anyone who may see the card."""
@@ -67,7 +69,7 @@ class Click:
 
     team: str
     user: str
-    account_team: str  # the team of the person's account, as Slack names it
+    account_team: str  # the team of the person's account, as Slack names it; empty where it does not
     name: str
     place: SlackPlace | None  # the place of the card; None in App Home
     names: Names  # the name of the channel of that place, by its address
@@ -79,6 +81,7 @@ class Click:
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
+        """Parse a press of the element ``action``. ``team``: the installation that the press is for."""
         verb, value = _read_action(action)
         channel, message = body.get("channel") or {}, body.get("message") or {}
         container = body.get("container") or {}
@@ -216,12 +219,12 @@ class SlackPresses:
         """
         proposal_id, round_ = buttons.parse_value(click.value)
         actor = await self._actor(click)
-        together = not click.in_modal
+        together = not click.in_modal  # a modal has buttons of a single row
         card, address = await self._find_card(proposal_id, actor, click.address, click.ref, together=together)
         if card is None:
             return NOT_HERE
 
-        # a card that does not show everything approves through "View all" only
+        # where a card does not show everything, a press that approves opens "View all" instead
         verb = click.verb
         shows_all = verb not in _APPROVAL_VERBS or cards.render(card).shows_all
         if verb == Verb.APPROVE and card.pending and not shows_all:
@@ -231,20 +234,17 @@ class SlackPresses:
         if verb in _MODAL_VERBS:
             return await self._open_modal(click, actor, card, verb)
         if verb == Verb.APPROVE_ALL:
-            if card.group is None:
-                return NOT_HERE  # only the card that carries the group's buttons can press them
+            if card.group is None:  # only the first card of a group has the button
+                return NOT_HERE
             if card.batch and round_ == card.round and not shows_all:
                 return await self._open_modal(click, actor, card, buttons.VIEW)
             to_read = []
             if round_ == card.group.round:  # else the core refuses the press as outdated
                 to_read = await self._list_to_read(card.group, actor, address)
             if to_read:
-                submit = f"Approve all {len(to_read)}"
-                review = screens.review_all(to_read, click.subject(proposal_id, round_), submit)
-                answer = await self._show_modal(click, review.view, review.file)
-                for shown in to_read:
-                    await self.lookup.note_opened(shown.proposal_id, actor)
-                return answer
+                return await self._open_group_review(
+                    click, actor, to_read, click.subject(proposal_id, round_)
+                )
 
         press = Press(
             actor, Verb(verb), proposal_id, round_, address=address, ref=click.ref, names=click.names
@@ -341,6 +341,16 @@ class SlackPresses:
         await self.lookup.note_opened(card.proposal_id, actor)
         return answer
 
+    async def _open_group_review(
+        self, click: Click, actor: Actor, group_cards: Sequence[Card], subject: ModalSubject
+    ) -> str:
+        """Open a modal with the full content of a group's cards, whose submit approves them."""
+        review = screens.review_all(group_cards, subject, f"Approve all {len(group_cards)}")
+        answer = await self._show_modal(click, review.view, review.file)
+        for card in group_cards:
+            await self.lookup.note_opened(card.proposal_id, actor)
+        return answer
+
     async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person can't give a grant."""
         address = click.address
@@ -349,13 +359,17 @@ class SlackPresses:
         if not (ladder and audiences):
             may_press = await self.lookup.may_press(card.proposal_id, actor, address)
             return f"{_explain_no_grant(card, may_press=may_press)} {_NOT_AFFECTED_TEXT}"
+        # App Home, which has no address, does not show the change
         read_all = address is None or not cards.render(card).shows_all
         subject = click.subject(card.proposal_id, card.round)
         review = screens.make_grant_form(card, subject, ladder, audiences, read_all=read_all)
         return await self._show_modal(click, review.view, review.file, card.tool_name)
 
     async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
-        """Open a modal, and post the text that it can't hold as a file. Returns an empty reply."""
+        """Open a modal, and post ``file``, the text that it can't hold. Returns an empty reply.
+
+        ``name``: the beginning of the file's name.
+        """
         client = await self.workspaces.client(click.team)
         with translate_errors():
             async with within(_TRIGGER_SECONDS):
@@ -400,7 +414,7 @@ class SlackPresses:
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
         match callback_id:
             case screens.REVIEW:
-                pass
+                pass  # the press approves
             case screens.CHOOSE:
                 return _confirm_rows(card, subject, state)
             case screens.SURE:
@@ -415,6 +429,7 @@ class SlackPresses:
                 scope = GrantScope(_read_choice(state, screens.RUNG))
                 duration = GrantDuration(_read_choice(state, screens.LASTING))
                 audience = GrantAudience(_read_choice(state, screens.REACH) or GrantAudience.HERE)
+                # `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
                 press = replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
             case screens.EDIT:
                 return await self._take_edit(press, card, state, team)
@@ -427,7 +442,7 @@ class SlackPresses:
         return _acknowledge(press, await self.inbox(press))
 
     async def _decide_rows(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
-        """Decide the chosen rows, and return a modal with their number."""
+        """Decide the chosen rows, and return a modal with the core's reply."""
         picked = Picked.parse(subject.picked)
         choice = picked.choice(
             card, press.actor, press.round, press.address, declines=subject.declines, ref=press.ref
@@ -438,6 +453,7 @@ class SlackPresses:
     async def _take_edit(
         self, press: Press, card: Card, state: Mapping[str, Any], team: str
     ) -> dict[str, Any]:
+        """Store a submitted edit, and approve it unless the person chose to ask again."""
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _make_update("Not done", NOT_HERE)
@@ -491,7 +507,7 @@ def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[s
         outer_name = name.partition(".")[0]  # "address.city" is edited in the input of "address"
         block_id = block_ids.get(name) or block_ids.get(outer_name)
         if block_id is None:
-            block_id = screens.AFTERWARDS
+            block_id = screens.AFTERWARDS  # the last input of the form
             words = f"{name}: {problem}"
         if block_id in errors:
             words = f"{errors[block_id]}; {words}"

@@ -22,7 +22,7 @@ _PASTED_TABLE_KEYS = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"
 _PLACEHOLDERS = frozenset({"", "[no preview available]", "This content can't be displayed."})
 """The texts that Slack sends for a message that consists of blocks."""
 
-_NESTED_KEYS = (  # the fields of a block with the texts and blocks in it
+_NESTED_KEYS = (  # the fields of a block that hold further texts and blocks
     "text",
     "elements",
     "fields",
@@ -295,7 +295,7 @@ def _format_cell(cell: object) -> str:
 
 
 def count_missing(messages: Sequence[object], reply_count: object) -> int:
-    """Return the number of messages missing from a thread.
+    """Return how many of a thread's messages are not in ``messages``.
 
     ``reply_count`` is the number that Slack gives; it does not count the thread's first message.
     """

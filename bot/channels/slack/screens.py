@@ -3,7 +3,8 @@
 A modal is a JSON object with blocks and a callback id, which says what its submit does; without a submit
 button it can only be closed. It carries its subject, a `ModalSubject`, in ``private_metadata``, which the
 submit brings back. ``presses.py`` opens modals and takes their submits. A review shows everything of one or
-several cards; what a modal can't hold is in a file.
+several cards; what a modal can't hold is in a file. A batch is several calls in one card, each of which is a
+row. A grant lets similar calls run without asking.
 """
 
 import json
@@ -26,32 +27,32 @@ from bot.domain.forms import fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import BUTTONS, CONTEXT, Verb
 
-# callback ids of modals
-REVIEW = "nod:review"
-REVIEW_STEPS = "nod:review_steps"
-REVIEW_ALL = "nod:review_all"
-REVIEW_REAL = "nod:review_real"
+# callback ids of modals; that of a modal that asks for words is ``nod:`` and its verb
+REVIEW = "nod:review"  # one card in full; its submit approves
+REVIEW_STEPS = "nod:review_steps"  # a plan; its submit approves the plan with its steps
+REVIEW_ALL = "nod:review_all"  # several cards; its submit approves all
+REVIEW_REAL = "nod:review_real"  # what a trial did; its submit lets the call itself run
 EDIT = "nod:edit"
-SIMILAR = "nod:similar"
-CHOOSE = "nod:choose"
+SIMILAR = "nod:similar"  # a grant
+CHOOSE = "nod:choose"  # the rows of a batch, to pick some
 SURE = "nod:sure"  # the second step of CHOOSE, which confirms
-# the action id of the menu that opens one row of a batch by itself
-ROW = "nod:row"
-# block ids of inputs; those of a choice are followed by the values of its options
-ROWS = "rows"  # the beginning of a block id: the position of its first row follows
-OTHERS = "others"  # what becomes of the rows that are not ticked
-DECLINE_OTHERS = "decline"
-AFTERWARDS = "afterwards"  # what follows an edit
-APPROVE_EDITED = "approve"
-ASK_AGAIN = "ask"
-REASON = "reason"
+ROW = "nod:row"  # no callback id, but the action id of the menu that opens one row of a batch by itself
+# block ids of inputs
+ROWS = "rows"  # the beginning of the id of a block of checkboxes: the position of its first row follows
+OTHERS = "others"  # the choice of what becomes of the rows that are not ticked
+AFTERWARDS = "afterwards"  # the choice of what follows an edit
+REASON = "reason"  # a reason, or other words that a verb needs
 RUNG = "rung"  # the scope of a grant, a rung of its ladder
 LASTING = "lasting"  # its duration
 REACH = "reach"  # its audience
+# values of options
+DECLINE_OTHERS = "decline"  # in OTHERS
+APPROVE_EDITED = "approve"  # in AFTERWARDS
+ASK_AGAIN = "ask"  # in AFTERWARDS
 
-_BLOCK_UNITS = 2900
+_BLOCK_UNITS = 2900  # the text of one block
 _MAX_INPUT_CHARS = 2000
-_OTHER_BLOCKS = 15  # the blocks of a modal that are left for buttons, inputs and notes
+_OTHER_BLOCKS = 15  # the blocks of a modal that its text leaves for buttons, inputs and notes
 _MAX_VIEW_BYTES = 200_000  # the modal as JSON; Slack takes 250,000
 _MAX_RUNG_UNITS = 2000  # the words of a grant's scope; a scope with longer words is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
@@ -91,8 +92,8 @@ class Review:
 
 def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show the full change. Submitting approves it, if this person may and while it is open."""
-    may = may_approve and card.pending and Verb.APPROVE in card.verbs
-    submit = card.button(Verb.APPROVE).label if may else ""
+    can_submit = may_approve and card.pending and Verb.APPROVE in card.verbs
+    submit = card.button(Verb.APPROVE).label if can_submit else ""
     return _make_review(
         "Everything it does", _write_context_button(card), whole_text(card), REVIEW, subject, submit
     )
@@ -108,10 +109,10 @@ def review_real(card: Card, subject: ModalSubject) -> Review:
 
 
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
-    """Show a plan in full with the permissions of its steps. Submitting approves both."""
-    may = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
+    """Show a plan in full, below ``words`` on what its steps may do. Submitting approves both."""
+    can_submit = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
     above = [blocks.context(words), *_write_context_button(card)]
-    submit = "Approve and allow" if may else ""
+    submit = "Approve and allow" if can_submit else ""
     return _make_review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
 
 
@@ -133,6 +134,7 @@ def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Rev
 def _make_review(
     title: str, above: list[Block], words: str, callback_id: str, subject: ModalSubject, submit: str
 ) -> Review:
+    """Return a modal with ``words`` in full, below the blocks ``above``. ``submit``: as in `review_all`."""
     shown, file = _render_text(words)
     return Review(_make_modal(title, [*above, *shown], callback_id, subject, submit), file)
 
@@ -150,9 +152,12 @@ def show_context(words: str, subject: ModalSubject) -> Block:
 
 
 def choose_rows(card: Card, subject: ModalSubject) -> Review:
-    """Show the rows of a batch with a checkbox for each that may be approved with others."""
+    """Show the rows of a batch with a checkbox for each that may be approved with others.
+
+    The submit leads to `confirm_choice`.
+    """
     rows = card.rows
-    choosable = Picked.all_of(card).positions
+    choosable = Picked.all_of(card).positions  # of open rows that can be undone
     shown: list[Block] = []
     some_cut = False
     for start in range(0, len(rows), _ROWS_PER_CHECKBOXES):
@@ -161,10 +166,10 @@ def choose_rows(card: Card, subject: ModalSubject) -> Review:
         some_cut = some_cut or is_cut
         shown += blocks.rich(lines)
         options = []
-        for place in range(start, end):
-            if place in choosable:
-                label = f"{place + 1}. {text.one_line(rows[place].about)}"
-                options.append(blocks.option(label, str(place)))
+        for position in range(start, end):
+            if position in choosable:
+                label = f"{position + 1}. {text.one_line(rows[position].about)}"
+                options.append(blocks.option(label, str(position)))
         if options:
             boxes = {"type": "checkboxes", "options": options, "initial_options": options}
             label = f"Approve of {start + 1} to {end}"
@@ -174,7 +179,7 @@ def choose_rows(card: Card, subject: ModalSubject) -> Review:
         shown.append(_make_choice("The others", OTHERS, others))
     shown.append(blocks.actions(_make_row_menu(rows)))
     view = _make_modal("Choose", shown, CHOOSE, subject, "Next" if choosable else "")
-    if len(json.dumps(view)) > _MAX_VIEW_BYTES:
+    if len(json.dumps(view)) > _MAX_VIEW_BYTES:  # then only the checkboxes name the rows
         view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
         some_cut = True
     return Review(view, whole_text(card) if some_cut else "")
@@ -230,7 +235,7 @@ def _render_text(content: str) -> tuple[list[Block], str]:
     for piece in pieces:
         block = blocks.rich([RichLine((Run(piece),), preformatted=True)])
         used_bytes += len(json.dumps(block))
-        if used_bytes > _MAX_VIEW_BYTES or len(shown) > blocks.BLOCKS_PER_VIEW - _OTHER_BLOCKS:
+        if used_bytes > _MAX_VIEW_BYTES or len(shown) > blocks.MAX_VIEW_BLOCKS - _OTHER_BLOCKS:
             break
         shown += block
     is_cut = len(shown) < len(pieces) or len(content) > _MAX_VIEW_BYTES
@@ -265,7 +270,7 @@ def make_grant_form(
     audience_options = [blocks.option(_make_label(words), audience) for audience, words in audiences]
     durations = [blocks.option(duration.words, duration) for duration in GrantDuration]
     shown = [_render_subject(card), *shown]
-    if any(text.width(clean(label)) > blocks.OPTION_TEXT for label in labels):
+    if any(text.width(clean(label)) > blocks.MAX_OPTION_UNITS for label in labels):
         shown += blocks.rich(RichLine((Run(label),)) for label in labels)
     shown += [
         _make_choice("What may run without asking", RUNG, rungs),
@@ -280,7 +285,7 @@ def make_grant_form(
 
 
 def _make_label(words: str) -> str:
-    return text.cut(text.one_line(words[:1].upper() + words[1:]), blocks.OPTION_TEXT)[0]
+    return text.cut(text.one_line(words[:1].upper() + words[1:]), blocks.MAX_OPTION_UNITS)[0]
 
 
 def _make_choice(label: str, block_id: str, options: list[Block]) -> Block:
@@ -336,8 +341,8 @@ def make_result(title: str, words: str) -> Block:
     """Make the modal that tells the result of a submit."""
     return {
         "type": "modal",
-        "title": blocks.plain(title, blocks.VIEW_TITLE),
-        "close": blocks.plain("Close", blocks.VIEW_TITLE),
+        "title": blocks.plain(title, blocks.MAX_VIEW_TITLE_UNITS),
+        "close": blocks.plain("Close", blocks.MAX_VIEW_TITLE_UNITS),
         "blocks": blocks.rich([RichLine((Run(text.cut(words, _BLOCK_UNITS)[0] or blocks.BLANK),))]),
     }
 
@@ -350,10 +355,10 @@ def _make_modal(
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": subject.pack(),
-        "title": blocks.plain(title, blocks.VIEW_TITLE),
-        "close": blocks.plain("Close", blocks.VIEW_TITLE),
+        "title": blocks.plain(title, blocks.MAX_VIEW_TITLE_UNITS),
+        "close": blocks.plain("Close", blocks.MAX_VIEW_TITLE_UNITS),
         "blocks": shown,
     }
     if submit:
-        modal["submit"] = blocks.plain(submit, blocks.VIEW_TITLE)
+        modal["submit"] = blocks.plain(submit, blocks.MAX_VIEW_TITLE_UNITS)
     return modal

@@ -1,7 +1,7 @@
-"""The state of an agent session as Slack shows it alongside a thread: processing, suspended, active.
+"""The status of an agent session, which Slack shows alongside a thread: processing, suspended, active.
 
-A status is best-effort: its failure must never disturb a turn. No further status is sent to a workspace that
-refuses sessions.
+A session is Slack's name for an agent's work in one thread. Setting its status is best-effort: a failure must
+never disturb a turn. A workspace that refuses a status for good is sent no further ones.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Sessions:
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
-        self._refused_teams: set[str] = set()
+        self._refused_teams: set[str] = set()  # the workspaces that refused a status for good
         self._calls: dict[SlackPlace, asyncio.Task[None]] = {}  # the call under way in each thread
         self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
@@ -93,7 +93,7 @@ class Sessions:
         """Set a status. Return False if a new try may succeed, True if none is needed or useful."""
         if place.thread is None or place.team in self._refused_teams:
             return True
-        name = text.cut(text.one_line(title), blocks.SESSION_TITLE)[0] or None
+        name = text.cut(text.one_line(title), blocks.MAX_SESSION_TITLE_UNITS)[0] or None
         try:
             async with within(_CALL_SECONDS):
                 client = await self._workspaces.client(place.team)

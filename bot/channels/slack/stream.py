@@ -7,7 +7,9 @@ message is full, the text continues in the next; beyond `MOST_POSTS` messages th
 file.
 
 Text goes from ``_pending`` (not sent yet) to ``_shown`` (in the current message); ``_text`` is all text of
-the turn. A task is Slack's form for an activity, such as a tool call: it has an id, a title and a status.
+the turn. A task is Slack's form for an activity, such as a tool call: it has an id, a title and a status. A
+chunk is a part of a native stream: a piece of text, or a task. A session is the state of the agent that Slack
+shows alongside the thread (``sessions.py``).
 """
 
 import asyncio
@@ -64,6 +66,7 @@ _UNFINISHED_MARK = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000}
 """A mention or link that may continue after this text: ``<``, ``[words``, ``[words]`` or ``[words](url``."""
 
 Chunk = dict[str, Any]
+"""A task, or a piece of text, as Slack's methods take it."""
 
 
 @dataclass(eq=False)
@@ -81,18 +84,18 @@ class SlackStream:
 
     def __post_init__(self) -> None:
         # Slack streams in threads only, and in a channel it needs a recipient
-        self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
+        self._is_editing = self.place.thread is None or (self.recipient is None and not self.place.private)
         """True if the turn is shown by edits, not by native streams."""
         self._is_stream_open = False  # True while the current message is an open native stream
         self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
-        self._stopped = False  # True once a person pressed Slack's stop button
+        self._is_stopped = False  # True from a press of Slack's stop button until the turn ends
         self._ts: str | None = None  # the timestamp, which is the id, of the current message
         self._text = ""  # the text of the turn so far, as the model wrote it
         self._posts = 1  # the number of messages that show the text, with the current message
         self._is_full = False  # True once all `MOST_POSTS` messages are used
         self._shown = ""  # the text of the current message
         self._pending = ""  # the text that is not sent yet
-        self._has_sent_text = False
+        self._has_sent_text = False  # True once any text of the turn was sent
         self._waits: dict[str, str] = {}
         """The ids of the tasks that say what the turn waits for, by their words."""
         self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by id
@@ -157,7 +160,7 @@ class SlackStream:
         await self._flush()
 
     async def _restart(self) -> None:
-        """Begin the answer again in the current message.
+        """Drop the text so far: the model begins its answer again.
 
         The text of a native stream can't be withdrawn, so the stream is closed and edits follow.
         """
@@ -165,12 +168,12 @@ class SlackStream:
         if not self._shown:
             return
         await self._stop_stream(None)
-        self._editing = True
+        self._is_editing = True
         self._shown = ""
         self._is_full = False
 
     async def _end(self, event: TurnEnded) -> None:
-        if not self._has_sent_text and not self._pending.strip():  # the text did not come in deltas
+        if not self._has_sent_text and not self._pending.strip():  # the text came with this event alone
             self._pending = event.text
         status = Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE
         note = f"_{STOPPED}_" if event.ending is Ending.STOPPED else ""
@@ -183,7 +186,7 @@ class SlackStream:
         """
         if note:
             self._pending += f"\n\n{note}"
-        self._stopped = False  # the end is shown also where a person pressed Slack's stop button
+        self._is_stopped = False  # the end is shown also where a person pressed Slack's stop button
         is_status_set = False
         try:
             await self._flush(last=True)
@@ -196,8 +199,8 @@ class SlackStream:
             if not is_status_set:
                 await self.sessions.set_last(self.place, status)
         if self._is_full:
-            first_post = ""  # the current message has it already
-            posts: Sequence[str | FullText] = [first_post, FullText(full, note)]
+            arrived = ""  # stands for the messages of this stream, which are not posted again
+            posts: Sequence[str | FullText] = [arrived, FullText(full, note)]
             await post_each(posts, 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
@@ -206,9 +209,9 @@ class SlackStream:
         An unfinished mention or link at the end of the text waits. ``last``: everything is sent now.
         """
         now = self.clock()
-        pace = EDIT_PACE if self._editing else STREAM_PACE
+        pace = EDIT_PACE if self._is_editing else STREAM_PACE
         is_too_early = self._sent_at is not None and now - self._sent_at < pace
-        if self._stopped or (is_too_early and not last):
+        if self._is_stopped or (is_too_early and not last):
             return
 
         ready = "" if self._is_full else self._pending
@@ -224,8 +227,10 @@ class SlackStream:
             return
 
         self._sent_at = now
-        while text.width(self._shown) + text.width(ready) > text.POST:
-            head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
+        while text.width(self._shown) + text.width(ready) > text.MAX_POST_UNITS:
+            head, ready = text.divide(
+                ready, text.MAX_POST_UNITS - text.width(self._shown), before=self._shown
+            )
             await self._write(head)
             if self._posts == MOST_POSTS:
                 self._is_full = True
@@ -250,11 +255,11 @@ class SlackStream:
         self._shown += piece
         if piece:
             self._has_sent_text = True
-        if not self._editing:
+        if not self._is_editing:
             chunks: list[Chunk] = [{"type": "markdown_text", "text": piece}] if piece else []
             if await self._append([*chunks, *tasks]):
                 return
-        if not self._stopped:
+        if not self._is_stopped:
             await self._edit()
 
     async def _append(self, chunks: list[Chunk]) -> bool:
@@ -311,7 +316,7 @@ class SlackStream:
         if not self._is_stream_open:
             return False
         if not await self._close(status):
-            self._editing = True
+            self._is_editing = True
             if self._late_close is None:
                 await self._edit()
             return False
@@ -330,8 +335,9 @@ class SlackStream:
         chunks = [{"type": "markdown_text", "text": last_text}] if last_text else None
         end_blocks: list[blocks.Block] = []
         if status and not last_text:
-            # `offer`: in a thread among people, a button by which Nod answers only when mentioned
-            end_blocks = [*self._end_blocks, *await self.threads.offer(self.place)]
+            # in a thread among people: a button after which Nod answers only when mentioned
+            mentions_button = await self.threads.offer(self.place)
+            end_blocks = [*self._end_blocks, *mentions_button]
         for pause in (*_CLOSE_PAUSES_SECONDS, None):  # None: the last attempt
             try:
                 async with within(_CALL_SECONDS):
@@ -376,8 +382,8 @@ class SlackStream:
         """Continue by edits, after an error of a call about the stream."""
         code = _find_code(error)
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self.place.address))
-        self._editing = True
-        self._stopped = code == _STOPPED_CODE
+        self._is_editing = True
+        self._is_stopped = code == _STOPPED_CODE
 
     async def _edit(self) -> None:
         """Show the current message in full, posting it first if needed."""
@@ -430,7 +436,7 @@ def _shorten_task(task: Chunk) -> Chunk:
     short = dict(task)
     for key in ("title", "details"):
         if key in short:
-            short[key] = text.harmless(short[key], blocks.TASK_TITLE)
+            short[key] = text.harmless(short[key], blocks.MAX_TASK_TITLE_UNITS)
     return short
 
 

@@ -20,7 +20,7 @@ _TASK_STATUSES = {
 def render_team(status: TeamStatus) -> SlackCard:
     """Return a team as a plan block, with a task card for each teammate."""
     tasks = [_render_task(teammate) for teammate in status.teammates[-_MAX_TEAMMATES:]]
-    block = {"type": "plan", "title": text.cut(status.title, blocks.TASK_TITLE)[0], "tasks": tasks}
+    block = {"type": "plan", "title": text.cut(status.title, blocks.MAX_TASK_TITLE_UNITS)[0], "tasks": tasks}
     return SlackCard([block], text.escape(status.title), shows_all=True)
 
 
@@ -46,7 +46,7 @@ def _render_task(teammate: Teammate) -> Block:
 
 def _name_teammate(teammate: Teammate) -> str:
     plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
-    return text.cut(text.one_line(f"{teammate.name}: {teammate.state}{plan}"), blocks.TASK_TITLE)[0]
+    return text.cut(text.one_line(f"{teammate.name}: {teammate.state}{plan}"), blocks.MAX_TASK_TITLE_UNITS)[0]
 
 
 def _describe_activity(teammate: Teammate) -> list[RichLine]:

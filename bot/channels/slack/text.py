@@ -1,9 +1,10 @@
-"""Text for Slack: hostile until it went through here.
+"""Text for Slack. All text is hostile until one of these functions has prepared it.
 
-Slack has two markups: its own mrkdwn, in which ``<@U1>`` is a mention, and CommonMark. `clean` makes any text
-printable and honest, `escape` readies it for mrkdwn, `neutralise` readies CommonMark from a model or a tool,
-`cut` shortens with a visible mark, `split` cuts long CommonMark into posts. Lengths are in UTF-16 units of
-the escaped text (`width`): Slack documents no unit, and this one never counts too few.
+Slack has two markups: its own mrkdwn, in which ``<@U1>`` is a mention, and CommonMark. `clean` spells out the
+characters of a text that people do not see, and `escape` also escapes it for mrkdwn. `neutralise` takes
+CommonMark from a model or a tool, and makes its mentions plain text. `cut` shortens a text with a visible
+mark, `split` cuts long CommonMark into posts. Lengths are in UTF-16 units of the escaped text (`width`):
+Slack documents no unit, and this one never counts too few.
 """
 
 import re
@@ -21,7 +22,7 @@ _CODE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL
 )  # a block, also one that is still open, or a span
 
-POST = 11_000
+MAX_POST_UNITS = 11_000
 """The units of one post of CommonMark: below Slack's 12,000, with room for a closing fence."""
 
 
@@ -48,7 +49,7 @@ def as_plain(markdown: str) -> str:
 
 
 def _split_code(markdown: str) -> Iterator[tuple[bool, str]]:
-    """Yield the pieces of a text, each with True if it is code: a backslash is itself there."""
+    """Yield the pieces of a text, each after True if it is code, in which a backslash escapes nothing."""
     at = 0
     for code in _CODE.finditer(markdown):
         yield False, markdown[at : code.start()]
@@ -114,7 +115,7 @@ def split_plain(text: str, limit: int) -> list[str]:
     return pieces
 
 
-def split(markdown: str, limit: int = POST) -> list[str]:
+def split(markdown: str, limit: int = MAX_POST_UNITS) -> list[str]:
     """Split CommonMark into posts of at most ``limit`` units."""
     return commonmark.split(markdown, limit, width)
 
@@ -152,5 +153,5 @@ def with_mentions(markdown: str, team: str) -> str:
 
 
 def list_forms(markdown: str) -> list[dict[str, Any]]:
-    """Return the messages to try in turn for a text: as Markdown, and as plain text if Slack refuses that."""
+    """Return the messages to try in turn for a text: as CommonMark, then as plain text."""
     return [{"markdown_text": markdown}, {"text": escape_prose(as_plain(markdown)), "mrkdwn": False}]

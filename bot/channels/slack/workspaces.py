@@ -1,10 +1,10 @@
 """The workspaces with Nod: the token and client of each, and what Slack knows of its people and user groups.
 
 An installation of Nod is for one workspace, or for an organisation with all its workspaces; "team" is the id
-of either (``T1``, ``E1``). The installation of the bot token in the settings is called its own; others are
+of either (``T1``, ``E1``). Nod's own installation is that of the bot token in the settings; the others are
 rows that the install flow stored (``install.py``). `Workspaces` finds the installation of a request or an
-address, and asks Slack about people; answers are cached. `Client` is the SDK's client with Nod's waits and
-translations.
+address, and asks Slack about people; answers are cached. `Client` is the SDK's client, which also waits where
+Slack limits the rate, and translates the ids of channels that Slack has replaced (``moves.py``).
 """
 
 import asyncio
@@ -111,13 +111,14 @@ async def within(seconds: float) -> AsyncIterator[None]:
 class Client(AsyncWebClient):
     """Slack's client, which waits as long as Slack asks for, at most `PATIENCE` or the time of `within`."""
 
-    refused: Callable[[str], Awaitable[bool]] | None = None
-    """Is called with a code of `OFF`, and returns True if the token no longer works."""
+    end_if_refused: Callable[[str], Awaitable[bool]] | None = None
+    """Is called with a code of `OFF`. If the token no longer works, it returns True."""
     waits = Waits("slack")  # the waits that Slack imposes, shared by all processes
     team = ""  # the installation that the token belongs to
     moves: ChannelMoves | None = None  # translates the ids of channels
 
     async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
+        """Call Slack as the SDK does, with the ids of channels that Slack knows today."""
         if self.moves is None:
             return await self._call(api_method, **kwargs)
         for key in ("json", "params"):
@@ -150,7 +151,7 @@ class Client(AsyncWebClient):
                         wait_count += 1
                         continue
                 code = code_of(error)
-                if self.refused is not None and code in OFF and await self.refused(code):
+                if code in OFF and self.end_if_refused is not None and await self.end_if_refused(code):
                     raise NotDeliverable(f"Slack no longer accepts the token ({code})") from error
                 raise
 
@@ -256,7 +257,7 @@ class Workspaces(AsyncAuthorize):
         )
 
     @property
-    def connecting(self) -> bool:
+    def is_connecting(self) -> bool:
         """True if Slack has not yet said which workspace the bot token belongs to."""
         return self._own is None and self._settings.slack_bot_token is not None
 
@@ -290,8 +291,8 @@ class Workspaces(AsyncAuthorize):
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Return the installation that a signed request is for, or None without one.
 
-        If the request names the bot that posted the pressed message or view, its installation is returned.
-        Else it is the first installation of a team that the request names. The teams come second: one of them
+        If the request names the bot that posted the pressed message or view, that bot's installation is
+        returned, else the first installation of a team that the request names. The bot counts more: a team
         may be the person's own workspace, with another installation of Nod.
         """
         candidates = []
@@ -323,22 +324,22 @@ class Workspaces(AsyncAuthorize):
         Raises NotDeliverable if Nod is not installed there, ChannelError if Slack has not been reached yet.
         """
         workspace = await self.find(team)
-        if workspace is None and self.connecting:
+        if workspace is None and self.is_connecting:
             raise ChannelError("Slack has not been reached yet")
         if workspace is None:
             raise NotDeliverable(f"Nod is not installed in the Slack workspace {team}; install it there")
         client = self._clients.get(team)
         if client is None or client.token != workspace.token:
             client = make_client(self._settings, workspace.token, self._session)
-            client.refused = partial(self._is_refused, team)
+            client.end_if_refused = partial(self._end_after_refusal, team)
             client.waits, client.team, client.moves = self.waits, team, self.moves
             self._clients[team] = client
         return client
 
-    async def _is_refused(self, team: str, code: str) -> bool:
-        return await self.check(team, f"Slack answered {code}")
+    async def _end_after_refusal(self, team: str, code: str) -> bool:
+        return await self.end_if_refused(team, f"Slack answered {code}")
 
-    async def check(self, team: str, why: str) -> bool:
+    async def end_if_refused(self, team: str, why: str) -> bool:
         """Ask Slack whether the token of a team still works, and stop using the installation if it doesn't.
 
         Returns True if the token no longer works. Slack is asked because a refusal may be a mistake, and an
@@ -370,7 +371,7 @@ class Workspaces(AsyncAuthorize):
         """Return a person as an account of their own team, with their membership in ``team``.
 
         ``teams`` are the teams that Slack named in the person's event; ``name`` is used if Slack gives none.
-        Without a recent profile the membership is UNKNOWN, in place of MEMBER.
+        The membership is UNKNOWN in place of MEMBER without a recent profile, Slack's record of the person.
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
@@ -378,7 +379,8 @@ class Workspaces(AsyncAuthorize):
         if standing is Membership.MEMBER and not is_fresh:
             standing = Membership.UNKNOWN
         colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, profile, teams)
-        return actor_of(account_team, user, _display_name(profile) or name, standing, colleague=colleague)
+        shown_name = _find_display_name(profile) or name
+        return actor_of(account_team, user, shown_name, standing, colleague=colleague)
 
     async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
         """Tell if an outsider belongs to the organisation of a team. It only affects their shown name."""
@@ -483,7 +485,7 @@ class Workspaces(AsyncAuthorize):
         return profile
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
-        """Return a person's current membership in a team, None for a deactivated one or a bot.
+        """Ask Slack for a person's membership in a team; None for a deactivated account or a bot.
 
         Raises ChannelError.
         """
@@ -502,7 +504,7 @@ class Workspaces(AsyncAuthorize):
         organisation = workspace.enterprise if workspace else ""
         return standing_of(profile, (account_team,), team, organisation)[0]
 
-    async def group(self, team: str, group_id: str) -> UserGroup:
+    async def load_group(self, team: str, group_id: str) -> UserGroup:
         """Return a user group with its members; no members if it is disabled or gone.
 
         Raises ChannelError, also for a group of more than `_MAX_GROUP_MEMBERS`.
@@ -588,14 +590,14 @@ def standing_of(
     """Return a person's membership in ``team``, and the team of their account.
 
     ``profile`` is Slack's record of the person, empty if it gave none. ``named_teams`` are the workspaces and
-    organisations that Slack named in their event. ``organisation`` is the one whose installation Nod works
-    for, or empty. People of the organisation are no outsiders, nor are members of ``team`` whose home is
-    another workspace. The first of these that applies decides:
+    organisations that Slack named in their event. ``organisation`` is the one that installed Nod, empty if a
+    workspace did. People of the organisation are no outsiders, nor are members of ``team`` whose home is
+    another workspace. The first of these lines that applies decides:
 
-    - no profile, and Nod works for an organisation: UNKNOWN, as a named team may be one of its workspaces
-    - a stranger by Slack's record, or another team is named and the person is not of this one: OUTSIDER
+    - no profile, but an organisation: UNKNOWN, since a named team may be one of its workspaces
+    - a stranger by the profile, or of another team and not of this team or organisation: OUTSIDER
     - no profile: UNKNOWN
-    - restricted: GUEST
+    - restricted by the profile: GUEST
     - anyone else: MEMBER
     """
     if organisation and not profile:
@@ -616,7 +618,7 @@ def standing_of(
     return Membership.MEMBER, team
 
 
-def _display_name(user: Mapping[str, Any]) -> str:
+def _find_display_name(user: Mapping[str, Any]) -> str:
     profile = user.get("profile") or {}
     name = (
         profile.get("display_name") or profile.get("real_name") or user.get("real_name") or user.get("name")
