@@ -2,7 +2,7 @@
 
 `StreamedMessage` is the base of a channel's stream. A text before the end is a preview, which may be skipped
 or refused; the final text is always posted. A long text goes out in several posts, or its first post and all
-of it as a file (`in_few`). If a post is refused, those before it are not posted again (`post_each`).
+of it as a file (`limit_posts`). If a post is refused, those before it are not posted again (`post_each`).
 """
 
 from abc import ABC, abstractmethod
@@ -93,7 +93,7 @@ class FullText:
         return "\n\n".join(filter(None, ("This is a long answer. All of it is in the file.", self.note)))
 
 
-def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
+def limit_posts(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
     """Return the posts of a text. Of more than `MOST_POSTS`, only the first, and the full text as a file."""
     if len(posts) <= MOST_POSTS:
         return posts

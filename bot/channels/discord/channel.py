@@ -48,7 +48,7 @@ from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import OUTLINER, fit, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.kinds import Platform
-from bot.channels.streamed_message import in_few, post_each
+from bot.channels.streamed_message import limit_posts, post_each
 from bot.domain.attachments import format_name
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, LinkButton, Message
@@ -306,7 +306,7 @@ class DiscordChannel(Platform):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)
-        posts = in_few(split(markdown), markdown)
+        posts = limit_posts(split(markdown), markdown)
         await post_each(posts, after, lambda post: self._rest.post_text(place, post))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:

@@ -12,7 +12,7 @@ from bot.channels.discord.card import make_choice_rows
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
-from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
+from bot.channels.streamed_message import FullText, StreamedMessage, limit_posts, post_each
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -55,7 +55,7 @@ class DiscordStream(StreamedMessage):
         if note:
             text = f"{text}\n\n{note}"
         pieces = split(text)
-        posts = in_few(pieces, text, note)
+        posts = limit_posts(pieces, text, note)
         buttons = make_choice_rows(self.choices)
 
         # the preview becomes the first post

@@ -59,7 +59,7 @@ from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.team import brief_team, render_team
 from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
-from bot.channels.streamed_message import FullText, in_few, post_each
+from bot.channels.streamed_message import FullText, limit_posts, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox, LinkButton, make_offer_mark
 from bot.domain.hooks import CommandOffer
@@ -418,7 +418,7 @@ class SlackChannel(Platform):
         return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
-        posts = in_few(text.split(text.neutralise(markdown)), markdown)
+        posts = limit_posts(text.split(text.neutralise(markdown)), markdown)
         await post_each(posts, after, partial(self._post_one, address))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:

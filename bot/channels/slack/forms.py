@@ -18,7 +18,7 @@ from bot.domain.value_text import speak_value
 _LINE_CHARS = 80  # a longer text gets an input of several lines
 
 
-def inputs(fields: Sequence[Field], team: str) -> list[Block]:
+def make_inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Return an input for each field, or a remark for one whose value can't be edited."""
     input_blocks = []
     for block_id, field in _name_blocks(fields):
@@ -29,7 +29,7 @@ def inputs(fields: Sequence[Field], team: str) -> list[Block]:
     return input_blocks
 
 
-def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
+def find_block_ids(fields: Sequence[Field]) -> dict[str, str]:
     """Return the id of each field's input block, by the field's name."""
     return {field.name: block_id for block_id, field in _name_blocks(fields) if _is_editable(field)}
 

@@ -20,7 +20,7 @@ from bot.channels.slack import blocks, buttons, screens
 from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
-from bot.channels.slack.forms import blocks_of, read_form
+from bot.channels.slack.forms import find_block_ids, read_form
 from bot.channels.slack.marks import channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell_person, upload
@@ -407,7 +407,8 @@ class SlackPresses:
         callback_id = view.get("callback_id")
         together = callback_id in _BATCH_MODALS
         card, address = await self._find_card(subject.proposal_id, actor, address, ref, together=together)
-        if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
+        is_of_other_team = address is not None and not subject.address.startswith(f"{team}/")
+        if card is None or is_of_other_team:
             return _make_update("Not done", NOT_HERE)
 
         state = (view.get("state") or {}).get("values") or {}
@@ -500,7 +501,7 @@ def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -
 
 def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
     """Return an error for the input of each faulty field; fields without an input share the last input."""
-    block_ids = blocks_of(fields)
+    block_ids = find_block_ids(fields)
     errors: dict[str, str] = {}
     for name, problem in faults.items():
         words = problem

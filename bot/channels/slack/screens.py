@@ -20,7 +20,7 @@ from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import Block, RichLine, Run
 from bot.channels.slack.buttons import CONTEXT_SHOWN, value_of
 from bot.channels.slack.change import render_batch_rows
-from bot.channels.slack.forms import inputs
+from bot.channels.slack.forms import make_inputs
 from bot.domain.batches import Picked, format_split_label
 from bot.domain.cards import BatchRow, Card, number_texts, whole_text
 from bot.domain.forms import fields_of, leaves_out
@@ -303,7 +303,7 @@ def make_edit_form(
     afterwards = [blocks.option(ask_label, ASK_AGAIN)]
     if may_approve:
         afterwards.insert(0, blocks.option(approve_label, APPROVE_EDITED))
-    shown = [_render_subject(card), *inputs(fields_of(card.schema, arguments), team)]
+    shown = [_render_subject(card), *make_inputs(fields_of(card.schema, arguments), team)]
     note = leaves_out(card.schema, arguments)
     if note:
         shown.append(blocks.context(note))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import aiohttp
@@ -210,6 +210,13 @@ def make_client(
     )
 
 
+class _CachedProfile(NamedTuple):
+    """Slack's record of a user, and the time until which it counts as recent."""
+
+    profile: dict[str, Any]
+    until: datetime
+
+
 class Workspaces(AsyncAuthorize):
     """Finds the workspace of a request or an address; bolt uses it for authorization, too."""
 
@@ -225,7 +232,7 @@ class Workspaces(AsyncAuthorize):
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
         # caches of Slack's answers, some with the time until which they hold
-        self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}  # by team and user
+        self._profiles: dict[tuple[str, str], _CachedProfile] = {}  # by team and user
         self._unanswered_at: dict[tuple[str, str], datetime] = {}
         """The time at which Slack last did not give a profile, by team and user."""
         self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}  # by team and user
@@ -401,7 +408,8 @@ class Workspaces(AsyncAuthorize):
         lifetime = _CACHE_LIFETIME
         try:
             async with within(_PROFILE_SECONDS):
-                response = await (await self.client(team)).auth_test()
+                client = await self.client(team)
+                response = await client.auth_test()
             organisation = str(response.get("enterprise_id") or "")
         except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
             sdk_logger.warning("Slack did not say of which organisation a workspace is: %s", error)
@@ -432,7 +440,8 @@ class Workspaces(AsyncAuthorize):
         asked again for a minute.
         """
         key = team, actor.key.partition("/")[2]
-        profile = self._profiles[key][0] if key in self._profiles else {}
+        cached = self._profiles.get(key)
+        profile = cached.profile if cached else {}
         unanswered_at = self._unanswered_at.get(key)
         if unanswered_at is None or abs(self._clock() - unanswered_at) >= _RETRY_AFTER:
             profile, _ = await self._load_profile(*key)
@@ -447,8 +456,8 @@ class Workspaces(AsyncAuthorize):
         The record is empty if Slack never gave one.
         """
         cached = self._profiles.get((team, user))
-        if cached and cached[1] > self._clock():
-            return cached[0], True
+        if cached and cached.until > self._clock():
+            return cached.profile, True
         request = self._profile_requests.get((team, user))
         if request is None:  # several messages at the same moment share one request
             request = self._profile_requests[team, user] = asyncio.create_task(
@@ -458,7 +467,8 @@ class Workspaces(AsyncAuthorize):
         profile = await asyncio.shield(request)
         if profile:
             return profile, True
-        return (cached[0] if cached else {}), False
+        old_profile = cached.profile if cached else {}
+        return old_profile, False
 
     async def _fetch_profile(self, team: str, user: str) -> dict[str, Any]:
         """Ask Slack for its record of a user, and cache it. Empty without an answer, which is noted."""
@@ -481,7 +491,7 @@ class Workspaces(AsyncAuthorize):
         profile: dict[str, Any] = response.get("user") or {}
         if len(self._profiles) > _MAX_CACHED_USERS:
             self._profiles.clear()
-        self._profiles[team, user] = (profile, self._clock() + _CACHE_LIFETIME)
+        self._profiles[team, user] = _CachedProfile(profile, self._clock() + _CACHE_LIFETIME)
         return profile
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:

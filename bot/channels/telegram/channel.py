@@ -37,7 +37,7 @@ from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 from bot.channels.base import SILENT_SECONDS, Hearing, Lookup, check_silence
 from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
-from bot.channels.streamed_message import in_few, post_each
+from bot.channels.streamed_message import limit_posts, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import make_link_keyboard, make_offer_keyboard
@@ -360,7 +360,7 @@ class TelegramChannel(Platform):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
-        posts = in_few(split(from_markdown(markdown)), markdown)
+        posts = limit_posts(split(from_markdown(markdown)), markdown)
         await post_each(posts, after, lambda post: self._transport.post(place, post))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:

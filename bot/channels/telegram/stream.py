@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from bot.channels.markdown import open_fence
-from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
+from bot.channels.streamed_message import FullText, StreamedMessage, limit_posts, post_each
 from bot.channels.telegram.buttons import make_choice_keyboard
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.markdown import from_markdown
@@ -91,7 +91,7 @@ class TelegramStream(StreamedMessage):
         if note:
             rich, full_text = _render_above(text) + plain(note), f"{text}\n\n{note}"
         pieces = split(rich)
-        posts = in_few(pieces, full_text, note)
+        posts = limit_posts(pieces, full_text, note)
         buttons = make_choice_keyboard(self.choices)
 
         # the preview becomes the first post

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.slack.forms import blocks_of, inputs, read_form
+from bot.channels.slack.forms import find_block_ids, make_inputs, read_form
 from bot.channels.slack.screens import ModalSubject, make_edit_form
 from bot.domain.cards import card_of
 from bot.domain.forms import fields_of
@@ -122,8 +122,8 @@ def test_what_cannot_be_read_is_said_at_the_field(label: str, entered: str, word
     ((name, fault),) = faults.items()
     assert words in fault
     fields = fields_of(schema, {})
-    assert blocks_of(fields)[name] in {
-        b["block_id"] for b in inputs(fields, "T1") if b["label"]["text"] == label
+    assert find_block_ids(fields)[name] in {
+        b["block_id"] for b in make_inputs(fields, "T1") if b["label"]["text"] == label
     }
 
 
