@@ -13,6 +13,7 @@ import typer
 from sqlmodel import Session
 
 from bot.approvals.agents import end_work, find_servers, list_matching, make_consent
+from bot.approvals.commands.values import parse_account
 from bot.cli.command import command, shared_options
 from bot.cli.gate import gate_of
 from bot.cli.shared import (
@@ -109,10 +110,10 @@ async def _make_agent(
 
 
 def _find_person(session: Session, text: str) -> Actor:
-    """Return an account by its text or by a person's name. Raises NodError unless it is one person."""
+    """Return the account that a text names, or that of the one person with this name. Raises NodError."""
     if ":" in text:
-        account = Actor.parse(text)
-        name = people.find_known_names(session, [text]).get(text, "")
+        account = parse_account(text)
+        name = people.find_known_names(session, [str(account)]).get(str(account), "")
         return Actor(account.channel, account.key, name)
     accounts = people.find_by_name(session, text)
     person_ids = {people.person_of(session, account).id for account in accounts}

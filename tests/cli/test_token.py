@@ -83,6 +83,7 @@ def test_the_token_of_an_agent_lists_its_tools_and_opens_nothing_before_its_pers
         (("--tools", "x", "--for", "500d"), "366 days"),
         (("--tools", "x", "--for", "soon"), "write a duration"),
         (("--tools", "x", "--as", "nobody"), "no one here has that name"),
+        (("--tools", "x", "--as", "slack:"), "'slack:' is not an account"),
         (("--as", "http:ana"), "Name at least one tool"),
     ],
 )
