@@ -1,8 +1,8 @@
 """A process among the processes on its database: the protocol, and the case of a single process.
 
-`Cluster` is what ``bot/app.py`` asks for: a dispatcher that fits, a claim on the database before the start,
-and news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be
-several (`DatabaseCluster` in ``bot/jobs/together.py``).
+A `Cluster` gives ``bot/app.py`` the dispatcher that runs jobs, a claim on the database before the start, and
+news of other processes. On SQLite there is one process (`SingleProcess`); on PostgreSQL there may be several
+(`DatabaseCluster` in ``bot/jobs/together.py``).
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Runner(Dispatcher, Protocol):
 
 
 class Cluster(Protocol):
-    """The view of this process on the others at its database, and the dispatcher that fits."""
+    """This process among the processes on its database, with a dispatcher for one process or for several."""
 
     @property
     def dispatcher(self) -> Runner: ...

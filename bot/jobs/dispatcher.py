@@ -1,6 +1,7 @@
 """The dispatcher of one process: an asyncio task for each job, the same job once at a time.
 
-A job waits in a queue, such as that of one person's turns, for one of the slots of its kind of work. `Slots`
+A job names a kind of work and a key, such as a turn and its conversation; the work itself is in the rows. A
+job waits in a queue, such as that of one person's turns, for one of the slots of its kind of work. `Slots`
 gives free slots to the queues in turn, and a `SlotTicket` is the place of one job in its queue.
 ``bot/jobs/distributed.py`` has the dispatcher of several processes, which uses this one.
 """
@@ -33,7 +34,6 @@ class EmbeddedDispatcher:
     """Runs jobs as tasks of this process.
 
     Nothing is kept beyond the running tasks: work that is lost with the process is found again in the rows.
-
     Jobs woken before `start`, while paused or after `close` are dropped; the rows still ask for them.
     """
 
@@ -71,6 +71,7 @@ class EmbeddedDispatcher:
 
     @property
     def takes_work(self) -> bool:
+        """True after `start`, unless it is paused or closed."""
         return self._handler is not None and not self._paused
 
     async def wake(self, *jobs: Job) -> None:
@@ -220,7 +221,11 @@ class Slots:
         self._grant_next()
 
     def _grant_next(self) -> None:
-        while self._free_count and (queue := self._choose_queue()):
+        """Give the free slots to the tickets whose turn it is."""
+        while self._free_count:
+            queue = self._choose_queue()
+            if queue is None:
+                return
             waiting = self._waiting.pop(queue)
             ticket = waiting.popleft()
             if waiting:

@@ -1,13 +1,14 @@
-"""The dispatcher of several processes, which share jobs by Procrastinate, a queue in the same PostgreSQL.
+"""The dispatcher of several processes, which share jobs by Procrastinate, a job queue in their PostgreSQL.
 
-A process runs the jobs that it wakes with its local dispatcher, like a single process. Where there are
-others, it keeps slots free for their jobs: what it has no room for it *defers* to Procrastinate's queue, and
-workers in each process take jobs from there. Jobs hold no locks: turns, executions and posts are claimed in
-Nod's own rows, so a job that is lost, late or doubled does no harm.
+A process runs the jobs that it wakes in its local dispatcher, as a single process does. If there are other
+processes, it keeps some slots free for their jobs. A job for which it has no room is *deferred*: it is put
+into Procrastinate's queue, from which workers in each process take jobs. Jobs hold no locks: turns,
+executions and posts are claimed in Nod's own rows, so a job that is lost, late or doubled does no harm.
 
 Some words come from the local dispatcher (``bot/jobs/dispatcher.py``). A job is *woken* when there is new
 work for it, and *found* by a sweep of the rows. To *begin* a job is to start its task, which waits for a
-slot. A queue is *crowded* if as many of its jobs run in this process as it may have.
+slot. Each job also belongs to a `Queue`, such as that of one person's turns. A `Queue` is *crowded* if as
+many of its jobs run in this process as it may have.
 """
 
 import asyncio
@@ -41,12 +42,13 @@ _WORKERS: Mapping[str, Sequence[Work]] = {
 }
 """The workers of each process by name, with the kinds of work that they take from the queue."""
 _POLL_SECONDS = 2.0  # the time between two reads of a queue, in case a notification is lost
-_BEAT_SECONDS = 3.0
+_BEAT_SECONDS = 3.0  # the time between two heartbeats of a worker
 _STALLED_SECONDS = 10.0  # the time without a heartbeat after which a worker's jobs are given to others
 _STEADY_SECONDS = 5.0  # a worker that has run for so long has no fault
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # the seconds before a worker that failed begins again
-_CONNECTIONS = 2  # the shared connections; each worker has a further one that listens
-_PATIENCE_SECONDS = 5.0  # for a free connection, and for workers at the end
+_FIRST_PAUSE_SECONDS = 1.0  # the time before a worker that failed begins again, doubled at each failure
+_MAX_PAUSE_SECONDS = 60.0
+_CONNECTIONS = 2  # the connections that all workers share; each worker has a further one that listens
+_PATIENCE_SECONDS = 5.0  # the longest wait for a free connection, and for the workers to end
 
 
 def prepare(url: str) -> None:
@@ -81,9 +83,10 @@ class DistributedDispatcher:
         works: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``works`` False: this process does no jobs, and passes all that it wakes on to the others.
+        """``wire``: sends messages to the other processes, and tells if there are any.
 
-        ``sleep`` waits for some seconds, between two tries of a worker.
+        ``works`` False: this process does no jobs, and defers all that it wakes to the others. ``sleep``:
+        waits for some seconds, between two tries of a worker.
         """
         self._wire = wire
         self._works = works
@@ -144,13 +147,18 @@ class DistributedDispatcher:
                     await self._local.wake(job)
                 elif job.work is Work.DELIVER and Job(Work.TURN, job.key) in self.tasks:
                     self._local.begin(job)  # only the process that runs a turn can show the turn's questions
-                elif self._is_local(job, queue := await self._local.find_queue(job)):
-                    self._local.begin(job, queue)
                 else:
-                    await self._defer(job, queue)
+                    queue = await self._local.find_queue(job)
+                    if self._is_local(job, queue):
+                        self._local.begin(job, queue)
+                    else:
+                        await self._defer(job, queue)
 
     async def find(self, *jobs: Job) -> None:
-        """Put the jobs of dead workers back into Procrastinate's queue, then run these jobs here."""
+        """Put the jobs of dead workers back into Procrastinate's queue, then run these jobs here.
+
+        A process that does no jobs does neither.
+        """
         if not self._works:
             return
         with _log_outage("the jobs of dead workers"):
@@ -163,7 +171,7 @@ class DistributedDispatcher:
     async def stop_turn(self, conversation_id: str) -> None:
         """Stop a turn, in whichever process it runs."""
         self.interrupt(conversation_id)
-        self._wire.broadcast("stop", conversation_id)  # ``bot/app.py`` says who listens for this
+        self._wire.broadcast("stop", conversation_id)  # each other process stops the turn if it has it
 
     def interrupt(self, conversation_id: str) -> bool:
         """Cancel the turn of a conversation; return False if none runs in this process."""
@@ -188,7 +196,7 @@ class DistributedDispatcher:
 
     def _is_local(self, job: Job, queue: Queue) -> bool:
         """Return whether this process runs a job that it wakes itself, instead of deferring it."""
-        if queue is HERE:
+        if queue is HERE:  # the queue of jobs that cost next to nothing
             return True
         if not self._works:
             return False
@@ -216,8 +224,10 @@ class DistributedDispatcher:
         The worker is busy until the job ends. If the job's queue is crowded, the job would only wait for its
         turn, so the worker takes the next job instead.
         """
-        self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
+        for name, kinds in _WORKERS.items():
+            if job.work in kinds:
+                self._failing.discard(name)  # the worker has taken this job, so it works again
         with _log_outage(f"{work} {key}"):
             queue = await self._local.find_queue(job)
             crowded = self._local.is_crowded(job.work, queue)
@@ -229,8 +239,8 @@ class DistributedDispatcher:
                     await asyncio.wait({self.tasks[job]})
 
     async def _run_worker(self, name: str) -> None:
-        """Run one of Procrastinate's workers until the end; a worker that fails begins again."""
-        pause = _FIRST_PAUSE
+        """Run one of Procrastinate's workers until this process ends; a worker that fails begins again."""
+        pause = _FIRST_PAUSE_SECONDS
         while True:
             # a worker that runs for some seconds counts as healthy again
             steady = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)
@@ -252,12 +262,12 @@ class DistributedDispatcher:
                 log.error("a worker failed, and begins again", worker=name, exc_info=error)
             finally:  # a worker whose heartbeat or listener failed ends by itself, and has logged why
                 steady.cancel()
-            if self._closing:  # a fault at the end took the place of the CancelledError
+            if self._closing:  # the worker failed while it was cancelled, so no CancelledError was raised
                 return
             if name in self._failing:
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _MAX_PAUSE_SECONDS)
             else:
-                pause = _FIRST_PAUSE
+                pause = _FIRST_PAUSE_SECONDS
             self._failing.add(name)
             await self._sleep(pause)
 
@@ -278,9 +288,10 @@ class DistributedDispatcher:
         return ()
 
     def _repeat_leased(self, message: list[str]) -> None:
-        """Do a job that another process could not do, since this process has the lease on it.
+        """Do a job that another process could not do, if this process has the lease on it.
 
-        ``message``: the id of the process that has the lease, and the job. All processes get the message.
+        ``message``: the id of the process that has the lease, the kind of work and the key of the job. All
+        processes get the message.
         """
         owner, work, key = message
         if owner == self._wire.process:

@@ -1,13 +1,13 @@
 """Metrics for Prometheus: figures of the rows, read at each scrape, and of model calls in this process.
 
-Nothing is counted while Nod works, except the time of model calls: a scrape (`Metrics.text`) reads what has
-changed in the rows since the last one. Figures of rows are the same in every process on one database, and are
-counted from this process's start on.
+While Nod works, only model calls, and problems in the log, are counted. A scrape (`Metrics.text`) reads what
+has changed in the rows since the last one. Figures of rows are the same in every process on one database;
+events, such as ended turns, are counted from this process's start on.
 """
 
 import asyncio
+import collections
 import time
-from collections import Counter as Counts
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
@@ -34,6 +34,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import problems
 
+# the upper bounds of the histograms' buckets
 _TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 _MODEL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120)
 _DECISION_SECONDS = (10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
@@ -82,7 +83,8 @@ class Metrics:
         self._waiting = gauge("nod_work_waiting", "Work that is requested and not done yet.", ["work"])
         self._oldest = gauge("nod_work_oldest_seconds", "How long the oldest of it has waited.", ["work"])
         self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
-        self._reported_problems = Counts[tuple[str, str]]()  # the part of `problems` that was reported
+        # the part of `problems` that was reported, by level and part of Nod
+        self._reported_problems = collections.Counter[tuple[str, str]]()
         self._problems = counter(
             "nod_problems",
             "Warnings and errors that this process logged, and lines that it dropped.",
@@ -129,6 +131,10 @@ class Metrics:
         for state in State:
             self._proposals.labels(state).set(self._tally.proposals.get(state, 0))
         self._unknown.set(self._tally.unknown)
+        for move in moves:
+            self._moves.labels(move.state).inc()
+            if move.decided_in is not None:
+                self._decisions.observe(move.decided_in)
         current = await read(counts.count_waiting)
         self._recorded.set(current.recorded)
         self._sealed.set(current.sealed)
@@ -136,15 +142,11 @@ class Metrics:
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
-        for each in (self._spent, self._limit):
-            each.clear()
-        for budget in await read(self._budgets):
+        for gauge in (self._spent, self._limit):
+            gauge.clear()
+        for budget in await read(self._list_budgets):
             self._spent.labels(budget.rule.id).set(budget.spent)
             self._limit.labels(budget.rule.id).set(budget.limit)
-        for move in moves:
-            self._moves.labels(move.state).inc()
-            if move.decided_in is not None:
-                self._decisions.observe(move.decided_in)
         self._count_turns(await read(counts.list_turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
             self._up.labels(name).set(not poster.hearing().fault)
@@ -152,10 +154,11 @@ class Metrics:
             self._problems.labels(level, part).inc(count)
         self._reported_problems = problems.copy()
 
-    def _budgets(self, session: Session) -> list[BudgetUse]:
+    def _list_budgets(self, session: Session) -> list[BudgetUse]:
         return list_uses(session, self._policies.load(session).book, self._clock())
 
     def _count_turns(self, turns: Sequence[counts.TurnState]) -> None:
+        """Count each ended turn once. ``turns``: the new turns, and those under way at the last scrape."""
         self._under_way = {turn.id for turn in turns if turn.seconds is None}
         for turn in turns:
             if turn.seconds is not None and turn.id not in self._counted:
@@ -167,9 +170,9 @@ class Metrics:
 
     def time_model(self, model: Model) -> Model:
         """Wrap a model so that its calls are timed."""
-        return _TimedModel(model, self._model, self._first, partial(self._note_tokens, model.name))
+        return _TimedModel(model, self._model, self._first, partial(self._count_tokens, model.name))
 
-    def _note_tokens(self, model: str, finished: Finished) -> None:
+    def _count_tokens(self, model: str, finished: Finished) -> None:
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self._prices.cost(model, prompt, completion, finished.cached_tokens)
         self._tokens.labels(model, "prompt").inc(prompt)
@@ -183,7 +186,7 @@ class _TimedModel:
     def __init__(
         self, model: Model, calls: Histogram, first: Histogram, note_end: Callable[[Finished], None]
     ) -> None:
-        """Take the histograms of complete calls (``calls``) and of the times until their first part.
+        """``calls`` and ``first``: the histograms of the times to the end of a call, and to its first part.
 
         ``note_end`` is called with the end of each complete answer.
         """

@@ -1,6 +1,6 @@
 """A POST to a server that someone named: only to checked addresses, once, without reading the answer's body.
 
-No redirect is followed, and nothing that the server does keeps it for longer than `SECONDS`.
+No redirect is followed, and the server can't delay the end of a POST beyond `SECONDS`.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from bot.tools.builtin.fetch import PinnedBackend
 from bot.tools.target import Resolve, parse_target, resolve_by_system, resolve_target
 
 SECONDS = 10.0
-_TRANSIENT = frozenset({408, 425, 429})
-_SERVER_FAULT = 500
+"""The longest time of one POST."""
+_TRANSIENT_STATUSES = frozenset({408, 425, 429})  # refusals after which another try may succeed
+_FIRST_SERVER_FAULT = 500  # the lowest status of a fault of the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class PostAnswer:
         """True if another try would get the same refusal."""
         if not self.fault or self.status is None:
             return False
-        return self.status not in _TRANSIENT and self.status < _SERVER_FAULT
+        return self.status not in _TRANSIENT_STATUSES and self.status < _FIRST_SERVER_FAULT
 
     def read_pause(self, now: datetime, longest: timedelta) -> timedelta | None:
-        """Return the time in ``Retry-After``, at most ``longest``; None for no number and no date."""
+        """Return the time in ``Retry-After``, at most ``longest``; None if there is no number and no date."""
         text = self.retry_after
         pause: timedelta | None = None
         if text.isascii() and text.isdigit():
+            # nine digits are beyond any ``longest``, and more would take time to parse
             pause = timedelta(seconds=min(int(text[:9]), longest.total_seconds()))
         else:
             with contextlib.suppress(ValueError, TypeError):  # TypeError: a date without a zone

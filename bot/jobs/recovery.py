@@ -30,11 +30,11 @@ from bot.store import (
 from bot.store.database import Database
 from bot.telemetry import tracing
 
-_BATCH = 25  # rows that one transaction of a sweep changes
+_BATCH = 25  # the most rows that one transaction of a sweep changes
 _MAX_UNDO_ENDED = 200  # the most cards at a time from which a sweep removes Undo
 _SWEEP_SECONDS = 1.0  # the time after which the sweep of expired proposals lets others work
 _DELIVERY_PATIENCE = timedelta(seconds=60)  # the time after which `recover` posts what is still not posted
-_EVENTS_KEPT = timedelta(days=3)
+_EVENTS_KEPT = timedelta(days=3)  # the time for which the ids of handled events are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,28 @@ class Recovery:
     retention: timedelta = timedelta(days=30)  # the time for which long output is kept
 
     async def expire_due(self, now: datetime) -> int:
-        """Expire proposals that no one decided in time, for about a second at most; returns how many.
+        """Expire proposals that no one decided in time, for about a second at most. Return their number.
 
-        After a long downtime thousands may be due: other writes come in between, and the next call continues.
+        After a long downtime thousands may be due. So other writes may come between two batches, and the next
+        call continues.
         """
-        count, end = 0, time.monotonic() + _SWEEP_SECONDS
+        count, deadline = 0, time.monotonic() + _SWEEP_SECONDS
         while True:
             expired = await self.database.write(lifecycle.expire_due, self.gate.policies, now, _BATCH)
             count += len(expired)
-            for p, _ in expired:
-                tracing.trace_decision(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
-            await self.dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
-            if len(expired) < _BATCH or time.monotonic() >= end:
+            jobs: list[Job] = []
+            for proposal, next_jobs in expired:
+                waited = (now - proposal.created_at).total_seconds()
+                tracing.trace_decision(proposal.id, proposal.tool_name, proposal.state, waited)
+                jobs += next_jobs
+            await self.dispatcher.wake(*dict.fromkeys(jobs))
+            if len(expired) < _BATCH or time.monotonic() >= deadline:
                 return count
 
     async def take_over(self, now: datetime) -> list[Job]:
-        """End the executions and questions of processes that are gone. Returns the next jobs; wakes none."""
-        jobs = await self._abandon(await self.database.read(transitions.list_abandoned, self.process), now)
+        """End the executions and questions of processes that are gone. Return the next jobs; wake none."""
+        lost = await self.database.read(transitions.list_abandoned, self.process)
+        jobs = await self._abandon(lost, now)
         if await self.database.read(transitions.list_abandoned_questions, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
@@ -110,7 +115,9 @@ class Recovery:
                 state, changes = outcome
                 finish = partial(lifecycle.finish, **changes)
                 finished = await self.database.write(finish, proposal, state, now)
-                jobs += finished[1] if finished else ()
+                if finished is not None:  # otherwise another process has ended the execution
+                    _, next_jobs = finished
+                    jobs += next_jobs
                 continue
             tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
@@ -119,7 +126,8 @@ class Recovery:
 
     async def stop(self, _: datetime) -> None:
         """End the runs in this process that someone wants stopped, wherever they pressed Stop."""
-        if under_way := self.execution.under_way:
+        under_way = self.execution.under_way
+        if under_way:
             for ident in await self.database.read(proposals.list_stop_requested, under_way):
                 self.execution.stop(ident)
 

@@ -1,11 +1,12 @@
 """Timed messages other than expiry: warnings, steps, the daily digest, audit anchors.
 
-A *step* is what a proposal causes if it waits: a reminder in the places of its card, an escalation to other
-people, or a call of a notifier that a feature brings. Proposals that one card shows share one message.
+A *step* is what happens while a proposal waits: a reminder in the places of its card, an escalation to other
+people, or a message by a notifier, such as the feature for push notifications. Proposals that one card shows
+share one message. An *audit anchor* is the number and hash of the audit log's newest row.
 
-Due times are in the proposals' rows, and each is claimed by a guarded move, so several processes never send a
-message twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
-escalations.
+Due times are in the proposals' rows. A process claims a step by a guarded change of the row (a *move*), so
+several processes never send a message twice. Quiet hours hold back reminders, notifiers and digests, but
+neither the warnings before an expiry nor escalations.
 """
 
 from collections.abc import Sequence
@@ -38,13 +39,14 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_BATCH = 100
-_LINKS_TASK = "told links"
+_BATCH = 100  # the most proposals with a due step that one transaction takes
+_LINKS_TASK = "told links"  # the name under which the last linked account that admins know of is stored
 _ANCHOR_USE_TEXT = (
     "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 )
 _MAX_LISTED = 50  # the most proposals in a digest, which is one post to read
 _MAX_PRIVATE_CARDS = 10  # the most private cards to members of a group to which a card is escalated
+_ACTS = (Act.WARN, Act.REMIND, Act.ESCALATE)
 _ACTS_AT_ANY_HOUR = (Act.WARN, Act.ESCALATE)
 """The acts that quiet hours do not hold back."""
 
@@ -75,7 +77,8 @@ class Reminders:
         if not book.paused:
             quiet = is_quiet(book, now)
             await self._ask_for_groups(book, now)
-            for act in _ACTS_AT_ANY_HOUR if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
+            acts = _ACTS_AT_ANY_HOUR if quiet else _ACTS
+            for act in acts:
                 await self.database.write(self._take_due, act, now)
             if not quiet:
                 await self._store_digests(book, now)
@@ -96,17 +99,17 @@ class Reminders:
         await self.notices.send(now, self.cards.post_at)
 
     def _take_due(self, session: Session, act: Act, now: datetime) -> None:
-        """Claim the due steps of proposals, and store a notice for each card and target."""
-        cards: dict[str, list[_ClaimedStep]] = {}
+        """Claim the due steps of proposals, and tell each target about each card."""
+        steps_by_card: dict[str, list[_ClaimedStep]] = {}
         for proposal in proposals.list_due_for(session, act, now, _BATCH):
             claimed = self._claim_step(session, act, proposal, now)
             if claimed is not None:
-                cards.setdefault(claimed.proposal.card_id, []).append(claimed)
-        for on_card in cards.values():
-            targets = dict.fromkeys(target for each in on_card for target in each.targets)
+                steps_by_card.setdefault(claimed.proposal.card_id, []).append(claimed)
+        for steps in steps_by_card.values():
+            targets = dict.fromkeys(target for step in steps for target in step.targets)
             for target in targets:
-                reached = [each.proposal for each in on_card if target in each.targets]
-                self._tell_target(session, act, target, reached, now)
+                told_of = [step.proposal for step in steps if target in step.targets]
+                self._tell_target(session, act, target, told_of, now)
 
     def _claim_step(
         self, session: Session, act: Act, proposal: Proposal, now: datetime
@@ -115,38 +118,41 @@ class Reminders:
         if act is Act.ESCALATE:
             return self._escalate(session, proposal, now)
         targets: tuple[str, ...] = (REMINDER,)
-        due: dict[str, Any] = {f"{act}_at": None}
+        next_times: dict[str, Any] = {f"{act}_at": None}  # the columns with the due times, here ``warn_at``
         reason = None
         if act is Act.REMIND and proposal.remind_every:
-            due = {"remind_at": now + proposal.remind_every}
+            next_times = {"remind_at": now + proposal.remind_every}
         elif act is Act.NOTIFY:
-            targets, later = take_steps(proposal.steps, now, escalating=False)
-            due, reason = time_steps(later), ", ".join(targets)
+            targets, steps_after = take_steps(proposal.steps, now, escalating=False)
+            next_times, reason = time_steps(steps_after), ", ".join(targets)
         # the row is changed only if no other process has changed it: that claims the step
-        moved = transitions.move(session, proposal, By.nod(act, reason), now, **due)
+        moved = transitions.move(session, proposal, By.nod(act, reason), now, **next_times)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
         """Escalate: approvers, admins and the people at the due targets may decide, too."""
         policy, before = self.policies.load(session), proposal.deciders
-        added = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
-        targets, later = take_steps(proposal.all_steps, now, escalating=True)
-        due: dict[str, Any] = {"escalate_at": None}
+        added_roles = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
+        targets, steps_after = take_steps(proposal.all_steps, now, escalating=True)
+        next_times: dict[str, Any] = {"escalate_at": None}
         if proposal.steps:
-            due = time_steps(later)
-        deciders = before.escalate(added, targets)
+            next_times = time_steps(steps_after)
+        deciders = before.escalate(added_roles, targets)
         by = By.nod(Act.ESCALATE)
-        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due)
+        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **next_times)
         if moved is None:
             return None
         tell_added(session, self.policies, proposal, moved, now)
         return _ClaimedStep(moved, targets)
 
     def _tell_target(
-        self, session: Session, act: Act, target: str, reached: Sequence[Proposal], now: datetime
+        self, session: Session, act: Act, target: str, on_card: Sequence[Proposal], now: datetime
     ) -> None:
-        """Store the notice to a target about proposals that share a card."""
-        proposal, more_count = reached[0], len(reached) - 1
+        """Store the message to a target about proposals that share a card.
+
+        A notice with an empty text posts the card.
+        """
+        proposal, more_count = on_card[0], len(on_card) - 1
         if target == REMINDER:
             self.notices.nudge(session, proposal, _format_reminder(act, proposal, more_count, now))
         elif is_group(target):
@@ -159,13 +165,13 @@ class Reminders:
     def _tell_group(
         self, session: Session, group: str, proposal: Proposal, more_count: int, now: datetime
     ) -> None:
-        """Send the card to each member of a group; where the members are many or unknown, remind instead."""
+        """Send the card to the first members of a group. If there are more, or none is known, also remind."""
         policy = self.policies.load(session)
         known = policy.groups.get(group)
         members = sorted(known.members) if known else []
         for account in members[:_MAX_PRIVATE_CARDS]:
             notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
-        if not 0 < len(members) <= _MAX_PRIVATE_CARDS:
+        if not members or len(members) > _MAX_PRIVATE_CARDS:
             self.notices.nudge(session, proposal, _format_reminder(Act.REMIND, proposal, more_count, now))
 
     def _use_notifier(
@@ -245,5 +251,6 @@ def _format_digest(session: Session, scope: str, now: datetime) -> str:
         f"(asked by {first.requester.label}, {format_span(first.expires_at - now)} left)"
         for first, *more in together(listed)  # the proposals of one card are one line
     ]
-    lines += [f"…and {total - len(listed)} more"] if total > len(listed) else []
+    if total > len(listed):
+        lines.append(f"…and {total - len(listed)} more")
     return f"**{total} waiting for a decision**\n" + "\n".join(lines)

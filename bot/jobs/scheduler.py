@@ -1,8 +1,9 @@
 """The scheduler: in every process, APScheduler starts each sweep every few seconds, which is called a tick.
 
-A tick decides nothing. Due times are in rows, and every sweep changes rows only by conditional updates. So
-several processes may tick at the same time, and the next tick makes up for a missed one. Ticks keep their
-pace when the system's clock is set, back or ahead: each sweep does the work that is due by the new time.
+A *sweep* looks in the rows for work that is due, and does it. A tick decides nothing: due times are in the
+rows, which every sweep changes only by conditional updates. So several processes may tick at the same time,
+and the next tick makes up for a missed one. Ticks keep their pace when the system's clock is set, back or
+ahead: each sweep does the work that is due by the new time.
 """
 
 import asyncio
@@ -109,12 +110,12 @@ class Scheduler:
 
         If the clock was set back by an hour, a job would otherwise wait an hour longer.
         """
-        before, began = self._clock(), time.monotonic()
+        last_time, last_monotonic = self._clock(), time.monotonic()
         while True:
             await asyncio.sleep(1)
-            now, at = self._clock(), time.monotonic()
-            jumped = now - before - timedelta(seconds=at - began)
-            before, began = now, at
+            now, monotonic = self._clock(), time.monotonic()
+            jumped = now - last_time - timedelta(seconds=monotonic - last_monotonic)
+            last_time, last_monotonic = now, monotonic
             if abs(jumped) >= _JUMP:
                 log.warning("the system's clock was set", by_seconds=round(jumped.total_seconds()))
                 for job in self._ticker.get_jobs():
@@ -132,11 +133,13 @@ class Scheduler:
                 self._outage = ""
                 log.info("sweeps work again")
         except asyncio.CancelledError:
-            log.debug("sweep interrupted", sweep=sweep.name)  # only at the end; the library calls it an error
+            # not raised, since the library would log it as an error; it only happens when Nod ends
+            log.debug("sweep interrupted", sweep=sweep.name)
         except Exception as error:
             why = describe_outage(error)
             if not why:
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
             elif not self._outage:  # the same outage is logged once
                 log.error("sweeps wait for the database", why=why)
-            self._outage = why or self._outage  # another fault does not end an outage
+            if why:  # any other fault does not end an outage
+                self._outage = why

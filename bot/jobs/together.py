@@ -1,8 +1,9 @@
-"""The cluster of several processes on one PostgreSQL; its libraries are an extra of the package.
+"""The cluster of several processes that share the work on one PostgreSQL.
 
 Each process sends *heartbeats* to the database. A process without them counts as gone, and the others take
-over its work. All processes need the same settings, apart from those of a process itself, as any of them may
-do work.
+over its work. The processes send each other messages by a `Wire`. All processes need the same settings, apart
+from those that are about one process, since any of them may do any work. The package installs the libraries
+only with an extra.
 """
 
 import asyncio
@@ -123,20 +124,21 @@ class DatabaseCluster:
         ``message``: the hashes of that process's settings, and True if it has just begun. Then it is sent the
         hashes of this process, so that both logs name the difference.
         """
-        others, begins = message
-        if others == self._settings:
+        other_settings, has_just_begun = message
+        if other_settings == self._settings:
             return
-        if begins:
+        if has_just_begun:
             self.wire.broadcast(_SETTINGS_KIND, [self._settings, False])
-        if others not in self._logged:
-            self._logged.append(others)
-            names = {name for name, _ in self._settings.items() ^ others.items()}
+        if other_settings not in self._logged:
+            self._logged.append(other_settings)
+            differing = self._settings.items() ^ other_settings.items()
+            names = {name for name, _ in differing}
             log.warning("another process has other settings, and all need the same", settings=sorted(names))
 
     def _send_heartbeats(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send heartbeats, and find processes without them, until the end.
+        """Send heartbeats, and find processes without them, until this process ends.
 
-        In a thread, so that a tool that blocks the event loop makes no process look dead.
+        This runs in a thread, so that a tool that blocks the event loop makes no process look dead.
         """
         watch = Watch()
         gone: list[str] = []
@@ -153,7 +155,8 @@ class DatabaseCluster:
                 continue
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
-            if gone or gone_before:  # once more a beat later, when Procrastinate has released their jobs, too
+            # their work is looked for now, and again a beat later, when Procrastinate has released their jobs
+            if gone or gone_before:
                 loop.call_soon_threadsafe(self.wire.notify)
 
 

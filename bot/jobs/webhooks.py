@@ -1,7 +1,8 @@
-"""Tells a script's server how its request ended: signed, and repeated until delivered or given up.
+"""Webhooks, by which a script's server is told how the script's request ended.
 
-Webhooks to send are rows (``bot/store/webhooks.py``), so none is lost with the process; a webhook may be sent
-twice, with the same ``webhook-id``. Headers and signature follow https://www.standardwebhooks.com.
+A webhook is signed, and sent again until it is delivered or given up. Webhooks to send are rows
+(``bot/store/webhooks.py``), so none is lost with the process; a webhook may be sent twice, with the same
+``webhook-id``. Headers and signature follow https://www.standardwebhooks.com.
 """
 
 import asyncio
@@ -31,9 +32,9 @@ log = logger(__name__)
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
 """The pauses after failed attempts. As many attempts are made as there are pauses."""
 
-_BATCH = 20
+_BATCH = 20  # the most webhooks in one run of the sweep
 _GONE = 410  # the status by which a receiver says that it wants no more webhooks
-_UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
+_UNSIGNED_TEXT = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
 
 
 class _DueWebhook(NamedTuple):
@@ -58,7 +59,7 @@ class Webhooks:
     async def objection(self, url: str) -> str | None:
         """Return why nothing can be sent to this address, with the fix; None when it can."""
         if self._secret is None:
-            return _UNSIGNED
+            return _UNSIGNED_TEXT
         try:
             await self._client.check(url)
         except ToolError as error:
@@ -66,14 +67,14 @@ class Webhooks:
         return None
 
     async def sweep(self, now: datetime) -> None:
-        """Send every webhook that is due."""
+        """Send the webhooks that are due, at most `_BATCH`. Without a secret, send none."""
         if self._secret is None:
             return
         due = await self._database.read(_list_due, now)
         await asyncio.gather(*(self._deliver(each, now) for each in due))
 
     async def _deliver(self, due: _DueWebhook, now: datetime) -> None:
-        """Claim an attempt, make it, and store how it ended. Another process may have claimed it."""
+        """Claim an attempt, make it, and store how it ended. Do nothing if another process has claimed it."""
         webhook = due.row
         is_last = webhook.attempts + 1 >= len(PAUSES)
         next_attempt = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
@@ -102,23 +103,27 @@ class Webhooks:
         return answer.fault, answer.status == _GONE
 
 
-def content_of(p: Proposal, hidden_values: Sequence[str] = ()) -> dict[str, Any]:
+def content_of(proposal: Proposal, hidden_values: Sequence[str] = ()) -> dict[str, Any]:
     """Return the content of a webhook: how a request ended, without the request, which the requester knows.
 
     ``hidden_values``: the secret values of the arguments, which the content must not repeat.
     """
+
+    def redact(text: str) -> str:
+        return redact_text(text, hidden_values)
+
     return {
         "type": "approval.ended",
-        "timestamp": p.updated_at.isoformat(),
+        "timestamp": proposal.updated_at.isoformat(),
         "data": {
-            "id": p.id,
-            "end": end_of(p),
-            "summary": redact_text(p.description, hidden_values),
-            "decided_by": p.decided_by,
-            "decided_at": p.decided_at.isoformat() if p.decided_at else None,
-            "reason": redact_text(p.decline_reason, hidden_values) if p.decline_reason else None,
-            "edited_by": p.edited_by,
-            "error": redact_text(p.error, hidden_values) if p.error else None,
+            "id": proposal.id,
+            "end": end_of(proposal),
+            "summary": redact(proposal.description),
+            "decided_by": proposal.decided_by,
+            "decided_at": proposal.decided_at.isoformat() if proposal.decided_at else None,
+            "reason": redact(proposal.decline_reason) if proposal.decline_reason else None,
+            "edited_by": proposal.edited_by,
+            "error": redact(proposal.error) if proposal.error else None,
         },
     }
 
@@ -146,9 +151,9 @@ def key_of(secret: str) -> bytes:
 def _list_due(session: Session, now: datetime) -> list[_DueWebhook]:
     due = []
     for webhook in webhooks.list_due(session, now, _BATCH):
-        p = proposals.get(session, webhook.proposal_id)
-        if p:
-            schema = proposals.load_schema(session, p.tool_name, p.tool_version)
-            content = content_of(p, secrets_in(p.arguments, schema))
-            due.append(_DueWebhook(webhook, f"{p.id}-{p.version}", content))
+        proposal = proposals.get(session, webhook.proposal_id)
+        if proposal is not None:
+            schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
+            content = content_of(proposal, secrets_in(proposal.arguments, schema))
+            due.append(_DueWebhook(webhook, f"{proposal.id}-{proposal.version}", content))
     return due

@@ -1,8 +1,8 @@
 """The tools with which the contract tests channels. They write into a list of notes, which tests look into.
 
 Each tool is there for one trait of calls: `erase` can't be undone, `print_lines` has a long result, `brood`
-never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. This module is also a
-value for ``NOD_TOOLS``: then the tools (`elsewhere`) write into the list `notes_elsewhere` of that process.
+never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. ``NOD_TOOLS`` may name
+this module: a process that is started that way gets the tools `elsewhere`, with a list of notes of its own.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from bot.domain.proposals import PreviewField
 from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
 
 
-async def _go_on() -> None:
+async def _wait_for_nothing() -> None:
     """Hold up no trial."""
 
 
-def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _go_on) -> FixedToolset:
+def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _wait_for_nothing) -> FixedToolset:
     """Return the tools, which write into ``notes``. A trial of `tidy` waits for ``trial()`` first."""
 
     @tool(summary="Note {text}")
@@ -99,4 +99,4 @@ def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[o
 notes_elsewhere: list[str] = []
 """The notes of a process that has this module in NOD_TOOLS."""
 elsewhere = notebook(notes_elsewhere)
-"""The tools of such a process, as of a command that only looks at the database: it runs none of them."""
+"""The tools of such a process."""

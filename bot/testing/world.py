@@ -1,8 +1,8 @@
 """A real Nod for tests, with a model that says what the test has scripted, and tools that write down notes.
 
-`World` runs Nod on a database, and starts it again after a restart. A test scripts the model's answers as
-`Says`, acts through the driver of a channel, and then looks at the notes (`notebook.py`) and at what the
-model was told.
+`World` runs Nod on a database, and can restart it. A test scripts the model's answers as `Says`, acts through
+the driver of a channel (`driver.py`), and then looks at the notes (`notebook.py`) and at what the model was
+told.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Says:
 
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()  # each by the tool's name and the arguments
-    hold: Hold | None = None  # where the model waits before its first word
+    hold: Hold | None = None  # the model waits before its first word until the test releases this
     fails: bool = False  # the model fails after these words, and makes no calls
 
 
@@ -119,10 +119,10 @@ class World:
     add_channel: Callable[[App], Channel | None]  # makes the channel under test, unless Nod has it already
     clock: Clock = field(default_factory=FakeClock)
     prepare: Callable[[str], None] = _upgrade  # makes the tables of a new database, given its URL
-    elsewhere: bool = False  # another process than `app` does the work (PostgreSQL)
+    elsewhere: bool = False  # a second process does the work, and `app` only receives (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
-    trial: Hold | None = None  # where a trial waits
+    trial: Hold | None = None  # a trial of the tool `tidy` waits until the test releases this
     _stack: AsyncExitStack | None = None
     _app: App | None = None
     _worker: App | None = None  # the process that does the work: `app`, unless ``elsewhere``
@@ -178,7 +178,7 @@ class World:
             await self._stack.enter_async_context(self._worker.running())
 
     def _build(self, **roles: bool) -> App:
-        """Return a process of Nod. ``roles``: arguments of `build` that say if it works, and receives."""
+        """Return a process of Nod. ``roles``: the arguments ``works`` and ``receives`` of `build`."""
         toolsets = [notebook(self.notes, self._in_trial), self.asking()]
         app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **roles)
         channel = self.add_channel(app)

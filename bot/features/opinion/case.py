@@ -1,8 +1,9 @@
-"""The case of a second opinion: what the model is told about a call, and what its words are checked against.
+"""The case of a second opinion: the facts about a call that a model gets, and that its answer is checked by.
 
-The model gets the person's request, the call, and the contents of its card, with secrets hidden. It does not
-get the agent's own words about the call, nor earlier decisions of people. The request is left out if someone
-who sees the card may not read the conversation, since the opinion could repeat it.
+A second opinion is a line on a card, in which another model says what a call does. That model gets the
+person's request, the call, and the contents of its card, with secrets hidden. It gets neither the agent's own
+words about the call nor earlier decisions of people. The request is left out if someone who sees the card may
+not read the conversation, since the opinion could repeat it.
 """
 
 import json
@@ -94,12 +95,15 @@ def _may_all_read(
     These are the people of the conversation, and those who may decide the proposal.
     """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    if conversation is None or proposal.escalation_targets:
+    if conversation is None:
+        return False
+    if proposal.escalation_targets:  # further people and chats get the card later
         return False
     policy, requester = policies.load(session), people.person_of(session, proposal.requester)
     for place in find_card_places(session, policy, conversation, proposal, routes):
         if place == conversation.origin:
             continue
+        # the key of a private chat is that of its person; any other chat counts as someone without rights
         reader = people.person_of(session, Actor(place.channel, place.key))
         if policy.find_decision_objection(proposal, reader, requester) is not None:
             return False

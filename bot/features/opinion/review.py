@@ -1,8 +1,8 @@
-"""The check of a second opinion, which is a model's answer to a case, before a word of it is shown. Pure.
+"""The check of a second opinion before any of it is shown: of a model's answer about a call. Pure.
 
-The call may be written by an attacker, and so may steer the model's words. An answer is no opinion at all if
-it breaks the schema, if it names a number, name, path or address that the call does not have, or if it could
-be read as advice to approve. The verdict that the person asked for the call is never shown.
+The call may be written by an attacker, and so may steer the model's words. An answer is refused if it breaks
+the schema, if it names a number, name, path or address that the call does not have, or if it could be read as
+advice to approve. The verdict that the person asked for the call is never shown.
 """
 
 import json
@@ -21,7 +21,7 @@ _MAX_CONCERN_CHARS = 80  # the model is asked for 60
 _MAX_CONCERNS = 2
 _NOT_ASKED_TEXT = "this is not what was asked"
 _SEPARATOR = "; "
-_SUFFIX_MARGIN_CHARS = 40  # the room that concerns leave for the description on a line, at least
+_MIN_DOES_CHARS = 40  # the room that the concerns leave for the description on a line, at least
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n```\s*", re.DOTALL)  # a fenced block of Markdown
 _NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")  # "14", "1,000", "3.5"
 _SEPARATE_NUMBER = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")  # not the "2" of "v2"
@@ -45,7 +45,7 @@ _ADVICE = re.compile(
 
 
 class Asked(StrEnum):
-    """The model's verdict on a call, which the person may or may not have asked for."""
+    """The model's verdict on whether the person asked for the call."""
 
     YES = "yes"
     NO = "no"
@@ -66,13 +66,13 @@ class OpinionWords:
         The verdict is in the line only if it is NO and there are no concerns. A line that is too long for a
         card is shortened.
         """
-        additions = [*self.concerns]
+        additions = list(self.concerns)
         if self.asked is Asked.NO and not additions:
             additions.append(_NOT_ASKED_TEXT)
         if then:
             additions.append(then)
         suffix = "".join(f"{_SEPARATOR}{addition}" for addition in additions)
-        suffix = shorten(suffix, TEXT_CHARS - _SUFFIX_MARGIN_CHARS)
+        suffix = shorten(suffix, TEXT_CHARS - _MIN_DOES_CHARS)
         return f"{shorten(self.does, TEXT_CHARS - len(suffix))}{suffix}"
 
 
@@ -121,7 +121,7 @@ def _may_mislead(text: str, facts: str) -> bool:
     if _ADVICE.search(text):
         return True
     known, numbers = facts.casefold(), _find_numbers(facts)
-    for word in _split(_begin_in_lower_case(text)):
+    for word in _split(_begin_in_lower_case(text)):  # the capital of the first word does not make it a name
         if _NUMBER.fullmatch(word):
             if _keep_digits(word) not in numbers:
                 return True

@@ -1,10 +1,10 @@
-"""The sweep that asks models for second opinions, and adds them to the cards.
+"""The sweep that asks models for second opinions on calls, and adds them to the cards.
 
 The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
-(`case.py`), checks the answer (`review.py`), and stores the end of the opinion: its cost, a line on the card,
-and one more approval if the rule (``raising`` in the row) requires this after the model's no, or after an
-opinion that did not come in time. A call that was approved before may have waited for the opinion: then it
-runs.
+(`case.py`), checks the answer (`review.py`), and stores the end of the opinion: its cost and a line on the
+card. If the rule says so (``raising`` in the row), the call needs one more approval after the model's no, or
+also after an opinion that did not come in time. A call that was approved earlier may have waited for the end
+of the opinion, and then runs.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from sqlmodel import Session
 
@@ -38,8 +37,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 1
-_AT_A_TIME = 8
+SECONDS = 1  # the pace of the sweep
+_AT_A_TIME = 8  # the most opinions that one process asks for at the same time
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
 _NOT_RAISED_TEXT = "no one else could approve it as well"
@@ -56,7 +55,7 @@ class _Answer:
 
 @dataclass(eq=False)
 class Reviewer:
-    """The sweep. It asks for some opinions at a time, and the posting of a card never waits for it.
+    """The sweep. It asks for several opinions at a time, and the posting of a card never waits for it.
 
     ``prices`` are those of ``models``. ``routes``: the chats that get every card.
     """
@@ -75,10 +74,11 @@ class Reviewer:
         if not (self._tasks or self.policies.held.book.list_about(Subject.OPINION)):
             return
         room = _AT_A_TIME - len(self._tasks)
-        for row in await self.database.write(rows.take_waiting, now, room) if room else ():
-            task = asyncio.create_task(self._review(row))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if room:
+            for row in await self.database.write(rows.take_waiting, now, room):
+                task = asyncio.create_task(self._review(row))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
         if not self._tasks:
             return
         try:
@@ -98,8 +98,11 @@ class Reviewer:
             answer = _Answer()
             if case is not None and seconds_left > 0:
                 answer = await self._ask(case, row.model, seconds_left)
-            ending = partial(self._end, row, case, answer)
-            await self.wake(*await self.database.write(lambda session: ending(session, self.clock())))
+
+            def end(session: Session) -> tuple[Job, ...]:
+                return self._end(session, row, case, answer, self.clock())
+
+            await self.wake(*await self.database.write(end))
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
 
@@ -124,7 +127,7 @@ class Reviewer:
                         break
         except (ModelError, TimeoutError) as error:
             log.warning("a second opinion did not come", model=name, why=str(error) or "it took too long")
-            return _Answer(usage=Usage(1, 0, 0, None, name))
+            return _Answer(usage=Usage(model_calls=1, model=name))
         prompt = finished.prompt_tokens if finished else 0
         completion = finished.completion_tokens if finished else 0
         cached = finished.cached_tokens if finished else 0
@@ -135,14 +138,18 @@ class Reviewer:
         return _Answer(words, usage)
 
     def _end(
-        self, row: OpinionRow, case: Case | None, answer: _Answer, session: Session, now: datetime
+        self, session: Session, row: OpinionRow, case: Case | None, answer: _Answer, now: datetime
     ) -> tuple[Job, ...]:
-        """Store the end of an opinion, once: its cost, one more approval if required, its line."""
+        """Store the end of an opinion, once: its cost, one more approval if required, and its line.
+
+        Returns the jobs that follow; none if the opinion has ended already.
+        """
         if not rows.end_opinion(session, row.proposal_id, row.round):
             return ()
         if case is not None and answer.usage is not None:
-            proposal, order = case.proposal, case.order or None
+            proposal = case.proposal
             asker = str(proposal.requester)
+            order = case.order or None
             turns.add_cost(session, proposal.conversation_id, asker, order, answer.usage, now)
         words = answer.words
         is_no = words is not None and words.asked is Asked.NO
@@ -157,7 +164,10 @@ class Reviewer:
     def _require_approval(
         self, session: Session, row: OpinionRow, words: OpinionWords | None, now: datetime
     ) -> tuple[Job, ...]:
-        """Require one more approval of the proposal, and add a line about this to the card."""
+        """Require one more approval of the proposal, and add a line about this to the card.
+
+        The number of approvals stays as it is if no further person could approve; then the line says that.
+        """
         why = words.say() if words else _MISSING_TEXT
         before = proposals.get(session, row.proposal_id)
         raised, jobs = lifecycle.raise_bar(

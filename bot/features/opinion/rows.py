@@ -1,8 +1,9 @@
-"""The queries of second opinions. A row is stored with its proposal, taken by one process, and ended once.
+"""The queries of second opinions: a model's words about a call, for the people who decide it.
 
-A row ``waits`` until the opinion has ended: it came, or is missing. ``raising`` says after which opinions the
-proposal needs one more approval (`Raising`; empty for never): only such an opinion can hold back the run of
-an approved proposal.
+A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion has
+ended: the opinion came, or is missing. ``raising`` says after which opinions the proposal needs one more
+approval (`Raising`; empty: never). Only if it is set, an approved proposal waits for the opinion before it
+runs.
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime 
     row = session.get(OpinionRow, (proposal.id, proposal.round))
     if row is None or not row.waits or not row.raising:
         return None
-    # a missing opinion counts here, so the proposal waits until `Reviewer` has ended the opinion as missing
+    # here a missing opinion requires one more approval, so the proposal waits until `Reviewer` has stored
+    # that the opinion is missing
     if row.raising == Raising.NO_OR_MISSING:
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
@@ -71,7 +73,8 @@ def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime 
 def take_waiting(session: Session, now: datetime, most: int) -> Sequence[OpinionRow]:
     """Take at most ``most`` opinions that no process is asking for, the oldest first.
 
-    A row is taken until some time after the opinion is due, so that another process may take it then.
+    A row is taken until `_LEASE` after the opinion is due. If it still waits then, another process may take
+    it.
     """
     dialect = session.connection().dialect.name
     is_free = col(OpinionRow.taken_until).is_(None) | (col(OpinionRow.taken_until) < now)

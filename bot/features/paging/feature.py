@@ -1,8 +1,8 @@
 """Paging: alerts for the people on call about a card that no one decides.
 
-`PAGING` names the feature's parts. A rule may have a step to page after some time: the notifier opens a page
-then. A hook ends the page when the card is decided, and the sweep sends both to the paging service. The
-feature is off without the settings of a service.
+`PAGING` names the feature's parts. A rule may say that the people on call are paged if a card has waited for
+some time: then the notifier opens a page. A hook ends the page when the card is decided. A sweep sends both
+events to the paging service. The feature is off without the settings of such a service.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ NAME = "page"
 
 
 def _make_service(settings: Settings) -> PagingService:
-    """Return the paging service of the settings; its ``hindrance`` says if they are not complete."""
+    """Return the paging service of the settings; its ``hindrance`` says what the settings lack."""
     key, secret = settings.pager_key, settings.webhook_secret
     return PagingService(
         settings.pager_url or "",

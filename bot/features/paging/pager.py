@@ -2,7 +2,7 @@
 
 A page is an alert about a card for the people on call. It has two events: ``trigger`` alerts them, and
 ``resolve`` ends the alert. The events are rows (`rows.py`), so none is lost with the process. An event may
-arrive twice, and counts once by its ``dedup_key``. The API and its answers:
+arrive twice; the service then takes it as one, by its ``dedup_key``. The API and its answers:
 https://developer.pagerduty.com/docs/send-alert-event
 """
 
@@ -110,17 +110,18 @@ class Pager:
         until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)  # `SECONDS`: the longest attempt
         if not await self._database.write(rows.claim_page, page, now + pause, until):
             return
-        claimed = rows.count_attempt(page)
+        claimed = rows.copy_as_claimed(page)
         answer = await self._post(due, now)
         if not answer.fault:
             await self._database.write(rows.mark_sent, claimed)
             return
-        # the time of the next attempt; None if the event is given up
-        again = None if answer.is_final or claimed.attempts >= len(PAUSES) else now + pause
-        if again is not None:
-            again = max(again, now + (answer.read_pause(now, _MAX_PAUSE) or timedelta()))
-        log.warning("page not delivered", proposal=page.proposal_id, why=answer.fault, given_up=again is None)
-        await self._database.write(partial(self._store_fault, due, claimed, answer.fault, again), now)
+        is_given_up = answer.is_final or claimed.attempts >= len(PAUSES)
+        next_at = None
+        if not is_given_up:
+            asked_pause = answer.read_pause(now, _MAX_PAUSE) or timedelta()
+            next_at = now + max(pause, asked_pause)
+        log.warning("page not delivered", proposal=page.proposal_id, why=answer.fault, given_up=is_given_up)
+        await self._database.write(partial(self._store_fault, due, claimed, answer.fault, next_at), now)
 
     async def _post(self, due: _Due, now: datetime) -> PostAnswer:
         """Send an event with the routing key in its body, or without a key as a signed webhook."""
@@ -136,15 +137,21 @@ class Pager:
         return await self._client.post(self._service.address, headers, body)
 
     def _store_fault(
-        self, due: _Due, claimed: PageRow, fault: str, again: datetime | None, session: Session, now: datetime
+        self,
+        due: _Due,
+        claimed: PageRow,
+        fault: str,
+        next_at: datetime | None,
+        session: Session,
+        now: datetime,
     ) -> None:
         """Store a failed attempt, and tell admins if the event is late or given up.
 
-        ``again``: the time of the next attempt; None: the event is given up.
+        ``next_at``: the time of the next attempt; None: the event is given up.
         """
-        if not rows.mark_failed(session, claimed, fault, again):
+        if not rows.mark_failed(session, claimed, fault, next_at):
             return
-        if again is None:
+        if next_at is None:
             fate = "It is not tried again. Check NOD_PAGER_KEY and NOD_PAGER_URL."
         elif claimed.attempts == _TOLD_AFTER:
             fate = "Nod tries again."

@@ -87,10 +87,15 @@ def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until
     The attempt is repeated at ``next_at`` unless its outcome is stored before. Returns False if another
     process has claimed the event.
     """
-    taken = _update_same(page).values(
+    claim = _update_same(page).values(
         attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until
     )
-    return bool(count_changed(session.connection().execute(taken)))
+    return bool(count_changed(session.connection().execute(claim)))
+
+
+def copy_as_claimed(page: PageRow) -> PageRow:
+    """Return a page as `claim_page` has left its row, for `mark_sent` and `mark_failed`."""
+    return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
 
 
 def mark_sent(session: Session, claimed: PageRow) -> None:
@@ -98,20 +103,15 @@ def mark_sent(session: Session, claimed: PageRow) -> None:
     session.connection().execute(_update_same(claimed).values(is_over=True, sending_until=None, fault=""))
 
 
-def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime | None) -> bool:
-    """Store why an event did not arrive, and the time ``again`` of the next attempt; None if it is given up.
+def mark_failed(session: Session, claimed: PageRow, fault: str, next_at: datetime | None) -> bool:
+    """Store why an event did not arrive, and the time of the next attempt; None if it is given up.
 
     Returns False if the page has changed since the claim.
     """
-    values: dict[str, Any] = {"is_over": again is None, "sending_until": None, "fault": fault}
-    if again is not None:
-        values["next_at"] = again
+    values: dict[str, Any] = {"is_over": next_at is None, "sending_until": None, "fault": fault}
+    if next_at is not None:
+        values["next_at"] = next_at
     return bool(count_changed(session.connection().execute(_update_same(claimed).values(**values))))
-
-
-def count_attempt(page: PageRow) -> PageRow:
-    """Return a page as it is after its claim, for later changes of the row."""
-    return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
 
 
 def _update_same(page: PageRow) -> Update:

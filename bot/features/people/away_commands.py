@@ -37,7 +37,8 @@ class AwayCommands:
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._wake, self._standing = parts.wake, parts.standing
+        self._wake = parts.wake
+        self._standing = parts.standing  # asks a platform who someone is there; None without a way to ask
         self.words = [
             Subcommand(
                 "away [WHO until monday|friday 18:00|2026-12-01, or WHO for 3d]",
@@ -51,9 +52,8 @@ class AwayCommands:
         """Begin an absence of the person who asks; without ``text``, list who is away."""
         now = self._clock()
         if not text:
-            return (
-                await self._database.read(list_absences, self._policies, command.actor) or "No one is away."
-            )
+            listed = await self._database.read(list_absences, self._policies, command.actor)
+            return listed or "No one is away."
         request = _REQUEST.fullmatch(text.strip())
         if request is None:
             raise CommandError(_USAGE_TEXT)
@@ -61,19 +61,20 @@ class AwayCommands:
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
-        is_same_channel = command.address.channel == stand_in.channel
-        await self._check_member(
-            stand_in, command.address if is_same_channel else Address.parse(str(stand_in))
-        )
+        private_chat = Address.parse(str(stand_in))
+        if command.address.channel == stand_in.channel:
+            await self._check_member(stand_in, command.address)
+        else:
+            await self._check_member(stand_in, private_chat)
 
         def begin(session: Session) -> tuple[Absence, list[int]]:
             absence = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
             zone = self._policies.load(session).book.zone
-            text = (
+            notice = (
                 f"{absence.who.label} is away until {absence.end(zone)}, and you may decide what they may. "
                 f"What you decide that way says “{absence.words}”."
             )
-            notices.store_notice(session, Address.parse(str(stand_in)), text, now)
+            notices.store_notice(session, private_chat, notice, now)
             return absence, posted_cards.mark_open_outdated(session)
 
         absence, outdated_ids = await self._database.write(begin)
@@ -118,16 +119,16 @@ class AwayCommands:
             raise CommandError(f"{stand_in.label} is away, too. Name someone else.")
         return stand_in
 
-    async def _check_member(self, stand_in: Actor, there: Address) -> None:
+    async def _check_member(self, stand_in: Actor, chat: Address) -> None:
         """Raise CommandError unless the platform confirms that the stand-in is in the team.
 
-        Nothing is checked without a way to ask, or for a place that no platform knows. If the platform gives
-        no answer, CommandError is raised as well.
+        ``chat``: the chat about which the platform is asked. Nothing is checked without a way to ask, or for
+        a chat that no platform knows. If the platform gives no answer, CommandError is raised as well.
         """
         if self._standing is None:
             return
         try:
-            standing = await self._standing(stand_in, there)
+            standing = await self._standing(stand_in, chat)
         except NotDeliverable:
             return
         except (ChannelError, TimeoutError) as error:

@@ -6,7 +6,7 @@
 4. If one of them gains a role by that, an admin must allow the link as well (`allow`).
 
 A row has the state of one agreement: ``actor`` is the first account, ``other`` the second once it has agreed,
-and ``wanted`` says that an admin is waited for. The row is deleted when the accounts are linked.
+and ``wanted`` says that the link waits for an admin. The row is deleted when the accounts are linked.
 """
 
 import secrets
@@ -68,7 +68,10 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
 
 
 def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
-    """Give a code from this account, and return the account that asked for it; None as in `look`."""
+    """Give a code from this account, and return the account that asked for it.
+
+    Returns None if the code is unknown, used, expired or the account's own.
+    """
     row = session.execute(
         update(LinkCodeRow)
         .where(_fresh(code, actor, now))
@@ -99,7 +102,7 @@ def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, no
         waits = {"wanted": True, "expires_at": now + ADMIN_LIFE}
         session.execute(update(LinkCodeRow).where(mine, col(LinkCodeRow.wanted).is_(False)).values(waits))
         return LinkOutcome.WAITS
-    return _take(session, policies, mine, actor, now)
+    return _link(session, policies, mine, actor, now)
 
 
 def allow(
@@ -108,10 +111,10 @@ def allow(
     """Allow, as an admin, the link of two accounts that wait for this, named in either order."""
     both = [str(first), str(second)]
     pair = col(LinkCodeRow.actor).in_(both) & col(LinkCodeRow.other).in_(both)
-    return _take(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _waiting(now), admin, now)
+    return _link(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _waiting(now), admin, now)
 
 
-def _take(
+def _link(
     session: Session, policies: Policies, which: ColumnElement[bool], by: Actor, now: datetime
 ) -> LinkOutcome:
     """Delete the matching row, and link its accounts. Of several callers only one gets the row."""
@@ -124,7 +127,9 @@ def _take(
     ).first()
     if row is None:
         return LinkOutcome.NOTHING
-    linking.join(session, policies, Actor.parse(row[0], row[1]), Actor.parse(row[2], row[3]), by, now)
+    first, first_name, second, second_name = row
+    first_actor, second_actor = Actor.parse(first, first_name), Actor.parse(second, second_name)
+    linking.join(session, policies, first_actor, second_actor, by, now)
     return LinkOutcome.LINKED
 
 

@@ -1,7 +1,8 @@
 """The end of a person's rights once their platform no longer knows their account.
 
-The sweep asks the platforms about the accounts with a session, a grant or a stand-in. An account that is gone
-loses them: its sessions, the grants that it gave, and its absence with a stand-in end.
+A sweep asks the platforms about the accounts of everyone with a session, a grant or a stand-in. If an account
+is gone, its sessions end, as well as the grants that it gave and the absence in which a stand-in may decide
+for that person. The account is also unlinked from the person's other accounts.
 """
 
 from datetime import datetime
@@ -34,12 +35,12 @@ class DepartureSweep:
     async def run(self, now: datetime) -> None:
         """End the rights of departed accounts.
 
-        Features whose hook failed are told again that an account has changed.
+        Before that, features that failed when they were told of a changed account are told again.
         """
-        untold, jobs = await self._database.write(changes.tell_again, now)
+        untold_count, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
-        if untold:  # the number of changes at which a hook still fails
-            log.error("features do not take that accounts have changed", accounts=untold)
+        if untold_count:
+            log.error("features do not take that accounts have changed", accounts=untold_count)
         for account in await self._database.read(_list_holders, now):
             if await is_gone(account, self._has_account):
                 ended, jobs = await self._database.write(_end_departed, account, now)
@@ -50,12 +51,14 @@ class DepartureSweep:
 def _list_holders(session: Session, now: datetime) -> list[Actor]:
     """Return all accounts of everyone with a session, a grant or a stand-in, each once.
 
-    Left out are accounts that no platform knows, of the console and the command line.
+    Left out are the accounts of the console and the command line, which belong to no platform (`POSTLESS`).
     """
     holders = [actor for actor, _ in sign_in_links.sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
-    accounts = {account for each in holders for account in people.person_of(session, each).accounts}
-    actors = map(Actor.parse, sorted(accounts | set(map(str, holders))))
+    accounts = set(map(str, holders))
+    for holder in holders:
+        accounts |= people.person_of(session, holder).accounts
+    actors = map(Actor.parse, sorted(accounts))
     return [actor for actor in actors if actor.channel not in POSTLESS]
 
 
@@ -63,9 +66,9 @@ def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int,
     """End the rights of a departed account. Return the number of ended sessions, and the jobs."""
     accounts = people.person_of(session, account).accounts | {str(account)}
     ended = rows.end(session, accounts, By.nod(Act.END_WITH_ACCOUNT), now)
-    for each in ended:
-        over = f"The account of {each.who.label} is gone. You no longer decide for them."
-        notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
+    for absence in ended:
+        text = f"The account of {absence.who.label} is gone. You no longer decide for them."
+        notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
     if ended:
         posted_cards.mark_open_outdated(session)
     return sign_in_links.end_departed(session, account, now)

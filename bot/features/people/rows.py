@@ -47,7 +47,7 @@ def list_away(session: Session) -> list[str]:
 
 
 def end(session: Session, accounts: Collection[str], by: By, now: datetime) -> list[Absence]:
-    """End the absence of the person with these accounts. Return the ended absences."""
+    """End the absence of the person with these accounts. Return the absences that ended, if any."""
     return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)
 
 

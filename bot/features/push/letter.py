@@ -1,10 +1,12 @@
-"""A letter: the message to one device about one card, written when it is sent.
+"""A letter: the message to one device about one card.
 
-So a letter follows the rights that the person has at that moment. A letter names the tool and the place, and
-gives details only if the person wants them. It has no address to open: the service worker of the console
-makes the path from the id of the proposal, and refuses any text that is not an id. A letter may also close
-the notification of a card that no longer waits, or announce that more cards wait than the device shows
-("crowd").
+A letter is written only when it is sent, so it follows the rights that the person has at that moment. There
+are three sorts: one shows a card, one closes the notification of a card that no longer waits, and one
+announces that more cards wait than the device shows (a "crowd").
+
+A letter names the tool and the place, and gives details only if the person wants them. It has no URL: the
+service worker of the console makes the path from the id of the proposal, and refuses any text that is not an
+id.
 """
 
 import json
@@ -30,8 +32,8 @@ CROWD_TAG = "more"
 """The tag of the notification about more waiting cards than the device shows."""
 _CROWD_PAUSE = timedelta(minutes=10)
 # the times for which a push service keeps a message for a device that can't be reached
-_CLOSING_SECONDS = 7 * 86_400
-_MIN_SECONDS = 60
+_CLOSING_SECONDS = 7 * 86_400  # for a message that closes a notification, or announces a crowd
+_MIN_SECONDS = 60  # the least; a message that shows a card is kept until the card expires
 _MAX_SECONDS = 28 * 86_400  # services keep no message longer
 _MAX_TITLE_CHARS = 120
 _MAX_BODY_CHARS = 160
@@ -47,7 +49,7 @@ class Letter:
     topic: str  # see `find_topic`
     urgency: str
     ttl_seconds: int  # the time for which the push service keeps the message
-    version: int = 0  # the version of the card
+    version: int = 0  # the version of the card, see `notifications.find_version`
     shows: bool = False  # it shows a card, so it has to be closed later
     is_crowd: bool = False  # it announces more waiting cards than the device shows
 
@@ -67,9 +69,10 @@ class EndedDevice:
 def write_letter(
     session: Session, policies: Policies, device: DeviceRow, row: NotificationRow, now: datetime
 ) -> Letter | PostponedLetter | EndedDevice | None:
-    """Return the letter about a card, by the rights that the device's person has now; None to send none.
+    """Return the letter about a card, by the rights that the device's person has now.
 
-    ``row``: the notification of the card on the device.
+    ``row``: the notification of the card on the device. Returns None if nothing has to be sent: no
+    proposal of the card waits for the person, or a crowd was announced recently.
     """
     live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
     if session.exec(live).first() is None:
@@ -99,7 +102,7 @@ def write_test(device: DeviceRow) -> Letter:
 def find_topic(tag: str) -> str:
     """Return the topic of a notification: a message replaces an earlier one of its topic at the service.
 
-    ``tag``: the name of the notification on the device, which is the id of the card.
+    ``tag``: the name of the notification on the device, such as the id of the card.
     """
     return hash_text(f"push {tag}")[:_TOPIC_CHARS]
 

@@ -1,10 +1,10 @@
 """The queries of notifications: the cards that each device is to show, and the hooks that want them shown.
 
-A row of `NotificationRow` is for one card on one device. To "want" a card is to add to the row's count
-``wanted``, because the card is new, asks people again, or has to be closed. The row is due while ``sent``,
-the count that was reached by the last message, is less. So a crash between two statements repeats a message
-rather than losing it; on the device, the second replaces the first. The message itself is written when it is
-sent (`letter.py`).
+A row of `NotificationRow` is for one card on one device. To "want" a card is to add 1 to the row's count
+``wanted``, because the card is new, asks people again, or has to be closed. After a message, ``sent`` is set
+to the ``wanted`` of that time, and the row is due while ``sent`` is less. So a crash between two statements
+repeats a message rather than losing it; on the device, the second replaces the first. The message itself is
+written when it is sent (`letter.py`).
 """
 
 from collections.abc import Collection, Sequence
@@ -52,7 +52,7 @@ _CARD_VERSION = (
 class DueWork:
     """The due work of the sweep."""
 
-    has_again: bool  # there are cards that ask people again (`spread_asked_again`)
+    has_asked_again: bool  # there are cards that ask people again (`spread_asked_again`)
     has_changed: bool  # there are shown cards that have changed (`judge_changed`)
     devices: Sequence[str]  # the ids of devices with messages to send
 
@@ -92,21 +92,24 @@ class PushWatcher:
 
     def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
         """Want only the first of the cards that were held back, so that many cards give one notification."""
-        for proposal in waiting[:1]:
-            self.tell_people(session, proposal, [account], now)
+        if waiting:
+            self.tell_people(session, waiting[0], [account], now)
 
 
 def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
-    """Want a card to be shown again whose proposal asks people in another round. Implements `AskPeople`.
+    """Want the card of a proposal to be shown again after each edit or retry. Implements `AskPeople`.
 
-    A round counts the contents of a proposal.
+    An edit or a retry begins another round of the proposal, in which people are asked again.
     """
-    if proposal.round > 1:  # `PushWatcher` takes the first round, when the card is delivered
+    if proposal.round > 1:  # in the first round, `PushWatcher` wants the card when it is delivered
         want_again(session, proposal, 0, now)
 
 
 def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
-    """Want a card to be shown, or shown again, on the deciders' devices. Implements `Notify`."""
+    """Want a card to be shown, or shown again, on the deciders' devices. Implements `Notify`.
+
+    Only a note is stored here: the sweep wants the card on each device (`spread_asked_again`).
+    """
     if session.connection().execute(select(_DEVICE.c.id).limit(1)).first() is None:
         return
     row = {"card_id": proposal.card_id, "asked_at": now}
@@ -118,35 +121,36 @@ def find_due_work(session: Session, now: datetime, room: int, busy: Collection[s
 
     ``busy``: the devices to which this process is sending, which are left out.
     """
-    has_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
+    has_asked_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
     has_changed = bool(_list_changed(session, 1))
     due = exists().where(_NOTIFICATION.c.device_id == _DEVICE.c.id, _IS_DUE, _NOTIFICATION.c.next_at <= now)
     found = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
     ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(room)
-    return DueWork(has_again, has_changed, session.connection().execute(ordered).scalars().all())
+    return DueWork(has_asked_again, has_changed, session.connection().execute(ordered).scalars().all())
 
 
 def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
     """Want the cards that ask people again on the devices of their deciders, and delete the notes of that.
 
-    Left out are people who muted the kind of card, or from whom the card is held back.
+    Takes at most `_MAX_CARDS` cards. Left out are people who muted the kind of card, or from whom the card is
+    held back.
     """
     oldest = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(oldest).scalars().all()
-    taken = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
-    taken_ids = taken.returning(col(AskedAgainRow.card_id))
     live_devices = session.exec(select(DeviceRow).where(is_live(now))).all()
-    for card_id in session.execute(taken_ids).scalars().all():
+    owners = {device.account: device.account_name for device in live_devices}
+    deletion = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
+    deleted_ids = session.execute(deletion.returning(col(AskedAgainRow.card_id))).scalars().all()
+    for card_id in deleted_ids:
         open_proposals = list_open(session, card_id)
         if not open_proposals:
             continue
-        owners = {device.account: device.account_name for device in live_devices}
-        deciding = {
+        deciders = {
             account
             for account, name in owners.items()
             if list_decidable(session, policies, open_proposals, Actor.parse(account, name))
         }
-        notified = audience.settle_step_recipients(session, open_proposals[0], deciding, now)
+        notified = audience.settle_step_recipients(session, open_proposals[0], deciders, now)
         for device in live_devices:
             if device.account in notified:
                 _want(session, card_id, device.id, now, again=True)
@@ -220,7 +224,7 @@ def release_device(session: Session, device_id: str, next_at: datetime) -> None:
     session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(next_at=next_at))
 
 
-def rest_device(session: Session, device_id: str, next_at: datetime, fault: str) -> None:
+def release_failed_device(session: Session, device_id: str, next_at: datetime, fault: str) -> None:
     """Release a device after a fault, which people see in the list. Messages are sent from ``next_at`` on."""
     values = {"next_at": next_at, "fault": fault, "failures": _DEVICE.c.failures + 1}
     session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(**values))

@@ -100,16 +100,15 @@ class QuietHours:
 def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime) -> DeviceRow:
     """Store a device, and return its row. A known device gets the new session, name and details.
 
-    A known device of another account is replaced: the browser knows the secret, so it is the same browser.
-    Raises DeviceRefused if it does not know the secret, or if the person has `MAX_DEVICES`. Their
-    devices are counted under a lock of all of Nod (``everywhere``).
+    A known device of another account is replaced if the keys of both subscriptions are the same: then it is
+    the same browser. Raises DeviceRefused for other keys, or if the person has `MAX_DEVICES` others.
     """
     given = device.subscription
     known = session.get(DeviceRow, given.id)
     if known is not None and not _is_same(session, known, given):
         raise DeviceRefused(_TAKEN_TEXT)
-    if find_own(session, given.id, actor, now) is None:  # it does not count yet
-        conversation_lock.everywhere(session)  # devices that are added at the same time are counted in turn
+    if find_own(session, given.id, actor, now) is None:  # the device does not count yet
+        conversation_lock.everywhere(session)  # a lock of all of Nod: two devices are added one by one
         if _count(session, rights.list_accounts(session, actor), now) >= MAX_DEVICES:
             raise DeviceRefused(_MANY_TEXT)
     if known is not None and known.account != str(actor):

@@ -32,7 +32,7 @@ from bot.web.sign_in.oidc import is_allowed
 
 log = logger(__name__)
 
-SECONDS = 1
+SECONDS = 1  # the pace of the sweep
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The pause of a device after each fault in a row; the last pause is repeated."""
 LONGEST_WAIT = timedelta(hours=6)
@@ -129,8 +129,8 @@ def open_subscription(session: Session, device: DeviceRow) -> Subscription:
 class PushSender:
     """The sweep that sends due notifications.
 
-    ``has_account`` asks if an account still exists; here it is asked about the console's account without
-    sign-in.
+    ``has_account`` tells if an account still exists. It is only asked about the account that the console has
+    without sign-in.
     """
 
     settings: Settings
@@ -147,11 +147,11 @@ class PushSender:
         await self._clean(now)
         room, busy = AT_A_TIME - len(self._tasks), frozenset(self._tasks)
         due = await self.database.read(notifications.find_due_work, now, room, busy)
-        if due.has_again:
+        if due.has_asked_again:
             await self.database.write(notifications.spread_asked_again, self.policies, now)
         if due.has_changed:
             await self.database.write(notifications.judge_changed, self.policies, now)
-        if due.has_again or due.has_changed:
+        if due.has_asked_again or due.has_changed:  # that may have made further messages due
             due = await self.database.read(notifications.find_due_work, now, room, busy)
         for device_id in due.devices:
             task = asyncio.create_task(self._serve(device_id), name=f"push to {device_id}")
@@ -189,7 +189,7 @@ class PushSender:
                 return
             for row in await self.database.read(notifications.list_due, device_id, self.clock()):
                 if not await self._send_row(device, row):
-                    return  # the device has ended, or was released for the end of a pause (`rest_device`)
+                    return  # the device has ended, or was released after a fault (`release_failed_device`)
             await self.database.write(notifications.release_device, device_id, self.clock())
         except Exception as error:
             log.error("notifications of a device failed", device=device_id, exc_info=error)
@@ -247,5 +247,5 @@ class PushSender:
             await write(notifications.count_try, row)
         pause = PAUSES[min(device.failures, len(PAUSES) - 1)]
         until = now + max(pause, outcome.pause or pause)
-        await write(notifications.rest_device, device.id, until, outcome.fault)
+        await write(notifications.release_failed_device, device.id, until, outcome.fault)
         return False

@@ -1,8 +1,8 @@
 """The encryption of messages for a browser (RFC 8291), and the signature for its push service (RFC 8292).
 
 The signature is called VAPID: with it a service knows that a message comes from the Nod to which the browser
-subscribed. Keys are on the curve P-256, and written as base64url. The libraries of the extra ``push`` are
-loaded only when they are needed.
+subscribed. Keys are on the curve P-256, and written as base64url. The libraries, which the package installs
+with its extra ``push``, are loaded only when they are needed.
 """
 
 import base64
@@ -20,7 +20,7 @@ MAX_BYTES = 3_000
 _SIGNED_FOR = timedelta(hours=12)  # a service takes at most 24 h
 _PUBLIC_KEY_BYTES = 65
 _SECRET_BYTES = 16
-_UNCOMPRESSED = 4  # the first byte of a public key in the form with both coordinates
+_UNCOMPRESSED = 4  # the first byte of a public key that is written with both coordinates
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 
@@ -89,7 +89,7 @@ def encrypt(text: bytes, public_key: str, secret: str) -> bytes:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     if len(text) > MAX_BYTES:
-        raise ValueError(f"a message of {len(text)} bytes")
+        raise ValueError(f"it has {len(text)} bytes, the most is {MAX_BYTES}")
     one_time_key = ec.generate_private_key(ec.SECP256R1())
     body: bytes = http_ece.encrypt(
         text, private_key=one_time_key, dh=decode(public_key), auth_secret=decode(secret), version="aes128gcm"

@@ -65,11 +65,15 @@ async def ask(
     body: Asking, actor: Caller, site: SiteDep, parts: PartsDep, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """Open a request. A second one with the same ``Idempotency-Key`` is answered with 200 and the first."""
-    if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
-        raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
-    fields = {name: _format_value(value) for name, value in body.fields.items()}
-    given = {"summary": body.summary, "details": body.details, "fields": fields}
-    arguments = {name: value for name, value in given.items() if name == "summary" or value}
+    if body.callback_url is not None:
+        why = await site.callbacks.objection(body.callback_url)
+        if why:
+            raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
+    arguments: dict[str, Any] = {"summary": body.summary}
+    if body.details:
+        arguments["details"] = body.details
+    if body.fields:
+        arguments["fields"] = {name: _format_value(value) for name, value in body.fields.items()}
     text = f"{_name_asker(actor)} asks for approval: {body.summary}"
     return await _open(site, parts, actor, REQUEST, arguments, text, body, idempotency_key, answer)
 
@@ -83,7 +87,7 @@ async def permit(
     answer: Response,
     idempotency_key: Key = None,
 ) -> OneRequest:
-    """Open a request, which is waited for as any other.
+    """Open a request; ``GET /api/approvals/ID`` waits for its end.
 
     Once it is approved, ``arguments.input`` has the arguments that people approved, maybe after an edit.
     """
@@ -123,13 +127,19 @@ async def _open(
 ) -> OneRequest:
     """Open a request in a conversation of its own, and return it. Raises Fault with the refusal.
 
-    ``text``: the request in words, for the conversation. ``key``: the idempotency key.
+    ``text``: the request in words, for the conversation. ``key``: the idempotency key. ``answer``: gets the
+    status 200 if an earlier request has this key.
     """
     conversation_id = secrets.token_hex(8)
-    address, asker, agent_key = Address(NAME, key_of(actor, conversation_id)), actor, None
-    if actor.channel == AGENTS:  # the person of an agent counts as the one who asks
+    agent_key = None
+    if actor.channel == AGENTS:
         agent = await _find_agent(parts, actor)
-        address, asker, agent_key = agent.address_of(conversation_id), agent.person, agent.key
+        agent_key = agent.key
+        address = agent.address_of(conversation_id)
+        asker = agent.person  # the person of an agent counts as the one who asks
+    else:
+        address = Address(NAME, key_of(actor, conversation_id))
+        asker = actor
     # the id by which a second request with the same idempotency key is taken for the first
     event_id = None
     if key or agent_key:
@@ -169,7 +179,9 @@ async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
 
 
 def _name_asker(actor: Actor) -> str:
-    return actor.key.partition("/")[0] if actor.channel == AGENTS else actor.label
+    if actor.channel == AGENTS:
+        return actor.key.partition("/")[0]  # the agent's name; the key continues with its token's label
+    return actor.label
 
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:

@@ -87,10 +87,12 @@ def request_tools() -> FixedToolset:
 
 
 def _conclude_request(_: Arguments) -> ToolOutput:
+    """Return the result of an approved request, in place of a run."""
     return ToolOutput("approved")
 
 
 def _conclude_permission(arguments: Arguments) -> ToolOutput:
+    """Return the answer to an approved permission, in the form that coding agents read."""
     return ToolOutput({"behavior": "allow", "updatedInput": arguments["input"]})
 
 

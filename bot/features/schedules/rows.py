@@ -1,8 +1,11 @@
-"""The queries of schedules. Any number of processes may look for due schedules at the same time.
+"""The queries of schedules, which are tasks that the agent does at set times or after a proposal has ended.
 
-A run begins with one guarded UPDATE (`claim_run`), which only one process makes. Changes by people are in the
-audit log. A live schedule is neither paused nor ended. A schedule runs at its times (``due_at`` is the next),
-or once after the end of the proposal that it ``follows``; it waits for that end as long as ``runs`` is 0.
+A schedule with times runs when ``due_at`` has come, the time of its next run. A schedule that ``follows`` a
+proposal runs once, after that proposal has ended; it waits for this as long as ``runs`` is 0. A live schedule
+is neither paused nor ended.
+
+Any number of processes may look for due schedules at the same time: a run begins with one guarded UPDATE
+(`claim_run`), in which only one process succeeds. Changes by people are in the audit log.
 """
 
 from collections.abc import Collection
@@ -26,8 +29,8 @@ from bot.store.tables.row import count_changed, is_one_of, starts_with, table_of
 _ROW = table_of(ScheduleRow)
 _OPEN = _ROW.c.ended_at.is_(None)
 _LIVE = text(LIVE)
-# a turn that is under way in the conversation of a schedule
-_TURN_THERE = (
+# selects a turn that is under way in the conversation of a schedule
+_TURN_UNDER_WAY = (
     select(TurnRow.id)
     .where(
         TurnRow.conversation_id == _ROW.c.conversation_id, col(TurnRow.state) == literal_column("'wanted'")
@@ -38,8 +41,8 @@ _TOLERATED = timedelta(minutes=1)  # the tolerated difference between the clocks
 _MAX_LISTED = 200
 
 
-class LiveCounts(NamedTuple):
-    """Numbers of schedules that will run again, unless they are paused."""
+class ScheduleCounts(NamedTuple):
+    """Numbers of schedules with a run to come; paused schedules count as well."""
 
     of_person: int
     of_chat: int  # in the chat and its threads
@@ -53,11 +56,12 @@ def add_schedule(session: Session, schedule: Schedule, by: By, now: datetime) ->
     admin_changes.record(session, SCHEDULE, schedule.id, by, None, _state(row), now)
 
 
-def get(session: Session, ident: str) -> Schedule | None:
-    """Return the only schedule whose id begins with ``ident``; None without one, or for several."""
-    if not (ident.isalnum() and ident.isascii()):
+def get(session: Session, id_prefix: str) -> Schedule | None:
+    """Return the only schedule whose id begins with ``id_prefix``; None if there is none, or several."""
+    if not (id_prefix.isalnum() and id_prefix.isascii()):
         return None
-    found = session.exec(select(ScheduleRow).where(starts_with(col(ScheduleRow.id), ident)).limit(2)).all()
+    has_prefix = starts_with(col(ScheduleRow.id), id_prefix)
+    found = session.exec(select(ScheduleRow).where(has_prefix).limit(2)).all()
     if len(found) == 1:
         return _schedule(found[0])
     return None
@@ -66,15 +70,15 @@ def get(session: Session, ident: str) -> Schedule | None:
 def list_of_people(
     session: Session, accounts: Collection[str] | None, *, ended: bool = False
 ) -> list[Schedule]:
-    """Return the schedules of a person with these accounts, for None everyone's, the next due first.
+    """Return the schedules of the person with these accounts, or everyone's for None, the next due first.
 
     ``ended``: schedules that have ended are included.
     """
-    which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
+    listed = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
-        which = which.where(_ROW.c.person.in_(sorted(accounts)))
-    rows = session.exec(which.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id).limit(_MAX_LISTED))
-    return [_schedule(row) for row in rows]
+        listed = listed.where(_ROW.c.person.in_(sorted(accounts)))
+    ordered = listed.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id)  # without ``due_at``: last
+    return [_schedule(row) for row in session.exec(ordered.limit(_MAX_LISTED))]
 
 
 def list_in_conversation(session: Session, conversation_id: str) -> list[Schedule]:
@@ -83,7 +87,7 @@ def list_in_conversation(session: Session, conversation_id: str) -> list[Schedul
     return [_schedule(row) for row in rows]
 
 
-def count_live(session: Session, accounts: Collection[str], place: str) -> LiveCounts:
+def count_schedules(session: Session, accounts: Collection[str], place: str) -> ScheduleCounts:
     """Count the schedules with a run to come, of the person with these accounts and in the chat ``place``."""
     waits_for_proposal = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)
     will_run = _OPEN & (_ROW.c.due_at.is_not(None) | waits_for_proposal)
@@ -91,16 +95,18 @@ def count_live(session: Session, accounts: Collection[str], place: str) -> LiveC
     of_person = session.execute(count.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
     by_chat = count.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
     of_chat = session.execute(by_chat.where(will_run, inside(place))).scalar_one()
-    return LiveCounts(of_person, of_chat)
+    return ScheduleCounts(of_person, of_chat)
 
 
 def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
     """Return the schedules whose time has come, then those whose proposal has ended, the longest due first.
 
-    Of both sorts at most ``limit`` are returned, and at most one of each conversation. A conversation with a
-    turn under way has none. ``held``: the ids of schedules that wait for their platform, which are left out.
+    Of each of the two sorts at most ``limit`` are returned, and at most one in each conversation. Left out
+    are schedules with a turn under way in their conversation, and those in ``held``, the ids of schedules
+    that can't run for now.
     """
-    is_free = ~_TURN_THERE.exists() & _ROW.c.id.not_in(sorted(held))
+    is_free = ~_TURN_UNDER_WAY.exists() & _ROW.c.id.not_in(sorted(held))
+    # 1 for the schedule that is due first in its conversation
     nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
     numbered = select(_ROW.c.id, nth.label("nth")).where(_LIVE, is_free)
     is_due = _ROW.c.due_at <= now
@@ -120,22 +126,22 @@ def claim_run(
 ) -> bool:
     """Claim a run of a schedule, and set the time of its next run to ``due_at``.
 
-    ``ran_for`` gets the time for which this run was due, and ``spent``, the tokens of the last run, begins at
-    0. ``counts``: False for a run while the schedule waits for a proposal, which leaves it waiting. Return
-    False if another process has claimed the run, or if the schedule was paused, ended or made due at another
-    time since it was read.
+    ``ran_for`` becomes the time for which this run was due, and ``spent``, the tokens of the last run,
+    becomes 0. ``counts``: False for a run that people want while the schedule waits for a proposal: it then
+    continues to wait. Return False if another process has claimed the run, or if the schedule was paused,
+    ended or made due at another time since it was read.
     """
-    same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
-    same &= _ROW.c.due_at.is_not_distinct_from(schedule.due_at)
-    taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
-    number = schedule.runs + 1 if counts else schedule.runs
-    return bool(count_changed(session.execute(taken.values(runs=number, spent=0))))
+    is_unchanged = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
+    is_unchanged &= _ROW.c.due_at.is_not_distinct_from(schedule.due_at)
+    runs = schedule.runs + 1 if counts else schedule.runs
+    claim = update(_ROW).where(is_unchanged).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
+    return bool(count_changed(session.execute(claim.values(runs=runs, spent=0))))
 
 
 def correct_due_times(session: Session, now: datetime) -> int:
     """Compute again the next times of schedules that ran by a clock that was ahead. Return their number.
 
-    Otherwise such a schedule would not run until the time of that clock has come.
+    Without this, such a schedule would not run again before the wrong time that the clock showed.
     """
     ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
     schedules = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
@@ -143,13 +149,13 @@ def correct_due_times(session: Session, now: datetime) -> int:
         due_at = None
         if schedule.times:
             due_at = schedule.times.after(max(now, schedule.ran_for or now))
-        same = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
-        session.execute(update(_ROW).where(same).values(last_at=now, due_at=due_at))
+        is_unchanged = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
+        session.execute(update(_ROW).where(is_unchanged).values(last_at=now, due_at=due_at))
     return len(schedules)
 
 
 def change_schedule(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
-    """Set these columns, with a row in the audit log. Return False if the schedule has ended."""
+    """Set these columns, with a row in the audit log. Return False if there is no such open schedule."""
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
         return False

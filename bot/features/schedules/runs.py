@@ -1,10 +1,10 @@
 """The life of a schedule: it begins with an approved call, has runs, is paused or resumed, and ends.
 
 A schedule runs at its times, or once after the end of the proposal that it follows. A run is a turn of the
-agent in the schedule's conversation. It begins with a note in the name of the schedule's person, which says
-what to do. The note is stored in the transaction that counts the run, so a run can neither be lost nor come
-twice. The agent's proposals in a run ask people as always, or run under a grant that people gave for the
-schedule. Each public function is a part of one transaction.
+agent in the schedule's conversation. It begins with a note in the name of the schedule's person, which tells
+the agent what to do; a notice tells people about the run. The note is stored in the transaction that counts
+the run, so a run can neither be lost nor come twice. The agent's proposals in a run ask people as always, or
+run under a grant that people gave for the schedule. Each public function is a part of one transaction.
 """
 
 import secrets
@@ -35,10 +35,12 @@ TOOL = "schedule_task"
 PLACE_FACTOR = 5
 """The most schedules in one chat, as a multiple of the most schedules of one person."""
 
+# the text for the agent
 _DUE_NOTE = (
     "[Nod] Schedule {label} is due, for {who}: {when}.{late} People approved this task. Do it now, as if it "
     "were just asked, and answer with what came of it: {task}"
 )
+# the text for people
 _DUE_NOTICE = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)  # a run that begins later than this says so
 
@@ -91,18 +93,17 @@ def begin_schedule(
     if where is None or where.deleted:
         raise Hopeless("Its conversation was deleted.")
     if schedule.follows:
-        schedule = replace(
-            schedule, follows=find_followed(session, policies, schedule.follows, where.id, schedule.person)
-        )
+        followed_id = find_followed(session, policies, schedule.follows, where.id, schedule.person)
+        schedule = replace(schedule, follows=followed_id)
     elif schedule.due_at is None:
         raise Hopeless("It has ended. Ask for another one.")
     person = people.person_of(session, schedule.person)
-    live = rows.count_live(session, person.accounts, str(chat_of(where.origin)))
+    counts = rows.count_schedules(session, person.accounts, str(chat_of(where.origin)))
     advice = "which is the most. Delete one first: /nod schedules lists them."
-    if live.of_person >= limit:
-        raise Hopeless(f"{schedule.person.label} has {live.of_person} schedules, {advice}")
-    if live.of_chat >= PLACE_FACTOR * limit:
-        raise Hopeless(f"This chat has {live.of_chat} schedules, {advice}")
+    if counts.of_person >= limit:
+        raise Hopeless(f"{schedule.person.label} has {counts.of_person} schedules, {advice}")
+    if counts.of_chat >= PLACE_FACTOR * limit:
+        raise Hopeless(f"This chat has {counts.of_chat} schedules, {advice}")
     rows.add_schedule(session, schedule, people.by(session, Act.SET, schedule.person), now)
 
 
@@ -111,8 +112,8 @@ def find_followed(
 ) -> str:
     """Return the id of the proposal that a schedule waits for, which begins with ``id_prefix``.
 
-    Raises Hopeless if several ids begin that way, or if there is no such proposal in the conversation, or
-    elsewhere where the person may see it.
+    The proposal is in the conversation, or the person may see it elsewhere. Raises Hopeless if there is no
+    such proposal, or if several ids begin that way.
     """
     found = proposals.find_by_prefix(session, id_prefix)
     if len(found) == 1:
@@ -131,8 +132,8 @@ def run_schedule(
 
     ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
     jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
-    turn is under way in the conversation, and ForbiddenForNow if a rule forbids schedules at this time: then
-    nothing is stored, and the sweep tries this run again.
+    turn is under way in the conversation, and ForbiddenForNow if a rule forbids schedules at this time. In
+    both cases nothing is stored, and the sweep tries this run again.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
@@ -141,7 +142,7 @@ def run_schedule(
     if why:
         has_ended = _end_with_grants(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
         return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
-    is_early = _find_awaited(session, due) is not None
+    is_early = _find_awaited(session, due) is not None  # a person wants it now, before the proposal's end
     due_at = due.times.after(now) if due.times else None
     if not rows.claim_run(session, due, due_at, now, counts=not is_early):
         return ()
@@ -152,7 +153,7 @@ def run_schedule(
     messages.add_notice(session, current, _DUE_NOTICE.format(**words), after, now, delivered=False)
     note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
     if is_early:
-        event_id = f"{due.id}.{secrets.token_hex(6)}"  # the number is the awaited run's
+        event_id = f"{due.id}.{secrets.token_hex(6)}"  # the next number stays for the run after the end
     else:
         event_id = f"{due.id}.{due.runs + 1}"
     messages.add_note(session, current, note, now, actor=due.person, event_id=event_id)
@@ -210,8 +211,9 @@ def set_paused(session: Session, schedule: Schedule, by: Actor, now: datetime, *
 
 def run_now(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
     """Make a schedule due now. Return False if it is paused or has ended."""
-    who = people.by(session, Act.RUN, by)
-    return schedule.paused_at is None and rows.change_schedule(session, schedule.id, who, now, due_at=now)
+    if schedule.paused_at is not None:
+        return False
+    return rows.change_schedule(session, schedule.id, people.by(session, Act.RUN, by), now, due_at=now)
 
 
 def pause_unreachable(
@@ -303,8 +305,12 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
 
 def _find_awaited(session: Session, due: Schedule) -> Proposal | None:
     """Return the proposal that a schedule waits for; None if it waits for none, or if that has ended."""
-    followed = proposals.get(session, due.follows) if due.follows and not due.runs else None
-    return followed if followed and followed.state not in SETTLED else None
+    if not due.follows or due.runs:
+        return None
+    followed = proposals.get(session, due.follows)
+    if followed is None or followed.state in SETTLED:
+        return None
+    return followed
 
 
 def _describe_occasion(session: Session, due: Schedule) -> str:

@@ -69,7 +69,7 @@ def read_repetition(text: str, first: datetime) -> str:
         raise ValueError(f"that is too often; the shortest is every {format_span(MIN_INTERVAL)}")
     if length > MAX_INTERVAL or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {MAX_INTERVAL.days}d")
-    is_given_in_days = words[-1] in "dw"
+    is_given_in_days = words[-1] in "dw"  # days or weeks
     if length % _DAY == timedelta() and not is_given_in_days:
         return f"{length // _HOUR}h"  # "24h" must not become "1d", which is by the clock
     return format_length(length.total_seconds())
@@ -172,7 +172,7 @@ class Times:
 
     @property
     def words(self) -> str:
-        """For example ``every weekday at 09:00``, ``every 2 h from Monday 2 Mar 2026, 09:00`` or one time."""
+        """The times in words, such as ``every weekday at 09:00`` or ``every 2 h from Monday 2 Mar …``."""
         if not self.every:
             return self.format_moment(self.start)
         first = self.start.astimezone(self.zone)

@@ -26,8 +26,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 2
-CORRECTION_SECONDS = 60
+SECONDS = 2  # the pace of `Schedules.run_due`
+CORRECTION_SECONDS = 60  # the pace of `Schedules.put_right`
 _MAX_RUNS = 25  # the most runs that begin in one run of the sweep
 _AT_A_TIME = 10  # runs that begin at the same time
 _PATIENCE_SECONDS = 5.0  # the time that a platform has to say if a person is still there
@@ -53,13 +53,13 @@ class Schedules:
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
         found = await self.database.read(rows.list_due, now, _MAX_RUNS, self._pauses.list_held())
-        first = dict[str, Schedule]()  # the first of each conversation, where one schedule runs at a time
+        first_by_conversation = dict[str, Schedule]()  # in a conversation, one schedule runs at a time
         for schedule in found:
-            first.setdefault(schedule.conversation_id, schedule)
-        due = list(first.values())[:_MAX_RUNS]
+            first_by_conversation.setdefault(schedule.conversation_id, schedule)
+        due = list(first_by_conversation.values())[:_MAX_RUNS]
         count = 0
-        for at in range(0, len(due), _AT_A_TIME):
-            batch = due[at : at + _AT_A_TIME]
+        for start in range(0, len(due), _AT_A_TIME):
+            batch = due[start : start + _AT_A_TIME]
             has_begun = await asyncio.gather(*(self._run(schedule, now) for schedule in batch))
             count += has_begun.count(True)
         return count
@@ -81,7 +81,7 @@ class Schedules:
             self._pauses.note_refusal(due.id)
             log.info("a schedule waits for the end of a rule", schedule=due.id, rule=error.message)
             return False
-        except NotDeliverable as error:  # the platform will never say it
+        except NotDeliverable as error:  # the platform will never say if the person is there
             jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
             await self.wake(*jobs)
             return False

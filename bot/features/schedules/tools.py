@@ -193,11 +193,12 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
     For example, ``{"task": "…", "at": "tomorrow 16:00"}`` gives ``{"task": "…", "at": "2026-12-01 16:00",
     "time_zone": "Europe/Berlin"}``. ``zone``: the team's time zone, for a call without one.
     """
-    given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
+    given = {name: value for name, value in given.items() if value != ""}
+    given["task"] = one_line(given["task"])
     if "after_proposal" in given:
-        also = [name for name in ("at", "every", "until") if name in given]
-        if also:
-            raise BadArguments(dict.fromkeys(also, "Leave this out: it runs once."))
+        superfluous = [name for name in ("at", "every", "until") if name in given]
+        if superfluous:
+            raise BadArguments(dict.fromkeys(superfluous, "Leave this out: it runs once."))
         return {name: given[name] for name in ("task", "after_proposal")}
     if "at" not in given:
         raise BadArguments({"at": "Say when, such as tomorrow 16:00."})
@@ -211,12 +212,12 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         field = "every"
         every = read_repetition(given.get("every", ""), start)
         field = "until"
+        until = None
         if "until" in given:
             until = parse_moment(given["until"], now.astimezone(zone))
-        else:
-            until = None
     except ValueError as error:
-        raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
+        words = str(error)
+        raise BadArguments({field: f"{words[:1].upper()}{words[1:]}."}) from None
     settled = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
     if every:
         settled["every"] = every
@@ -243,7 +244,7 @@ def _read_times(settled: Mapping[str, Any]) -> Times:
 
 
 def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
-    """Return the fields of the card of a new schedule."""
+    """Return the fields that the card of a new schedule shows, without those that are empty."""
     fields = {"task": settled["task"]}
     followed = settled.get("after_proposal")
     if followed:

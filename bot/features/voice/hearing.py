@@ -1,8 +1,9 @@
-"""The transcription of recordings by one model, as the hook that reads files which the kernel can't read.
+"""The transcription of recordings by one model.
 
-A recording is transcribed if it is not too long, and the budget for models is not used up; otherwise the file
-gets the reason instead of a text. The model's answer is limited in size and time, and its cost is stored. The
-text is data for the agent, never an instruction.
+It is a hook, by which the kernel has files read that it can't read itself. A recording is transcribed if it
+is not too long, and the budget for models is not used up. Otherwise the file gets the reason instead of a
+text. The model's answer is limited in size and time, and its cost is stored. The text is data for the agent,
+never an instruction.
 """
 
 import asyncio
@@ -87,17 +88,17 @@ class RecordingReader:
         is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
         if data is None or not (kind.startswith("audio/") or is_spoken):
             return None
-        heard_kind = kind.replace("video/", "audio/")
+        audio_kind = kind.replace("video/", "audio/")
         fault = self._find_fault(file, kind, data)
         if not fault and await self.database.read(self._is_budget_used, transcript, self.clock()):
             fault = _BUDGET_TEXT
         if fault:
-            return FileContent(heard_kind, fault=fault, data=data)
+            return FileContent(audio_kind, fault=fault, data=data)
         async with self._room:
-            heard = await self._transcribe(heard_kind, data)
-        if heard.usage is not None:
-            await self.database.write(partial(_store_cost, transcript, heard.usage), self.clock())
-        return FileContent(heard_kind, heard.text, heard.fault, data)
+            transcription = await self._transcribe(audio_kind, data)
+        if transcription.usage is not None:
+            await self.database.write(partial(_store_cost, transcript, transcription.usage), self.clock())
+        return FileContent(audio_kind, transcription.text, transcription.fault, data)
 
     def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
         """Return why a recording is not sent to the model; empty if it may be."""
@@ -121,12 +122,12 @@ class RecordingReader:
                 answer = await _read_answer(client, self.model.model or name, kind, data)
         except (openai.OpenAIError, TimeoutError) as error:
             log.warning("a recording was not heard", model=name, why=str(error)[:200] or "it took too long")
-            return Transcription(fault=_NO_ANSWER_TEXT.format(name), usage=Usage(1, 0, 0, None, name))
+            return Transcription(fault=_NO_ANSWER_TEXT.format(name), usage=Usage(model_calls=1, model=name))
         text = _read_text(answer)
         if text is None:
             log.warning("a recording was not heard", model=name, why="the answer is no transcription")
-            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._count(None, seconds))
-        usage = self._count(answer, seconds)
+            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._find_usage(None, seconds))
+        usage = self._find_usage(answer, seconds)
         if not text:
             return Transcription(fault=_SILENT_TEXT, usage=usage)
         return Transcription(_shorten(text), usage=usage)
@@ -141,14 +142,14 @@ class RecordingReader:
             default_headers={"Accept-Encoding": "identity"},
         )
 
-    def _count(self, answer: Any, seconds: float | None) -> Usage:
-        """Return the cost of a transcription: by the tokens in the answer, else by its minutes.
+    def _find_usage(self, answer: Any, seconds: float | None) -> Usage:
+        """Return the usage for a transcription. Its cost goes by the tokens in the answer, else by minutes.
 
         ``seconds``: the length that was measured; None if it is not known.
         """
         name = self.model.name
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
+        given = answer.get("usage") if isinstance(answer, dict) else None
+        counts: dict[str, Any] = given if isinstance(given, dict) else {}
         prompt, completion = _read_count(counts, "input_tokens"), _read_count(counts, "output_tokens")
         cost = self.prices.cost(name, prompt, completion) if prompt else None
         if cost is None and self.model.minute_price:

@@ -8,10 +8,13 @@ order of the bytes, ``I`` is a number of 4 bytes, ``Q`` of 8, and ``8x`` skips 8
 import struct
 
 _MAX_HEADER_BYTES = 70_000  # the bytes at the beginning in which a header field is looked for
-_OGG_PAGE, _NO_POSITION = b"OggS", 0xFFFFFFFFFFFFFFFF
-_OPUS_RATE = 48_000  # positions in Opus are counted at this rate, whatever the recording's own
+_OGG_PAGE = b"OggS"  # the mark at the beginning of each page
+_NO_POSITION = 0xFFFFFFFFFFFFFFFF  # the position of a page on which no packet ends
+_OPUS_RATE = 48_000  # samples a second in positions of Opus, whatever the rate of the recording
 # identifiers of elements in WebM, which is Matroska
-_WEBM_CLUSTER, _WEBM_TIME, _WEBM_SCALE = b"\x1f\x43\xb6\x75", 0xE7, b"\x2a\xd7\xb1"
+_WEBM_CLUSTER = b"\x1f\x43\xb6\x75"  # a part of the recording
+_WEBM_TIME = 0xE7  # the time of a cluster, in units of the scale
+_WEBM_SCALE = b"\x2a\xd7\xb1"  # the nanoseconds of one unit
 _DEFAULT_SCALE_NANOSECONDS = 1_000_000
 # the bit rate by its index in a frame's header, for MPEG 1, layer 3
 _MP3_KBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
@@ -56,7 +59,7 @@ def _measure_ogg(data: bytes) -> float:
 
 
 def _measure_wav(data: bytes) -> float:
-    """Return the length by the bytes of a second in the chunk ``fmt``, as if the file had only sound."""
+    """Return the length by the byte rate in the chunk ``fmt``, as if all of the file were sound."""
     (bytes_a_second,) = struct.unpack_from("<I", data, data.index(b"fmt ") + 16)
     return len(data) / float(bytes_a_second)
 
@@ -101,14 +104,15 @@ def _measure_mp4(data: bytes) -> float:
 def _measure_webm(data: bytes) -> float:
     """Return the time of the last cluster, since browsers' recordings have no length in their header.
 
-    The size of an element is in the byte after its identifier, whose first bit only marks the form.
+    After an element's identifier comes a byte with the size of its value. The first bit of that byte only
+    marks its form.
     """
     scale = _DEFAULT_SCALE_NANOSECONDS
     found = data.find(_WEBM_SCALE, 0, _MAX_HEADER_BYTES)
     if found >= 0:
-        width = data[found + 3] & 0x7F
-        scale = int.from_bytes(data[found + 4 : found + 4 + width], "big")
+        size = data[found + 3] & 0x7F
+        scale = int.from_bytes(data[found + 4 : found + 4 + size], "big")
     at = data.rindex(_WEBM_CLUSTER) + len(_WEBM_CLUSTER)
     at = data.index(_WEBM_TIME, at)
-    width = data[at + 1] & 0x7F
-    return int.from_bytes(data[at + 2 : at + 2 + width], "big") * scale / 1e9
+    size = data[at + 1] & 0x7F
+    return int.from_bytes(data[at + 2 : at + 2 + size], "big") * scale / 1e9
