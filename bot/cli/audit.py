@@ -1,8 +1,9 @@
 """``nod audit``: shows, verifies, seals and exports the audit log.
 
 Each row of the log has the hash of the row before it, so a row that was changed or removed is found. The
-hashes of *sealed* rows are made with NOD_AUDIT_KEY: who has no key can't make a row that fits. An *anchor* is
-the number and hash of the newest row, kept outside the database. By it a log whose end was replaced is found.
+hashes of *sealed* rows are made with NOD_AUDIT_KEY: no one without the key can make a row that fits. An
+*anchor* is the number and hash of the newest row, kept outside the database. If the end of the log is
+replaced, it no longer fits the anchor.
 """
 
 import json
@@ -37,7 +38,7 @@ from bot.store.locks.process_lock import at_work
 from bot.store.tables.record import AuditRow
 
 app = typer.Typer()
-_MAX_LISTED = 50  # rows
+_MAX_LISTED = 50  # the most rows that ``nod audit`` shows
 
 
 @app.callback(invoke_without_command=True)
@@ -111,12 +112,12 @@ def export_log(
         if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        head, write_rows = verification.FORMATS[form]
+        head, format_rows = verification.FORMATS[form]
         print(head, end="")
         # a bar would tear what is printed on the same terminal
         with show_progress("Exporting rows", wanted=not sys.stdout.isatty()) as progress:
             for part in _read_parts(database, wanted):
-                print(write_rows(part.rows), end="")
+                print(format_rows(part.rows), end="")
                 progress(part.done, part.total)
 
 

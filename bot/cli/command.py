@@ -92,7 +92,7 @@ def shared_options(
 
 
 @contextlib.contextmanager
-def faults_told() -> Iterator[None]:
+def report_faults() -> Iterator[None]:
     """Print a known fault as one line on stderr and exit with code 1; never a stack trace."""
     try:
         yield
@@ -123,7 +123,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - till the process ends
         if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal knows all letters
             sys.stdout.reconfigure(errors="backslashreplace")
-        with faults_told():
+        with report_faults():
             function(**{name: value for name, value in options.items() if name in own})
 
     # typer reads the options from the signature
@@ -147,7 +147,7 @@ class LazyCommand(NamedTuple):
     """A command or group that is listed before it is imported."""
 
     name: str
-    module: str  # the module whose ``app`` has the command
+    module: str  # the name of the module whose ``app`` has the command
     section: str  # the section of the help of ``nod``
     summary: str  # the command's line in that help
 
@@ -187,7 +187,8 @@ class LazyGroup(TyperGroup):
 def open_standard_files() -> None:
     """Open the null device for each standard file that is closed.
 
-    Else the database file would get its number, and what is printed would be written into it.
+    Otherwise the database file would get the number of a closed one, and what is printed would be written
+    into the database.
     """
     for number in (0, 1, 2):
         try:

@@ -479,10 +479,11 @@ def _check_tool_count(tools: Sequence[Tool]) -> Iterator[Finding]:
 
 
 def _describe_server(server: ServerStatus, tools: Sequence[Tool], settings: Settings) -> Finding:
+    """Return the finding on a server: what it offers, or its trouble with the fix."""
     name = f"MCP server {server.name}"
     if server.trouble is None:
-        report = warn if server.left_out else ok
-        return report(name, _describe_offer(tools, server.left_out))
+        make_finding = warn if server.left_out else ok
+        return make_finding(name, _describe_offer(tools, server.left_out))
     stderr_text = f"; it said: {server.said}" if server.said else ""
     if server.is_starting:
         fix = '"startup_timeout_sec" in its entry gives it longer'
@@ -495,6 +496,7 @@ def _describe_server(server: ServerStatus, tools: Sequence[Tool], settings: Sett
 
 
 def _describe_offer(tools: Sequence[Tool], left_out: str) -> str:
+    """Return what a server offers, in words. ``left_out``: the tools that Nod does not take, with reasons."""
     count = len(tools)
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
@@ -538,7 +540,9 @@ async def _check_model(named: NamedModel) -> Finding:
     client = openai.AsyncOpenAI(
         api_key=named.secret or "none", base_url=named.base_url, max_retries=0, timeout=_MODEL_SECONDS
     )
-    label = named.name if named.model == named.name else f"{named.name} ({named.model})"
+    label = named.name
+    if named.model != named.name:  # the name at its server differs from the name in the file of NOD_MODELS
+        label = f"{named.name} ({named.model})"
     name = f"model {label} at {client.base_url}"
     address = "OPENAI_BASE_URL" if named.setting == "NOD_MODEL" else "base_url"
     async with client:

@@ -180,7 +180,10 @@ def _ask_model() -> Answers:
 
 
 def _find_address_fault(answers: Answers) -> Finding | None:
-    """Return the finding that a model's server can't be reached; None if it can. The key is asked later."""
+    """Return the finding that the address of a model's server is wrong; None if there is no such finding.
+
+    Other findings are ignored, since the person is asked for the key and the model's name later.
+    """
     for finding in _try_answer(SetupStep(_ask_model, _look_at_model), answers):
         if finding.failed and "OPENAI_BASE_URL" in finding.name + finding.fix:
             return finding

@@ -55,8 +55,9 @@ def login(name: Server) -> None:
         begun = _read_answer(nod.post(f"/api/mcp/{name}/login"))
         print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
         print(plain(begun["url"]), flush=True)
-        while (text := _read_answer(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]) is None:
-            pass
+        text = None
+        while text is None:  # each request waits for a while on the side of the running nod
+            text = _read_answer(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]
         print(plain(text))
 
 

@@ -2,7 +2,7 @@
 
 The first three build the app and run it until a signal arrives. They differ in what the process does: it
 receives (serves the console and listens to chats), it works (runs turns and jobs), or both. ``nod open``
-opens the console of the running nod in a browser.
+only opens the console of the running nod in a browser.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ from bot.store.audit import log
 from bot.web.channel import NAME, key_of
 
 _INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
-_POLL_SECONDS = 5.0  # between looks for other processes' presses, in case a notification is lost
+_POLL_SECONDS = 5.0  # the time after which the demo looks for ended proposals, in case a signal is lost
 _TEAM_CONVERSATION = "demo-team"  # the id of the conversation in which the demo's team works
-_HEALTH_SECONDS = 5.0  # the time for the answer of the running nod
+_HEALTH_SECONDS = 5.0  # the time that the running nod has to answer
 
 
 def demo(port: int | None, *, team: bool, browser: bool) -> None:
@@ -110,7 +110,7 @@ def check_surroundings() -> None:
 
 
 async def _run_until_signal(app: App, greeting: str, *, demo: bool, team: bool, browser: bool) -> None:
-    """Run the app. The first signal ends it in order, a second one (but SIGHUP) at that moment."""
+    """Run the app. The first signal stops it in order; a second one, except SIGHUP, ends it immediately."""
     is_stopping, has_started = asyncio.Event(), asyncio.Event()
     main_task = asyncio.current_task()
 
@@ -182,9 +182,11 @@ async def _offer_model() -> None:
     """Print how to start the demo with a model that answers on this machine."""
     from bot.cli.init import local_servers
 
-    for server in (await local_servers())[:1]:
-        chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={safe_line(shlex.quote(server.model))}"
-        announce(f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo")
+    servers = await local_servers()
+    if servers:
+        server = servers[0]
+        variables = f"OPENAI_BASE_URL={server.url} NOD_MODEL={safe_line(shlex.quote(server.model))}"
+        announce(f"{server.name} answers on this machine. To talk to its model:\n  {variables} nod demo")
 
 
 async def _announce_running_changes(app: App) -> None:

@@ -81,7 +81,10 @@ def database_url(database: str) -> str:
 
 
 def log_at(usual: str, *, aside: bool = False) -> None:
-    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say. ``aside``: a thread writes the lines."""
+    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say.
+
+    ``aside``: a thread writes the lines, so that a slow reader of the log delays no work.
+    """
     logs.configure(get_chosen().log_level(usual), queued=aside)
 
 
@@ -134,7 +137,7 @@ def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[D
 
 @contextlib.contextmanager
 def open_existing(settings: Settings) -> Iterator[Database]:
-    """Open a database to change it. It must exist, since an empty new file would be a wrong answer."""
+    """Open a database to change it. Raises SettingsError if the file does not exist: none is created."""
     _require_file(settings)
     with open_database(settings) as database:
         yield database
@@ -173,8 +176,8 @@ def open_as_permitted(settings: Settings) -> Iterator[Database]:
     """Open a database by `open_existing` or, if the file can't be written, by `open_readonly`."""
     file = settings.sqlite_file
     is_readonly = file is not None and file.exists() and not os.access(file, os.W_OK)
-    open_this = open_readonly if is_readonly else open_existing
-    with open_this(settings) as database:
+    open_permitted = open_readonly if is_readonly else open_existing
+    with open_permitted(settings) as database:
         yield database
 
 

@@ -1,7 +1,7 @@
 """``nod token``: makes, lists and revokes tokens of the HTTP interface.
 
-A token is that of a script, which acts as the account ``http:NAME``, or that of an agent. An agent calls some
-tools for one person, and only once that person has agreed.
+A token belongs to a script, which acts as the account ``http:NAME``, or to an agent. An agent is a program
+that calls some tools for one person, once that person has agreed.
 """
 
 import asyncio
@@ -67,9 +67,14 @@ def new(
             return
         token = database.write_now(tokens.issue_token, name, operator(), now())
         print(token)
-        label = token.split("_")[1]  # a token is its prefix, its label and its secret
-        words = f"Copy it now. It is not shown again. It is http:{name}. To end it: nod token revoke {label}"
+        revoking = f"nod token revoke {_label_of(token)}"
+        words = f"Copy it now. It is not shown again. It is http:{name}. To end it: {revoking}"
         print(words, file=sys.stderr)
+
+
+def _label_of(token: str) -> str:
+    """Return the label in a token, which is its prefix, its label and its secret, joined by ``_``."""
+    return token.split("_")[1]
 
 
 async def _make_agent(
@@ -90,7 +95,8 @@ async def _make_agent(
         raise NodError("--for: a token of an agent lasts for 366 days at most")
     whose = await database.read(_find_person, person) if person else operator()
     async with gate_of(settings, database, all_now=True) as gate:
-        matching = sorted(await list_matching(gate.registry, whose, patterns), key=lambda tool: tool.name)
+        matching = await list_matching(gate.registry, whose, patterns)
+        matching = sorted(matching, key=lambda tool: tool.name)
         names = [tool.name for tool in matching]
         for tool in matching:
             print(plain(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
@@ -99,7 +105,7 @@ async def _make_agent(
         # no servers yet (``[]``): the person allows them with the token
         terms = AgentTerms(whose, patterns, [], names, until)
         token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
-        label = token.split("_")[1]
+        label = _label_of(token)
         agent = Agent(name, label, whose, patterns, (), frozenset(names), until=until)
         consent = make_consent(agent, names, find_servers(matching), operator(), until)
         proposal = (await gate.open(consent)).proposal

@@ -45,8 +45,10 @@ problems: Counter[tuple[str, str]] = Counter()
 """The number of logged warnings and errors, and of dropped lines, by level and part of Nod."""
 
 _Secrets = Sequence[str] | Callable[[], Sequence[str]]
+"""Secrets to hide, or a function that returns them."""
 
 _secrets: ContextVar[tuple[_Secrets, ...]] = ContextVar("secrets", default=())
+"""The secrets of each `redact_in_logs` that is entered now."""
 
 
 @contextmanager
@@ -150,7 +152,10 @@ def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutable
 
 
 def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Count a warning or an error of Nod in `problems`. A channel is a part of its own."""
+    """Count a warning or an error of Nod in `problems`.
+
+    ``source``: the logger, named like its module. The part is a channel, else the folder below ``bot``.
+    """
     match getattr(source, "name", "").split("."):
         case ["bot", "channels", channel, _, *_]:
             part = channel

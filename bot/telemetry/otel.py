@@ -1,6 +1,6 @@
 """Spans for an OpenTelemetry collector, over HTTP. What is traced, and by which names, is in ``tracing.py``.
 
-A *keyed trace* is one that several processes add to without an agreement: the ids of the trace and of its
+Several processes can add spans to a *keyed trace* without exchanging ids: the ids of the trace and of its
 first span are computed from a key, such as a proposal's id.
 """
 

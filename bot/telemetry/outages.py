@@ -1,6 +1,6 @@
 """Recognition of database outages: errors after which the same statement may succeed later.
 
-Wherever the database is used, such an error is not a fault of the work: the work is tried again.
+After such an error, work that uses the database is tried again, since the work itself has no fault.
 """
 
 import os
@@ -46,7 +46,7 @@ def is_damage(error: DBAPIError) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the database is unreachable, read-only or damaged."""
+    """Return whether the database is unreachable, busy, read-only or damaged."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
     return isinstance(error, DBAPIError) and (_code_of(error.orig) in _REFUSALS or is_damage(error))
@@ -60,7 +60,7 @@ def describe_outage(error: BaseException | None) -> str:
 
 
 def _code_of(error: BaseException | None) -> str:
-    """Return an error's name in SQLite or code in PostgreSQL; "08" where it has none: no connection."""
+    """Return an error's name in SQLite or its code in PostgreSQL; without one "08", for no connection."""
     return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
 
 

@@ -3,10 +3,10 @@
 Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``nod.*`` where that has none. No
 span names a person or holds a message, an argument or a result.
 
-A proposal may wait for weeks, so no span lasts that long. It is a trace of its own instead: one short span
-when it is made, one when people decide, one for each run, in whichever process that is. The ids of the trace
-are computed from the proposal's id, so none is stored. The turn that proposed the call and the turn that
-continues after it are linked.
+A proposal may wait for weeks, and no span should last that long. So a proposal has a trace of its own, with
+short spans: one when it is made, one when people decide, and one for each run, in whichever process that is.
+The ids of the trace are computed from the proposal's id, so none is stored. The trace is linked with the turn
+that proposed the call and with the turn that continues after it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from bot.domain.model import Entry, Finished, Model, Part, Stop, ToolSpec
 Value = str | int | float | bool | tuple[str, ...]
 
 _otel: Any = None  # the `Otel` of this process; its library is loaded only where an endpoint is set
-_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
+_FINISH_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}  # by OpenTelemetry's names
 
 
 class TracedSpan:
@@ -34,7 +34,7 @@ class TracedSpan:
             self.span.set_attributes(values)
 
     def fail(self, kind: str) -> None:
-        """Mark it as failed. ``kind``: one word. The text of an error may hold secrets."""
+        """Mark the span as failed. ``kind``: one word, since the text of an error may hold secrets."""
         if self.span is not None:
             from opentelemetry.trace import StatusCode
 
@@ -46,7 +46,7 @@ class TracedSpan:
             self.span.end()
 
 
-_NOTHING = TracedSpan()
+_NOTHING = TracedSpan()  # the span while nothing is traced
 
 
 def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
@@ -70,7 +70,10 @@ def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Ca
 
 @contextmanager
 def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[TracedSpan]:
-    """Trace a turn of the agent. ``continued``: ids of the proposals whose ends the turn continues after."""
+    """Trace a turn of the agent. ``teammate``: its name; empty for the lead agent.
+
+    ``continued``: the ids of the proposals after whose end the turn continues.
+    """
     agent = teammate or "nod"
     values = {
         "gen_ai.operation.name": "invoke_agent",
@@ -196,7 +199,7 @@ class TracedModel:
 
 def _describe_end(finished: Finished) -> dict[str, Value]:
     usual = "tool_calls" if finished.calls else "stop"
-    reason = _REASONS.get(finished.stop, usual)
+    reason = _FINISH_REASONS.get(finished.stop, usual)
     return {
         "gen_ai.response.finish_reasons": (reason,),
         "gen_ai.usage.input_tokens": finished.prompt_tokens,

@@ -41,7 +41,8 @@ def waiting(driver: Driver) -> list[Proposal]:
 async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: str) -> SeenCard:
     """Have the model propose a call to Ana, and return the card.
 
-    ``answers``: the model's next answers, the first of which follows the end of the call.
+    ``call``: the tool's name and the arguments. ``answers``: the model's next answers, the first of which
+    follows the end of the call.
     """
     driver.world.script(Says("Should I?", (call,)), *map(Says, answers))
     await driver.say("please do it")
@@ -50,7 +51,7 @@ async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: s
 
 
 async def approved(driver: Driver, notes: list[str], position: int = 0) -> None:
-    """Approve a card as Ana, and check the notes after its call has run."""
+    """Approve a card as Ana, and check that ``notes`` are the notes after its call has run."""
     await driver.press(driver.cards()[position], Verb.APPROVE)
     await becomes(driver, position, "Done. Approved by")
     assert driver.world.notes == notes
@@ -328,7 +329,7 @@ class PlacesContract:
 
 
 async def settles(driver: Driver) -> None:
-    """Let time pass until all posts are made, also those that were refused at first."""
+    """Let three minutes pass, in which all posts are made, also those that were refused at first."""
     for _ in range(3):
         await driver.world.let_pass(timedelta(minutes=1))
         await driver.world.app.core.reminders.remind(driver.world.clock())

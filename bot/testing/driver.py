@@ -1,7 +1,7 @@
 """The interface of drivers. A driver does what people do in one channel, and returns what they see there.
 
-It is all that differs between the tests of channels. To test a channel, write a `Driver` over a fake of its
-platform, and a class that inherits `contract.Contract`, with a fixture ``driver``.
+The tests of all channels are the same, apart from their drivers. To test a channel, write a `Driver` over a
+fake of its platform, and a class that inherits `contract.Contract`, with a fixture ``driver``.
 """
 
 from collections.abc import Sequence

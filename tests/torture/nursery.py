@@ -112,7 +112,7 @@ def _bear(asked: Mapping[str, Any]) -> None:
 
 
 def _live(asked: Mapping[str, Any]) -> int:
-    from bot.cli.command import faults_told
+    from bot.cli.command import report_faults
     from bot.cli.serve import serve
     from bot.cli.shared import load_settings, log_at
 
@@ -123,7 +123,7 @@ def _live(asked: Mapping[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(asked["environment"])
     try:
-        with faults_told():
+        with report_faults():
             settings = load_settings()
             log_at(settings.log_level)
             serve(settings, "Nod is up: {url}", clock=_clock(Path(asked["folder"]) / CLOCK))
