@@ -57,7 +57,7 @@ def add_schedule(session: Session, schedule: Schedule, by: By, now: datetime) ->
 
 
 def get(session: Session, id_prefix: str) -> Schedule | None:
-    """Return the only schedule whose id begins with ``id_prefix``; None if there is none, or several."""
+    """Return the schedule whose id begins with ``id_prefix``; None without one, or if several ids do."""
     if not (id_prefix.isalnum() and id_prefix.isascii()):
         return None
     has_prefix = starts_with(col(ScheduleRow.id), id_prefix)
