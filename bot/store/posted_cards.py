@@ -4,6 +4,10 @@ A *copy* is a card that was posted to one place. Each change of a proposal raise
 and drawing a copy sets ``rendered`` to the value that ``wanted`` had when the proposal was read. So a copy is
 *outdated* while ``rendered < wanted``, and a change during the drawing is not lost. A copy is *gone* if it
 was deleted there or can't be reached.
+
+The proposals of one answer of the agent share cards and buttons. A *batch*, several calls of one tool, has
+one card, whose copies name the batch's first proposal. The other proposals have a card each, and together are
+a *group*: the first card also has the *shared buttons*, which decide all of the group.
 """
 
 from collections.abc import Collection
@@ -25,18 +29,23 @@ from bot.store.tables.row import table_of, value_of
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
 IS_OUTDATED = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as in the index ``copy_behind``
-_ROW = _PROPOSAL.alias("row")
-_PASSING_STATES = (State.APPROVED, State.EXECUTING)  # a proposal in them changes again soon
-_BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING_STATES))
+
+# for `add_card`: 1 if a proposal on the card has changed since the card was drawn, else 0
+_ON_CARD = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
+_CURRENT_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_ON_CARD).scalar_subquery()
+_CHANGES_TO_SHOW = case((bindparam("shown_version") == _CURRENT_VERSION, 0), else_=1)
+
+# for `list_outdated_copies`: the copies, and as ``passing`` if a proposal on the card will change again soon
+_STATES_OF_RUNS = (State.APPROVED, State.EXECUTING)
+_MEMBER = _PROPOSAL.alias("row")  # a proposal of the card's batch
+_BATCH_RUNS = exists().where(_MEMBER.c.batch == _PROPOSAL.c.id, _MEMBER.c.state.in_(_STATES_OF_RUNS))
 _OUTDATED_OF_MESSAGE = (
-    select(_COPY, (_PROPOSAL.c.state.in_(_PASSING_STATES) | _BATCH_PASSES).label("passing"))
+    select(_COPY, (_PROPOSAL.c.state.in_(_STATES_OF_RUNS) | _BATCH_RUNS).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), IS_OUTDATED)
-    .order_by(_COPY.c.id.desc())  # the first card sums up the others, so it is drawn after them
+    .order_by(_COPY.c.id.desc())  # the card with the shared buttons was posted first
 )
-_ON_CARD = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
-_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_ON_CARD).scalar_subquery()
-_CHANGES_TO_SHOW = case((bindparam("shown_version") == _VERSION, 0), else_=1)
+
 _MARK_RENDERED = (
     update(_COPY)
     .where(_COPY.c.id == bindparam("copy_id"))
@@ -50,11 +59,11 @@ class Copy:
     """One posted card."""
 
     id: int
-    proposal_id: str  # for a batch, its first row
+    proposal_id: str  # for a batch, that of its first proposal
     address: Address
     ref: str  # the platform's own reference to the message
     wanted: int  # the number of changes so far that the card is to show
-    shown: str | None = None  # the fingerprint of the card that it shows, where that is known
+    shown: str | None = None  # the fingerprint (a hash of the contents) of the card that it shows, if known
     gone: bool = False  # deleted there, or can't be reached
 
 
@@ -68,8 +77,9 @@ def add_card(
 ) -> bool:
     """Store a posted card; return True if it is outdated, since the proposal changed while it was posted.
 
-    ``shown_version``: the version of the proposal on the card, for a batch the sum over its rows. 0: the
+    ``shown_version``: the version of the proposal on the card, for a batch the sum over its proposals. 0: the
     version is not known, so the card counts as outdated. ``fingerprint``: that of the card that was posted.
+    False also if the copy is stored already: its row says by itself if it is outdated.
     """
     copy = {
         "proposal_id": proposal_id,
@@ -81,27 +91,34 @@ def add_card(
         "shown": fingerprint,
     }
     versions = {"card_id": proposal_id, "shown_version": shown_version}
-    added = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_CHANGES_TO_SHOW)
-    wanted = session.connection().execute(added, copy | versions).scalar()
-    if shown_version:
+    insert_copy = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_CHANGES_TO_SHOW)
+    wanted = session.connection().execute(insert_copy, copy | versions).scalar()
+    if shown_version:  # a card of unknown version is noted once it is drawn again
         _note_copy(session, proposal_id, address, ref)
-    return bool(wanted)  # a copy that had a row already is redrawn by that row
+    return bool(wanted)
 
 
 def list_copies(session: Session, proposal_id: str) -> list[Copy]:
+    """Return the copies of a card, also those that are gone, in the order they were posted.
+
+    ``proposal_id``: for a batch, that of its first proposal.
+    """
     rows = session.exec(select(CopyRow).where(CopyRow.proposal_id == proposal_id).order_by(col(CopyRow.id)))
-    return [_copy(row) for row in rows]
+    return [_to_copy(row) for row in rows]
 
 
 class PostedMessage(NamedTuple):
     """The stored facts on a posted message."""
 
-    proposal_id: str
-    gone: bool  # the message was given up
+    proposal_id: str  # for a batch, that of its first proposal
+    gone: bool
 
 
 def find_posted(session: Session, channel: str, ref: str) -> PostedMessage | None:
-    """Return the stored facts on the message ``ref`` in a channel; None if it is not known as a card."""
+    """Return the stored facts on the message ``ref`` in a channel; None if it is not known as a card.
+
+    Of several copies with that reference, one that is not gone comes first.
+    """
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
     return PostedMessage(*row) if row else None
@@ -114,28 +131,29 @@ def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> 
 
 
 def revive(session: Session, channel: str, ref: str) -> None:
-    """Mark the copies with this reference that were gone as present after all, and as outdated."""
-    given_up = update(CopyRow).where(
-        col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone)
-    )
-    session.execute(given_up.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
+    """Mark the copies with this reference that counted as gone as outdated instead."""
+    gone = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone))
+    session.execute(gone.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
 
 
 class OutdatedCopy(NamedTuple):
     """A copy that is outdated."""
 
     copy: Copy
-    is_passing: bool  # its card changes again soon, since a call on it is approved or runs
+    changes_soon: bool  # its card will change again soon, since a call on it is approved or runs
 
 
 def list_outdated_copies(session: Session, message_id: int) -> list[OutdatedCopy]:
-    """Return the outdated copies of an answer's cards; the card with the shared buttons comes last."""
+    """Return the outdated copies of an answer's cards, the newest copy first.
+
+    So the card with the shared buttons is drawn after the other cards of its group.
+    """
     rows = session.connection().execute(_OUTDATED_OF_MESSAGE, {"message_id": message_id}).all()
-    return [OutdatedCopy(_copy(row), row.passing) for row in rows]
+    return [OutdatedCopy(_to_copy(row), row.passing) for row in rows]
 
 
 def list_outdated_messages(session: Session) -> list[int]:
-    """Return the ids of the answers with an outdated copy."""
+    """Return the message ids of the answers with an outdated copy."""
     rows = session.exec(
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
@@ -145,22 +163,20 @@ def list_outdated_messages(session: Session) -> list[int]:
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
-    """Mark a copy as drawn with the changes up to when it was read; return True if it is outdated again."""
+    """Mark a copy as drawn with the changes up to when it was read; return True if it is outdated again.
+
+    ``fingerprint``: that of the card that was drawn.
+    """
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
     _note_copy(session, copy.proposal_id, copy.address, copy.ref)
     return wanted is not None and wanted != copy.wanted
 
 
-def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> None:
-    for note_copy in hooks_of(session).note_copy:
-        note_copy(session, card_id, address.channel, address.key, ref)
-
-
 def mark_open_outdated(session: Session) -> list[int]:
     """Mark the copies of all open and approved proposals as outdated, though none of these changed.
 
-    Returns the ids of all answers with an outdated copy.
+    Returns the message ids of all answers with an outdated copy.
     """
     changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
@@ -177,12 +193,12 @@ def mark_gone(session: Session, copy: Copy) -> None:
 
 def mark_lost(session: Session, channel: str, ref: str) -> None:
     """Mark the posted message ``ref`` as gone."""
-    there = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
-    session.execute(update(CopyRow).where(there).values(gone=True))
+    is_message = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
+    session.execute(update(CopyRow).where(is_message).values(gone=True))
 
 
 def are_posted_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
-    """Return whether each of these proposals has a copy at this address."""
+    """Return whether each of these proposals has a copy at this address, even one that is gone."""
     found = session.exec(
         select(CopyRow.proposal_id)
         .where(
@@ -196,27 +212,27 @@ def are_posted_at(session: Session, proposal_ids: Collection[str], address: Addr
 
 
 def mark_group_outdated(session: Session, message_id: int) -> None:
-    """Mark the card with the shared buttons of an answer as outdated, once all of its cards are posted."""
-    groups = proposals.load_siblings(session, [message_id])
-    with_buttons = [ident for ident, group in groups.items() if group[0].batch is None]
+    """Mark the card with the shared buttons of an answer as outdated, after all cards were posted."""
+    groups = proposals.load_siblings(session, [message_id])  # batches, too, by the id of the first proposal
+    with_buttons = [first_id for first_id, group in groups.items() if group[0].batch is None]
     outdated = update(CopyRow).where(col(CopyRow.proposal_id).in_(with_buttons))
     session.execute(outdated.values(wanted=CopyRow.wanted + 1))
 
 
 def find_key(session: Session, channel: str, ref: str) -> str | None:
-    """Return the place at which the message ``ref`` was posted; None when no row names it."""
+    """Return the key of the address at which the message ``ref`` was posted; None for an unknown message."""
     return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
 
 
 def mark_outdated(session: Session, channel: str, prefix: str) -> None:
-    """Mark the cards whose references begin with ``prefix`` as outdated."""
-    below = col(CopyRow.ref).startswith(prefix, autoescape=True)
-    outdated = update(CopyRow).where(col(CopyRow.channel) == channel, below)
+    """Mark the copies whose references begin with ``prefix`` as outdated, and as showing an unknown card."""
+    has_prefix = col(CopyRow.ref).startswith(prefix, autoescape=True)
+    outdated = update(CopyRow).where(col(CopyRow.channel) == channel, has_prefix)
     session.execute(outdated.values(wanted=CopyRow.wanted + 1, shown=None))
 
 
 def is_place_known(session: Session, channel: str, key: str) -> bool:
-    """Return whether anyone has talked to Nod at this place or below it."""
+    """Return whether anyone has talked to Nod at this place, or below it, as in a thread of a chat."""
     at = col(ConversationRow.key)
     keys = (at == key) | at.startswith(f"{key}/", autoescape=True)
     found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
@@ -224,9 +240,9 @@ def is_place_known(session: Session, channel: str, key: str) -> bool:
 
 
 def find_group_card(session: Session, proposal_id: str) -> str | None:
-    """Return the first proposal of the group of this one, whose card has the shared buttons.
+    """Return the id of the first proposal of this one's group or batch, whose card has the buttons for all.
 
-    None for a proposal in no group of several.
+    None for a proposal that is alone in its group.
     """
     found = proposals.get(session, proposal_id)
     groups = proposals.load_siblings(session, [found.message_id]) if found else {}
@@ -236,5 +252,11 @@ def find_group_card(session: Session, proposal_id: str) -> str | None:
     return None
 
 
-def _copy(row: Any) -> Copy:
+def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> None:
+    """Tell the features by their hooks that a copy is posted or drawn."""
+    for note_copy in hooks_of(session).note_copy:
+        note_copy(session, card_id, address.channel, address.key, ref)
+
+
+def _to_copy(row: Any) -> Copy:
     return value_of(Copy, row, address=Address(row.channel, row.key))

@@ -1,13 +1,16 @@
 """Queries of past proposals: statistics for *Insights*, and a tool's earlier calls for facts on cards.
 
-`count_insights` and `list_newest` check no right: their callers choose the accounts. `find_past_calls` does:
-it returns only calls that everyone who may decide the new call may see, as its card tells them.
+*Insights* are the statistics on approvals that people see (``bot/domain/insights.py``). `count_insights` and
+`list_newest` check no right: their callers choose the accounts whose requests are read. `find_past_calls`
+checks it: its result is told to everyone who may decide a new call, so it has only calls that all of them may
+see.
 """
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, tzinfo
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -29,46 +32,17 @@ from bot.store.tables.row import table_of
 
 MAX_ROWS = 50_000
 """The most proposals that one query reads."""
-_PAGE_ROWS = 500
+_PAGE_ROWS = 500  # the rows that are fetched at a time
 _MAX_PARTS = 200  # the most tools, places or people in statistics
-_RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
+_APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
-# the columns that `list_newest` reads: always, with ``ended``, and with ``arguments``
-_JUDGED = (
+# the columns of a proposal that `list_newest` reads: always, with ``ended``, and with ``arguments``
+_COLUMNS = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
 )
-_ENDED = ("requester_name", "votes", "decided_at", "connection")
-_CONDITIONS = ("arguments", "tool_version")
-_ASKED_HERE = _PLACE.c.id == bindparam("asked_in")
-# the chat of the new call, if it is a shared one; and its requester, if the call is made in private
-_THIS_CHAT = select(SEEN_IN).where(_ASKED_HERE, _PLACE.c.private.is_(False)).scalar_subquery()
-_ASKER_IN_PRIVATE = select(bindparam("asked_by")).where(_ASKED_HERE, _PLACE.c.private).scalar_subquery()
-_IN_CHAT, _IS_SHARED = _PROPOSAL.c.chat == _THIS_CHAT, _PROPOSAL.c.chat.is_not(None)
-_OF_ASKER = _PROPOSAL.c.requester == _ASKER_IN_PRIVATE
-_IS_SAME = _PROPOSAL.c.digest == bindparam("same")
-_BEFORE = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are not earlier calls
-_KNOWN_PROPOSALS = select(_PROPOSAL.c.id).where(_IN_CHAT, _BEFORE).limit(MIN_KNOWN_PROPOSALS).subquery()
-_COUNTED = select(func.count().label("known")).select_from(_KNOWN_PROPOSALS).subquery()
-
-
-def _select_calls(*which: Any) -> Any:
-    """Return the query for a tool's newest calls under these conditions. JSON stays text, mostly unread."""
-    plain = ("kind", "state", "message_id", "created_at", "undoes", "escalate_to")
-    found = select(
-        *(_PROPOSAL.c[name] for name in plain),
-        cast(_PROPOSAL.c.arguments, Text).label("arguments"),
-        cast(_PROPOSAL.c.deciders, Text).label("deciders"),
-        cast(_PROPOSAL.c.steps, Text).label("steps"),
-        case((_IS_SAME, cast(_PROPOSAL.c.votes, Text))).label("votes"),
-    )
-    newest = found.where(*which, _BEFORE, _PROPOSAL.c.tool_name == bindparam("tool"))
-    return select(newest.order_by(_PROPOSAL.c.created_at.desc()).limit(MAX_CALLS + 1).subquery())
-
-
-_EARLIER = union_all(_select_calls(_IN_CHAT), _select_calls(_OF_ASKER, _IS_SHARED)).subquery()
-_PAST_CALLS = select(_COUNTED, _EARLIER).select_from(_COUNTED.outerjoin(_EARLIER, true()))
-"""The query of `find_past_calls`: at least one row, of the number of known proposals and an earlier call."""
+_COLUMNS_IF_ENDED = ("requester_name", "votes", "decided_at", "connection")
+_COLUMNS_OF_ARGUMENTS = ("arguments", "tool_version")
 
 
 def list_newest(
@@ -81,21 +55,30 @@ def list_newest(
     ended: bool = False,
     arguments: bool = False,
 ) -> Iterator[Any]:
-    """Yield the rows of the proposals since then, newest first: of these accounts, or of everyone.
+    """Yield the rows of the proposals since then that these accounts requested, newest first; None: of all.
 
-    ``before``: only proposals that are older than the one at that mark. ``ended``: with the votes and the
-    time of the decision. ``arguments``: with the arguments of each call, and the version of its tool.
+    ``before``: only proposals that are older than the one at that mark. ``ended``: with the votes, the time
+    of the decision, the requester's name and the connection. ``arguments``: with the arguments of each call,
+    and the version of its tool. ``most``: the most rows.
+
+    Each row has also the ``place`` where people see the conversation, an address as text, and if that is
+    ``private``.
     """
-    also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
+    columns = [*_COLUMNS]
+    if ended:
+        columns += _COLUMNS_IF_ENDED
+    if arguments:
+        columns += _COLUMNS_OF_ARGUMENTS
     found = select(
-        *(_PROPOSAL.c[name] for name in (*_JUDGED, *also)),
+        *(_PROPOSAL.c[name] for name in columns),
         SEEN_AT.label("place"),
         _PLACE.c.private,
     ).join_from(_PROPOSAL, _PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
-    at = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
-    further: Any = true() if before is None else tuple_(*at) < tuple_(*before)
-    whose: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
-    found = found.where(at[0] >= since, further, whose).order_by(*(each.desc() for each in at)).limit(most)
+    mark = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
+    is_older: Any = true() if before is None else tuple_(*mark) < tuple_(*before)
+    is_theirs: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
+    found = found.where(_PROPOSAL.c.created_at >= since, is_older, is_theirs)
+    found = found.order_by(*(column.desc() for column in mark)).limit(most)
     with session.connection().execute(found, execution_options={"yield_per": _PAGE_ROWS}) as rows:
         yield from rows
 
@@ -105,53 +88,64 @@ def count_insights(
 ) -> Insights:
     """Return statistics on the requests of these accounts since then (None: of all).
 
-    Only proposals that people were asked about count. ``zone``: the team's time zone.
+    Only proposals that people were asked about count. ``zone``: the team's time zone, for the hours of the
+    week.
     """
-    persons = {each.account: each.person_id for each in people.list_linked(session)}
+    person_ids = {linked.account: linked.person_id for linked in people.list_linked(session)}
+    total = Tally()
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
-    total, votes = Tally(), {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}
-    names: dict[str, str] = {}
+    votes = {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}  # by the voter's Person
     week = [[0] * HOURS for _ in range(7)]
-    looked, last = 0, None
+    names: dict[str, str] = {}  # of persons and connections
+    rows_read, oldest = 0, None
     for row in list_newest(session, since, accounts=accounts, ended=True):
-        looked, last = looked + 1, row.created_at
+        rows_read += 1
+        oldest = row.created_at
         if not is_counted(row) or not was_asked(row):
             continue
-        person = persons.get(row.requester, row.requester)
+        person = person_ids.get(row.requester, row.requester)
         names.setdefault(person, row.requester_name)
-        ends, waited = _list_outcomes(row), None
-        if {"approved", "declined"} & set(ends) and row.decided_at:
-            waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
-        account, words = _name_connection(row)
-        names.setdefault(account, words)
+        connection, connection_name = _name_connection(row)
+        names.setdefault(connection, connection_name)
+
+        # the request is counted in total, and once for each facet
         keys = {
             Facet.TOOL: row.tool_name,
             Facet.PLACE: _find_chat(row),
             Facet.PERSON: person,
-            Facet.CONNECTION: account,
+            Facet.CONNECTION: connection,
         }
+        outcomes, waited = _list_outcomes(row), None
+        if {"approved", "declined"} & set(outcomes) and row.decided_at:
+            waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
         for tally in (total, *(tallies[facet][key] for facet, key in keys.items())):
-            tally.add(ends, waited)
-        for _, voter, name, verb, *_ in row.votes:
+            tally.add(outcomes, waited)
+        asked_at = row.created_at.astimezone(zone)
+        week[asked_at.weekday()][asked_at.hour] += 1
+
+        for _, voter, name, verb, *_ in row.votes:  # the order of a stored vote, as in ``proposal_rows.py``
             if verb in votes:
-                who = persons.get(voter, voter)
-                names[who] = names.get(who) or name
-                votes[verb][who] += 1
-        at = row.created_at.astimezone(zone)
-        week[at.weekday()][at.hour] += 1
-    places = people.find_known_names(session, [each for each in tallies[Facet.PLACE] if ":" in each])
-    called = {
-        each: place_called(each, places) if ":" in each else _name_private_chats(each)
-        for each in tallies[Facet.PLACE]
+                voter_id = person_ids.get(voter, voter)
+                names[voter_id] = names.get(voter_id) or name
+                votes[verb][voter_id] += 1
+
+    # a place is an address as text, or the name of a channel, which stands for all private chats there
+    chats = [place for place in tallies[Facet.PLACE] if ":" in place]
+    chat_names = people.find_known_names(session, chats)
+    place_names = {
+        place: place_called(place, chat_names) if ":" in place else _name_private_chats(place)
+        for place in tallies[Facet.PLACE]
     }
     return Insights(
         since,
-        last if looked == MAX_ROWS else None,
-        accounts is None,
-        total,
-        {facet: _rank_parts(found, names | called) for facet, found in tallies.items()},
-        _rank_deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
-        week,
+        back_to=oldest if rows_read == MAX_ROWS else None,
+        everyone=accounts is None,
+        total=total,
+        parts={
+            facet: _rank_parts(tally_by_key, names | place_names) for facet, tally_by_key in tallies.items()
+        },
+        deciders=_rank_deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
+        week=week,
     )
 
 
@@ -162,14 +156,14 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
     are the requester's calls in shared chats. Calls in private chats never count. Calls that fewer people may
     see do not count, either.
     """
-    given = {
+    values = {
         "asked_in": proposal.conversation_id,
         "tool": proposal.tool_name,
         "asked_by": str(proposal.requester),
         "same": proposal.digest,
         "answer": proposal.message_id,
     }
-    found = session.connection().execute(_PAST_CALLS, given).all()
+    found = session.connection().execute(_select_past_calls(), values).all()
     rows = [row for row in found if row.kind is not None]
     calls = [
         EarlierCall(row.created_at, row.message_id, row.arguments, _find_decliners(row))
@@ -179,11 +173,53 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
     return PastCalls(calls[:MAX_CALLS], is_first=not rows, known=found[0].known, is_cut=len(rows) > MAX_CALLS)
 
 
+@cache
+def _select_past_calls() -> Any:
+    """Return the query of `find_past_calls`, built once.
+
+    Each row has an earlier call, and in ``known`` the number of proposals of the shared chat, counted up to
+    `MIN_KNOWN_PROPOSALS`. Without an earlier call there is one row, whose other columns are NULL.
+    """
+    asked_here = _PLACE.c.id == bindparam("asked_in")
+    # the chat of the new call, if it is a shared one; and its requester, if the call is made in private
+    this_chat = select(SEEN_IN).where(asked_here, _PLACE.c.private.is_(False)).scalar_subquery()
+    asker_in_private = select(bindparam("asked_by")).where(asked_here, _PLACE.c.private).scalar_subquery()
+    in_chat, is_shared = _PROPOSAL.c.chat == this_chat, _PROPOSAL.c.chat.is_not(None)
+    of_asker = _PROPOSAL.c.requester == asker_in_private
+    before = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are not earlier calls
+    known = select(_PROPOSAL.c.id).where(in_chat, before).limit(MIN_KNOWN_PROPOSALS).subquery()
+    counted = select(func.count().label("known")).select_from(known).subquery()
+    earlier = union_all(_select_calls(in_chat, before), _select_calls(of_asker, is_shared, before)).subquery()
+    return select(counted, earlier).select_from(counted.outerjoin(earlier, true()))
+
+
+def _select_calls(*conditions: Any) -> Any:
+    """Return the query for a tool's newest calls under these conditions, one more than `MAX_CALLS`.
+
+    JSON stays text, since most of it is not read. Votes are read only of calls that are the same as the new
+    one.
+    """
+    plain = ("kind", "state", "message_id", "created_at", "undoes", "escalate_to")
+    is_same = _PROPOSAL.c.digest == bindparam("same")
+    found = select(
+        *(_PROPOSAL.c[name] for name in plain),
+        cast(_PROPOSAL.c.arguments, Text).label("arguments"),
+        cast(_PROPOSAL.c.deciders, Text).label("deciders"),
+        cast(_PROPOSAL.c.steps, Text).label("steps"),
+        case((is_same, cast(_PROPOSAL.c.votes, Text))).label("votes"),
+    )
+    newest = found.where(*conditions, _PROPOSAL.c.tool_name == bindparam("tool"))
+    return select(newest.order_by(_PROPOSAL.c.created_at.desc()).limit(MAX_CALLS + 1).subquery())
+
+
 def _may_all_see(row: Any, proposal: Proposal) -> bool:
-    """Return whether everyone who may decide a proposal may see a call of its chat, or of its requester."""
+    """Return whether everyone who may decide a proposal may see the earlier call in ``row``.
+
+    The call is known to be of the proposal's chat, or of its requester.
+    """
     targets = proposal.escalation_targets
     if targets and not _list_targets(row).issuperset(targets):
-        return False  # it may come before people of another chat
+        return False  # people of another chat may have to decide the proposal
     named = set(proposal.deciders.people)
     return not named or named <= set(json.loads(row.deciders)["people"])
 
@@ -191,11 +227,11 @@ def _may_all_see(row: Any, proposal: Proposal) -> bool:
 def _list_targets(row: Any) -> set[str]:
     """Return the chats, accounts and groups to which an earlier call was escalated, or might have been."""
     steps = json.loads(row.steps or "null") or ()
-    return {row.escalate_to, *(to for to, *_ in steps)}
+    return {row.escalate_to, *(target for target, *_ in steps)}
 
 
 def _find_decliners(row: Any) -> tuple[str, ...]:
-    """Return the names of the people who declined exactly this call."""
+    """Return the names of the people who declined an earlier call that is the same as the new one."""
     if row.votes is None or row.state != State.DECLINED:
         return ()
     votes = ((voter, name) for _, voter, name, verb, *_ in json.loads(row.votes) if verb == Verb.DECLINE)
@@ -203,18 +239,18 @@ def _find_decliners(row: Any) -> tuple[str, ...]:
 
 
 def is_counted(row: Any) -> bool:
-    """Return whether a proposal counts: a change that an agent, a person or a script asked for."""
+    """Return whether statistics count a proposal: its kind is counted, and it does not undo another one."""
     return find_kind(row.kind).is_counted and not row.undoes
 
 
 def was_asked(row: Any) -> bool:
     """Return whether people were asked about a proposal: neither a rule nor a grant let it run."""
-    return row.grant_id is None and bool(row.votes or row.state not in _RAN)
+    return row.grant_id is None and bool(row.votes or row.state not in _APPROVED_STATES)
 
 
 def _list_outcomes(row: Any) -> list[str]:
     """Return the outcomes of a proposal that `Tally` counts, such as approved and undone."""
-    if row.state in _RAN:
+    if row.state in _APPROVED_STATES:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
         return ["approved", *(name for name, is_so in marks.items() if is_so)]
     if row.state in (State.DECLINED, State.EXPIRED):
@@ -231,7 +267,7 @@ def _name_connection(row: Any) -> tuple[str, str]:
 
 
 def _find_chat(row: Any) -> str:
-    """Return the chat of the request; for a private chat its channel."""
+    """Return the address of the request's chat, as text; for a private chat the name of its channel."""
     address = Address.parse(row.place)
     if row.private:
         return address.channel
@@ -245,11 +281,16 @@ def _name_private_chats(channel: str) -> str:
     return f"private chats in {name}"
 
 
-def _rank_parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
-    order = sorted(found, key=lambda key: (-found[key].asked, key))
-    return [InsightPart(key, names.get(key) or key, found[key]) for key in order[:_MAX_PARTS]]
+def _rank_parts(tallies: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
+    """Return the parts of a facet with their names, those that were asked for most often first."""
+    order = sorted(tallies, key=lambda key: (-tallies[key].asked, key))
+    return [InsightPart(key, names.get(key) or key, tallies[key]) for key in order[:_MAX_PARTS]]
 
 
-def _rank_deciders(yes: Counter[str], no: Counter[str], names: Mapping[str, str]) -> list[Decider]:
-    both = (yes + no).most_common(_MAX_PARTS)
-    return [Decider(who, names.get(who) or who, yes[who], no[who]) for who, _ in both]
+def _rank_deciders(approved: Counter[str], declined: Counter[str], names: Mapping[str, str]) -> list[Decider]:
+    """Return the people who voted, by the ids of their Persons, those with most votes first."""
+    most_votes = (approved + declined).most_common(_MAX_PARTS)
+    return [
+        Decider(person, names.get(person) or person, approved[person], declined[person])
+        for person, _ in most_votes
+    ]

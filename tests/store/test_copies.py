@@ -20,8 +20,8 @@ def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rende
     post(rows, p, "m1")
     assert behind(rows, p) == []
     rows.decide(p)
-    [(copy, passing)] = rows.database.read_now(posted_cards.list_outdated_copies, p.message_id)
-    assert passing
+    [(copy, changes_soon)] = rows.database.read_now(posted_cards.list_outdated_copies, p.message_id)
+    assert changes_soon
     assert rows.database.read_now(posted_cards.list_outdated_messages) == [p.message_id]
     assert not rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == []
