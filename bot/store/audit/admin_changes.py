@@ -2,10 +2,10 @@
 
 Each row of it (`LedgerRow`) names a *thing* and its key, who changed it and when, and the states before and
 after. Its column ``holds`` has the hashes of the table rows that the change was about, as they were after it,
-by names such as ``rule 7``. `breaks` compares these hashes with the tables, so it finds a rule, a grant or a
-link that no one is recorded to have made, or that was altered since.
+by names such as ``rule 7``. `find_breaks` compares these hashes with the tables, so it finds a rule, a grant
+or a link of accounts that no one is recorded to have made, or that was altered since.
 
-Rows are only added. They are links of the one chain (``bot/store/audit/chain.py``), like the rows about
+Rows are only added. They are links of the one hash chain (``bot/store/audit/chain.py``), like the rows about
 proposals (``bot/store/audit/log.py``). The chain inserts new rows as the last step of a transaction, so a
 function that reads the log calls `chain.link_added` first: it inserts the rows so far.
 """
@@ -35,20 +35,22 @@ from bot.store.tables.rules import GrantRow, RuleRow
 
 _TABLE = table_of(LedgerRow)
 _INSERT = insert(_TABLE)
-_PROPOSALS = table_of(ProposalRow)
 _BATCH = 2000  # rows that are read at a time
 
 
 class Thing(StrEnum):
-    """The kinds of things in the log, with comments on their keys. Features add more for their tables."""
+    """The kinds of things in the log. The comments say what the key of a thing is.
+
+    Features add more kinds, for tables of their own.
+    """
 
     RULE = "rule"  # subject, tools and place, as `rule_key` says
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
-    PAUSE = "pause"  # the key is always the word everything
+    PAUSE = "pause"  # always the word everything
     # name and version. Only rows from before the chain (`chain.UPGRADE`) are about tools; since then the rows
-    # about proposals have the hash of the tool's schema
+    # about proposals have the hash of the tool's JSON schema
     TOOL = "tool"
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
@@ -76,8 +78,9 @@ def record(
 ) -> None:
     """Record who changed a thing and how, in the transaction of the change.
 
-    ``thing``: the kind of the thing. ``key``: its key, as `Thing` says. ``before`` and ``after``: its states.
-    ``tool``: the pattern of the tools that the thing is about; empty for none.
+    ``thing``: the kind of the thing, a `Thing` or a kind of a feature. ``key``: its key, as `Thing` says.
+    ``before`` and ``after``: its states. ``tool``: the pattern of the tools that the thing is about; empty
+    for none.
     """
     session.flush()
     row = {
@@ -97,7 +100,7 @@ def record(
 
 
 def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
-    """Record who read the conversation behind a proposal, once for each person."""
+    """Record that someone read the conversation that led to a proposal, once for each person."""
     chain.link_added(session)
     read = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
     if session.execute(read.limit(1)).first() is None:
@@ -106,14 +109,17 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
-    """Return the newest row in which ``verb`` was done to a thing of this kind, or None."""
+    """Return the newest row in which ``verb`` was done to a thing of the kind ``thing``, or None."""
     chain.link_added(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
-    """Record that the newest key seals rows from now on, unless it does already. Raises like `chain.link`."""
+    """Record that the newest key seals rows from now on, unless it sealed the newest row already.
+
+    Raises like `chain.link`.
+    """
     if not chain.is_sealed_with_newest(session):
         _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
 
@@ -121,9 +127,10 @@ def seal_with_key(session: Session, now: datetime) -> None:
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
     """Begin to seal a log that has no seal; return the number of the first sealed row.
 
-    The rows before it are trusted as they are now. If they are changed later, that is found.
+    The rows before it are trusted as they are now. If they are changed later, that is found. Raises NodError
+    where no key is set, or where the log has a seal already.
     """
-    first = chain.adopt(session)  # the chain takes no sealed row after rows without a seal, except this one
+    first = chain.allow_first_seal(session)
     by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
     _seal_with(session, by, {"from": first}, now)
     return first
@@ -134,9 +141,10 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 
 
 def rule_key(row: RuleRow) -> str:
-    """Return the key of a rule in the log: ``quorum for pay_* in slack:T1``, followed by its limits.
+    """Return the key of a rule in the log, such as ``quorum for pay_* in slack:T1``, followed by its limits.
 
-    Rules that may stand side by side with different values, roles and routes, have their value in it.
+    Of roles and routes, several rules with different values may apply side by side, so their keys have the
+    value, too.
     """
     key = f"{row.subject} for {row.pattern} in {row.scope}"
     if row.subject in (Subject.ROLE, Subject.ROUTE):
@@ -157,11 +165,17 @@ def rule_state(row: RuleRow) -> State:
     value = row.value
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # as SQLite gives a bare number back
-    return {"rule": row.id, "value": value, **({"until": row.until.isoformat()} if row.until else {})}
+    state = {"rule": row.id, "value": value}
+    if row.until:
+        state["until"] = row.until.isoformat()
+    return state
 
 
 def grant_state(row: GrantRow) -> State:
-    """Return a grant's state for the log; the arguments that it matches only as a hash, for their secrets."""
+    """Return a grant's state for the log.
+
+    Of the arguments that it matches there is only a hash, since they may be secrets.
+    """
     return {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
@@ -180,9 +194,9 @@ def grant_state(row: GrantRow) -> State:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """A link of accounts to one person, or an unlink."""
+    """A link of accounts to one person, or an unlink of an account."""
 
-    row: int  # the number of its last row
+    row: int  # the number of its last row in the log
     words: str  # for admins
 
 
@@ -194,9 +208,9 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
     )
     changes = []
     # the accounts that were linked together have rows of one moment
-    for change, same in groupby(found.mappings(), key=lambda row: (row["at"], row["verb"], row["actor"])):
-        _, verb, actor = change
-        rows = list(same)
+    of_one_change = groupby(found.mappings(), key=lambda row: (row["at"], row["verb"], row["actor"]))
+    for (_, verb, actor), grouped in of_one_change:
+        rows = list(grouped)
         changes.append(LinkChange(rows[-1]["id"], _describe_link(verb, actor, rows)))
     return changes
 
@@ -219,6 +233,7 @@ def _describe_link(verb: str, actor: str, rows: list[Any]) -> str:
 
 
 def _find_audited_tables() -> dict[str, Any]:
+    """Return the tables whose rows this log covers, by the kind of thing; only tables that are imported."""
     tables = SQLModel.metadata.sorted_tables
     return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
 
@@ -233,7 +248,7 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
 
 
 def _hash_now(session: Session, name: str) -> str | None:
-    """Return the hash of the table row of this name as it is now; None if it's gone, or needs no record."""
+    """Return the hash of the table row of this name as it is now; None if it is gone, or needs no record."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
     key_column = table.c[table.info[AUDITED].key]
@@ -251,7 +266,7 @@ def _hash_content(audited: Audited, row: Any) -> str | None:
     """
     hashed = {name: value for name, value in row.items() if name not in audited.unrecorded}
     if audited.needs_record(row):
-        return chain.content(hashed)
+        return chain.hash_content(hashed)
     return None
 
 
@@ -268,27 +283,28 @@ def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
 
-def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
+def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each table row that is not as the log recorded it: unrecorded, missing or altered.
 
-    `chain.breaks` checks the log itself. The schemas of tools that proposals recorded are read first, a part
-    at a time; all else is read over one snapshot afterwards. A schema that is added in between has no record
-    yet, which is no fault.
+    `chain.find_breaks` checks the log itself. The schemas of tools that proposals recorded are read first, a
+    part at a time; all else is read over one snapshot afterwards. A schema that is added in between has no
+    record yet, which is no fault. ``counter`` counts the rows, for the progress of the check.
     """
-    schemas = {
-        f"{Thing.TOOL} {name} {version}": schema
-        for name, version, schema in log.list_proposed_schemas(read, count)
+    schema_hashes = {
+        f"{Thing.TOOL} {name} {version}": schema_hash
+        for name, version, schema_hash in log.list_proposed_schemas(read, counter)
     }
-    yield from read(lambda session: list(_find_deviations(session, count, schemas)))
+    yield from read(lambda session: list(_find_deviations(session, counter, schema_hashes)))
 
 
-def _find_deviations(session: Session, count: Counter, schemas: Mapping[str, str]) -> Iterator[str]:
-    recorded: dict[str, str | None] = dict(schemas)
+def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[str, str]) -> Iterator[str]:
+    """Yield the sentences of `find_breaks`. ``schema_hashes``: those of proposals, by the tool's name."""
+    recorded: dict[str, str | None] = dict(schema_hashes)
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
         execution_options={"yield_per": _BATCH},
     )
-    for holds in count.follow(rows.scalars()):
+    for holds in counter.follow(rows.scalars()):
         recorded |= holds  # oldest first, so the newest record of each row remains
     now = dict(current_hashes(session))
     for name in sorted(now.keys() | recorded.keys()):
@@ -306,7 +322,7 @@ def _find_deviations(session: Session, count: Counter, schemas: Mapping[str, str
 
 def _find_miscounted(session: Session) -> Iterator[str]:
     """Yield a sentence on each grant whose count of uses is not the number of proposals run by it."""
-    grants, proposals = table_of(GrantRow), _PROPOSALS
+    grants, proposals = table_of(GrantRow), table_of(ProposalRow)
     used = (
         select(grants.c.id, grants.c.uses, func.count(proposals.c.id))
         .outerjoin_from(grants, proposals, proposals.c.grant_id == grants.c.id)

@@ -1,19 +1,20 @@
 """The hash chain of the audit log: each row carries the hash of the row before it.
 
-The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
-``chain_end``, *the end*, holds the newest number and hash, so rows missing at the end show as well as rows
-missing in the middle. It is locked from the first row that a transaction adds to its commit, so numbers are
-committed in order: anyone who has read up to a number has read everything below it. Every writer waits for
-that lock, so rows are collected (`record_row`) and linked as the last step of a transaction (`link`).
+The rows of the tables ``audit`` (changes of proposals) and ``ledger`` (all other changes) share one numbering
+without gaps. One row of the table ``chain_end``, *the end*, holds the newest number and hash, so rows missing
+at the end show as well as rows missing in the middle. The end is locked from the first row that a transaction
+adds to its commit, so numbers are committed in order: anyone who has read up to a number has read everything
+below it. Every writer waits for that lock, so new rows are collected (`record_row`) and inserted as the last
+step of a transaction (`link`).
 
-With ``NOD_AUDIT_KEY`` the log is sealed: the hashes are HMACs, so a writer of the database without the key
-can't make rows that fit. With several keys, the first seals, and the others still verify the rows that they
-sealed. The end has a seal of its own, its *mark*, from the first moment of a database that is made with a
-key. A row is added only to an end whose mark fits: a log without a seal is continued with one only if an
-operator asked for that once (`adopt`).
+With ``NOD_AUDIT_KEY`` the log is *sealed*: the hashes are HMACs, so a writer of the database without the key
+can't make rows that fit. With several keys, the first seals new rows, and the others still verify the rows
+that they sealed. The end has a seal of its own, its *mark*, from the first moment of a database that is made
+with a key. A row is added only to an end whose mark fits. A log without a seal is continued with one only if
+an operator asked for that once (`allow_first_seal`).
 
-Databases from before this chain have older rows, numbered in each table apart: a ledger row `UPGRADE` follows
-them, with the hash over all of them (`before_the_chain`).
+Databases from before this chain have older rows, numbered in each of the two tables apart. After them comes a
+ledger row `UPGRADE`, whose ``previous`` is the hash over all of them (`hash_before_chain`).
 """
 
 import hashlib
@@ -37,40 +38,41 @@ from bot.store.tables.row import table_of
 T = TypeVar("T")
 
 KEYS = "nod_audit_keys"
-"""The execution option of an engine that holds the keys, as a tuple of bytes."""
+"""The execution option of an engine that holds the keys: a tuple of bytes, with the sealing key first."""
 
 UPGRADE = "upgrade"
-"""The thing of the ledger row that follows the rows from before this chain."""
+"""The value of the column ``thing`` in the ledger row that follows the rows from before this chain."""
 
 KEY = "key"
-"""The thing of the ledger row that is the first with a seal, or the first with the seal of a new key."""
+"""The value of that column in the ledger row that is the first with a seal, or the first with a new key's."""
+
+ADDITIONS = "to be linked"
+"""The key of a session's `Additions`. A session without `Additions` can't record anything."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _BOTH = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
 _ENDS = table_of(ChainEndRow)
 _THE_END = _ENDS.c.id == literal_column("1")
-_AT_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
-_READ_END, _HOLD_END = _AT_END, _AT_END.with_for_update()
-_MOVE_END = (
+_READ_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
+_LOCK_END = _READ_END.with_for_update()
+_UPDATE_END = (
     update(_ENDS)
     .where(_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
-ADDITIONS = "to be linked"
-"""The key of a session's `Additions`. A session without `Additions` can't record anything."""
 _BATCH = 2000  # rows that are read at a time
 _ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _MIN_ANCHOR_DIGITS = 16  # the fewest digits that an anchor to check must have
 
 ADDED: Mapping[str, Any] = {}
-"""Columns that were added to hashed tables later, each with the value that older rows have.
+"""Columns that were added to hashed tables later, each with the value that older rows have; none so far.
 
-`content` leaves a column with that value out, so that the hashes of older rows stay the same.
+`hash_content` leaves a column with that value out, so that the hashes of older rows stay the same.
 """
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
-_OLD = {
+_COLUMNS_BEFORE_CHAIN = {
     "audit": (
         *("id", "proposal_id", "version", "at", "verb", "state", "actor", "person", "channel", "reason"),
         *("digest", "rule", "grant_id", "content", "previous", "hash"),
@@ -80,7 +82,7 @@ _OLD = {
         *("previous", "hash"),
     ),
 }
-"""The columns that rows from before this chain had, by table; `before_the_chain` hashes these."""
+"""The columns that rows from before this chain had, by table; `hash_before_chain` hashes these."""
 
 
 class OtherKey(NodError):
@@ -128,30 +130,33 @@ def _keys_in(connection: Connection) -> tuple[bytes, ...]:
 class Additions:
     """The new rows of a transaction, until `link` inserts them."""
 
-    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)  # each with its statement
-    adopts: bool = False  # the first of these rows begins the seal, after rows that have none (`adopt`)
+    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)  # each after its statement
+    may_be_first_sealed: bool = False  # they may have a seal although the rows before have none
 
 
 def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
-    """Add a row to the log, at the end of the transaction, by the statement ``insert_one``."""
+    """Have a row added to the log as the last step of the transaction, by the statement ``insert_one``."""
     session.info[ADDITIONS].rows.append((insert_one, row))
 
 
 def link_added(session: Session) -> None:
-    """Insert the rows that this transaction has added so far, so that queries after it see them."""
+    """Insert the rows that this transaction has recorded so far, so that later queries of it see them."""
     added = session.info.get(ADDITIONS)
     if added is not None:
         link(session.connection(), added)
 
 
 def link(connection: Connection, added: Additions) -> None:
-    """Number, chain and insert the added rows. The end is locked from here to the commit."""
+    """Number, chain and insert the added rows. The end is locked from here to the commit.
+
+    Raises OtherKey, NotSealed or EndAltered where no row may follow the end, NodError where there is no end.
+    """
     if not added.rows:
         return
-    end = connection.execute(_HOLD_END, {}).first()
+    end = connection.execute(_LOCK_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
-    key = _choose_key(_keys_in(connection), end, adopts=added.adopts)
+    key = _choose_key(_keys_in(connection), end, may_be_first_sealed=added.may_be_first_sealed)
     number, previous = end.number, end.hash
     for insert_rows, run in groupby(added.rows, key=itemgetter(0)):  # successive rows of one table
         rows = []
@@ -162,23 +167,31 @@ def link(connection: Connection, added: Additions) -> None:
             previous = row["hash"]
             rows.append(row)
         connection.execute(insert_rows, rows)
-    moved = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
-    connection.execute(_MOVE_END, {f"new_{name}": value for name, value in moved.items()})
-    added.rows, added.adopts = [], False
+    new_end = {
+        "number": number,
+        "hash": previous,
+        "key": name_of(key),
+        "mark": _make_mark(key, number, previous),
+    }
+    connection.execute(_UPDATE_END, {f"new_{name}": value for name, value in new_end.items()})
+    added.rows = []
+    added.may_be_first_sealed = False
 
 
-def _choose_key(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
-    """Return the key that seals the next row; empty for none.
+def _choose_key(keys: Sequence[bytes], end: Any, *, may_be_first_sealed: bool = False) -> bytes:
+    """Return the key that seals the next row; empty for no seal.
 
-    Raises OtherKey, NotSealed or EndAltered where no row may follow this end.
+    ``keys``: those that are set. ``end``: the row of the end. ``may_be_first_sealed``: the next row may have
+    a seal although the rows before have none. Raises OtherKey, NotSealed or EndAltered where no row may
+    follow this end.
     """
     by_name = {name_of(key): key for key in (b"", *keys)}
     if end.key not in by_name:
         raise OtherKey
-    sealed_with = by_name[end.key]
-    if keys and not sealed_with and not adopts:
+    end_key = by_name[end.key]  # the key that sealed the newest row; empty for none
+    if keys and not end_key and not may_be_first_sealed:
         raise NotSealed
-    if sealed_with and end.mark != _mark(sealed_with, end.number, end.hash):
+    if end_key and end.mark != _make_mark(end_key, end.number, end.hash):
         raise EndAltered
     return keys[0] if keys else b""
 
@@ -190,10 +203,10 @@ def is_sealed_with_newest(session: Session) -> bool:
     return end is not None and name_of(_choose_key(keys_of(session), end)) == end.key
 
 
-def adopt(session: Session) -> int:
-    """Let the next row be the first with a seal, although the rows before it have none; return its number.
+def allow_first_seal(session: Session) -> int:
+    """Allow this transaction to add the first row with a seal, after rows that have none; return its number.
 
-    Raises NodError if that is impossible.
+    Raises NodError where no key is set, or where the log has a seal already.
     """
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
@@ -201,7 +214,7 @@ def adopt(session: Session) -> int:
         raise NodError("NOD_AUDIT_KEY: no key is set. Set one, then seal the audit log.")
     if end is None or end.key:
         raise NodError("The audit log is sealed already. Nothing was changed.")
-    session.info[ADDITIONS].adopts = True
+    session.info[ADDITIONS].may_be_first_sealed = True
     return int(end.number) + 1
 
 
@@ -216,9 +229,10 @@ def count_unsealed(session: Session) -> int:
 
 
 def blank(connection: Connection) -> dict[str, Any]:
-    """Return the end of a log that has no rows yet, as a row."""
-    key = next(iter(connection.get_execution_options().get(KEYS, ())), b"")
-    return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": _mark(key, 0, "") if key else ""}
+    """Return the row of the end for a log that has no rows yet; it has a mark if a key is set."""
+    key = next(iter(_keys_in(connection)), b"")
+    mark = _make_mark(key, 0, "") if key else ""
+    return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": mark}
 
 
 def name_of(key: bytes) -> str:
@@ -228,7 +242,7 @@ def name_of(key: bytes) -> str:
     return ""
 
 
-def _plain(value: Any) -> Any:
+def _normalise(value: Any) -> Any:
     """Return a column's value in one form: SQLite and PostgreSQL return times and numbers differently."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
@@ -237,25 +251,27 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _text(row: Mapping[str, Any]) -> bytes:
-    return _JSON.encode({name: _plain(value) for name, value in row.items()}).encode()
+def _to_bytes(row: Mapping[str, Any]) -> bytes:
+    """Return a row as the bytes that are hashed: JSON with the columns in the order of their names."""
+    return _JSON.encode({name: _normalise(value) for name, value in row.items()}).encode()
 
 
 def _digest(key: bytes, text: bytes) -> str:
+    """Return the HMAC of a text under a key; without a key the plain hash."""
     if key:
         return hmac.digest(key, text, "sha256").hex()
     return hashlib.sha256(text).hexdigest()
 
 
 def _hash(key: bytes, row: Mapping[str, Any]) -> str:
-    return _digest(key, _text({name: value for name, value in row.items() if name != "hash"}))
+    return _digest(key, _to_bytes({name: value for name, value in row.items() if name != "hash"}))
 
 
-def _mark(key: bytes, number: int, last: str) -> str:
-    return _digest(key, f"end {number} {last}".encode())
+def _make_mark(key: bytes, number: int, last_hash: str) -> str:
+    return _digest(key, f"end {number} {last_hash}".encode())
 
 
-def content(row: Mapping[str, Any]) -> str:
+def hash_content(row: Mapping[str, Any]) -> str:
     """Return the hash of a row of another table, such as a proposal's, for a row of the log.
 
     Columns without a value are left out, so that a new column changes no hash.
@@ -265,7 +281,7 @@ def content(row: Mapping[str, Any]) -> str:
         is_left_out = name in ADDED and ADDED[name] == value
         if value is not None and not is_left_out:
             hashed[name] = value
-    return hashlib.sha256(_text(hashed)).hexdigest()
+    return hashlib.sha256(_to_bytes(hashed)).hexdigest()
 
 
 def anchor(session: Session) -> str | None:
@@ -281,7 +297,7 @@ def anchor(session: Session) -> str | None:
 
 
 def find_contradiction(session: Session, anchor: str) -> str | None:
-    """Return how the log contradicts an earlier anchor of it, in words, or None.
+    """Return how the log contradicts an earlier anchor of it, in words; None if it does not.
 
     Raises NodError where the text is no anchor.
     """
@@ -297,32 +313,44 @@ def find_contradiction(session: Session, anchor: str) -> str | None:
 
 @dataclass(slots=True)
 class _Check:
-    """A check of the seals of rows in their order: once a key has sealed a row, no older key may seal one."""
+    """A check of the seals of rows in their order: once a key has sealed a row, no older key may seal one.
+
+    The empty key, which gives the hash of a row without a seal, counts as the oldest.
+    """
 
     keys: tuple[bytes, ...]
-    """The keys that may seal the next row, newest first. The empty key, for rows without seal, is last."""
+    """The keys that may seal the next row, the newest first."""
+
+    @property
+    def allows_unsealed(self) -> bool:
+        """True if the next row may have no seal, since no row so far has one."""
+        return not self.keys[-1]
 
     def accept(self, row: Mapping[str, Any]) -> bool:
-        """Tell if one of the keys sealed the row. If so, older keys are dropped for the rows that follow."""
+        """Drop the keys that are older than the one that sealed this row; False if none of the keys did."""
         # from the oldest: it sealed the row before, and mostly this row, too
-        for at in range(len(self.keys) - 1, -1, -1):
-            if _hash(self.keys[at], row) == row["hash"]:
-                self.keys = self.keys[: at + 1]
+        for position in range(len(self.keys) - 1, -1, -1):
+            if _hash(self.keys[position], row) == row["hash"]:
+                self.keys = self.keys[: position + 1]
                 return True
         return False
 
 
 class SnapshotReader(Protocol):
-    """Runs functions that read: each over a snapshot of its own (`Database.read_now`), or all over one."""
+    """A function that runs functions that read the database, and returns their results.
+
+    It runs each over a snapshot of its own (`Database.read_now`), or all over one.
+    """
 
     def __call__(self, function: Callable[[Session], T], /) -> T: ...
 
 
-def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
+def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each row that was changed, removed or inserted, in the order of the log.
 
-    Each part is read over a snapshot of its own: a snapshot that is held for long lets SQLite's log grow, and
-    PostgreSQL keep dead rows. Rows that are added in the meantime are read, too.
+    Each part of the log is read over a snapshot of its own: a snapshot that is held for long lets SQLite's
+    write-ahead log grow, and PostgreSQL keep dead rows. Rows that are added in the meantime are read, too.
+    ``counter`` counts the rows, for the progress of the check.
     """
     keys, end, upgrade, previous = read(_read_beginning)
     if end is None:
@@ -333,26 +361,33 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
         return
     if keys and not end.key:
         yield "it is not sealed with NOD_AUDIT_KEY"
+    yield from (f"before the upgrade: {fault}" for fault in upgrade.faults)
+
+    # each row is compared with the row before it, whose number and hash are ``number`` and ``previous``
     check = _Check((*keys, b""))
     number = max(upgrade.row_number - 1, 0)
-    yield from (f"before the upgrade: {fault}" for fault in upgrade.faults)
     parts = _Parts(read, number)
-    for row in count.follow(chain.from_iterable(parts)):
-        here = row["id"]
-        if here <= number:
-            yield f"{_name_row(row)} is there although row {here} is another"
+    for row in counter.follow(chain.from_iterable(parts)):
+        row_number = row["id"]
+        if row_number <= number:
+            yield f"{_name_row(row)} is there although row {row_number} is another"
             continue
-        if here > number + 1:
-            gap = f"row {here - 1} is" if here == number + 2 else f"rows {number + 1} to {here - 1} are"
+        if row_number > number + 1:
+            is_one = row_number == number + 2
+            gap = f"row {row_number - 1} is" if is_one else f"rows {number + 1} to {row_number - 1} are"
             yield f"{gap} missing before {_name_row(row)}"
         elif row["previous"] != previous:
             yield f"{_name_row(row)} does not follow what is before it"
-        may_lack_seal = not check.keys[-1]
-        if not check.accept(row):
+        allowed_unsealed = check.allows_unsealed
+        is_intact = check.accept(row)
+        is_first_sealed = allowed_unsealed and not check.allows_unsealed
+        if not is_intact:
             yield f"{_name_row(row)} was altered"
-        elif may_lack_seal and check.keys[-1] and number and row.get("thing") != KEY:  # the first with a seal
+        elif is_first_sealed and number and row.get("thing") != KEY:  # no operator asked for the first seal
             yield f"rows up to {number} carry no seal"
-        number, previous = here, row["hash"]
+        number, previous = row_number, row["hash"]
+
+    # the end must be that of the last row
     end = parts.end
     if end is None:
         yield "the end of the audit log is missing"
@@ -361,7 +396,7 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
         return
     key = {name_of(key): key for key in keys}.get(end.key, b"")
-    mark = _mark(key, number, previous) if number or key else ""  # an empty record without a key has none
+    mark = _make_mark(key, number, previous) if number or key else ""  # an empty log without a key has none
     if previous != end.hash or end.mark != mark:
         yield "the end of the audit log was altered"
 
@@ -386,18 +421,18 @@ def _read_beginning(session: Session) -> _Beginning:
     upgrade = find_upgrade(session)
     previous = ""
     if upgrade.row_number:
-        previous = before_the_chain(session.connection(), upgrade.row_number)
+        previous = hash_before_chain(session.connection(), upgrade.row_number)
     end = session.connection().execute(_READ_END, {}).first()
     return _Beginning(keys_of(session), end, upgrade, previous)
 
 
 @dataclass
 class _Parts:
-    """The rows of both tables in their order, a part at a time."""
+    """The rows of both tables in the order of their numbers; iterated over, it yields a part at a time."""
 
     read: SnapshotReader
     after: int  # the number of the row that was read last
-    end: Any = None  # the end of the log, from the snapshot in which no rows were left
+    end: Any = None  # the row of the end, from the snapshot in which no rows were left
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         while rows := self.read(self._read_part):
@@ -406,7 +441,9 @@ class _Parts:
 
     def _read_part(self, session: Session) -> list[Mapping[str, Any]]:
         run = session.connection().execute
-        next_ids = [run(select(func.min(t.c.id)).where(t.c.id > self.after)).scalar() for t in _BOTH]
+        next_ids = [
+            run(select(func.min(table.c.id)).where(table.c.id > self.after)).scalar() for table in _BOTH
+        ]
         first = min((number for number in next_ids if number is not None), default=None)
         if first is None:
             self.end = run(_READ_END, {}).first()
@@ -425,7 +462,7 @@ def _name_row(row: Mapping[str, Any]) -> str:
 
 
 def find_upgrade(session: Session) -> Upgrade:
-    """Return the facts of the row `UPGRADE`, also where no such row exists."""
+    """Return the facts of the row `UPGRADE`; without such a row, the number 0 and no faults."""
     row = session.execute(
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
     ).first()
@@ -434,16 +471,16 @@ def find_upgrade(session: Session) -> Upgrade:
     return Upgrade(0, [])
 
 
-def before_the_chain(connection: Connection, row_number: int) -> str:
-    """Return the hash over all rows below ``row_number``, those from before this chain."""
+def hash_before_chain(connection: Connection, row_number: int) -> str:
+    """Return the hash over all rows from before this chain, those below ``row_number``."""
     running = hashlib.sha256()
     for table in (_AUDIT, _LEDGER):
-        columns = [table.c[name] for name in _OLD[table.name]]
+        columns = [table.c[name] for name in _COLUMNS_BEFORE_CHAIN[table.name]]
         rows = connection.execute(
             select(*columns).where(table.c.id < row_number).order_by(table.c.id),
             execution_options={"yield_per": _BATCH},
         )
         for row in rows.mappings():
-            running.update(_text(dict(row)))
+            running.update(_to_bytes(dict(row)))
         running.update(b"|")
     return running.hexdigest()

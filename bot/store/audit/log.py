@@ -1,9 +1,9 @@
 """The append-only log of every change of a proposal, written in the transaction of the change.
 
-Each row (`AuditRow`) is a link of the one chain (``bot/store/audit/chain.py``) and holds the hash of the full
-proposal as the change left it, its *content*: requester, deciders, votes, preview, result, due times. So a
-cell that was changed without a row in the log is found (`breaks`). The first row of a proposal, and each that
-changes its arguments, also has the request without secrets (``about``).
+Each row (`AuditRow`) is a link of the hash chain of the audit log (``bot/store/audit/chain.py``). It holds
+the *content*, a hash of the full proposal as the change left it: requester, deciders, votes, preview, result,
+due times. So a cell that was changed without a row in the log is found (`find_breaks`). The first row of a
+proposal, and each row with a change of its arguments, also has the request without secrets (``about``).
 """
 
 import hashlib
@@ -29,55 +29,68 @@ from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 
 _TABLE = table_of(AuditRow)
-_INSERT = insert(_TABLE)
+_PROPOSALS = table_of(ProposalRow)
 _CONVERSATIONS = table_of(ConversationRow)
-_SCHEMAS = table_of(ToolVersionRow)
+_TOOL_VERSIONS = table_of(ToolVersionRow)
+_BATCH = 2000  # rows that are read at a time
+
+_INSERT = insert(_TABLE)
 PLACE_AND_SCHEMA = (
     select(_CONVERSATIONS.c.channel + ":" + _CONVERSATIONS.c.key)
     .where(_CONVERSATIONS.c.id == bindparam("asked_in"))
     .scalar_subquery(),
-    select(_SCHEMAS.c.parameters)
-    .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
+    select(_TOOL_VERSIONS.c.parameters)
+    .where(
+        _TOOL_VERSIONS.c.name == bindparam("asked_tool"),
+        _TOOL_VERSIONS.c.version == bindparam("asked_version"),
+    )
     .scalar_subquery(),
 )
-"""The columns that `describe_request` needs: the place of the request, and the tool's stored schema."""
+"""The columns that `describe_request` needs: the place of the request, and the tool's stored schema.
+
+Statements of other modules select them as well; `key_of_place_and_schema` returns the parameters.
+"""
 _AFTER_ID = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
     .order_by(_TABLE.c.id)
     .limit(bindparam("limit"))
 )
-_BATCH = 2000  # rows that are read at a time
-_P = table_of(ProposalRow)
+
+# for `find_breaks`: proposals in the order of their ids, each with the log's row on its present version, if
+# there is one; and proposals of which the log has a row, but which are gone, or are at an older version
 _UNRECORDED_COLUMNS = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
 """The columns of a proposal that change without a row in the log, so that no content covers them."""
-# proposals in the order of their ids, each with the log's row about its present version, if there is one
 _WITH_LAST_ROW = (
     select(  # type: ignore[call-overload]
-        *(column for column in _P.columns if column.name not in _UNRECORDED_COLUMNS),
+        *(column for column in _PROPOSALS.columns if column.name not in _UNRECORDED_COLUMNS),
         _TABLE.c.id.label("audit_id"),
         _TABLE.c.content.label("audit_content"),
     )
     .outerjoin_from(
-        _P,
+        _PROPOSALS,
         _TABLE,
-        (_TABLE.c.proposal_id == _P.c.id)
-        & (_TABLE.c.version == _P.c.version)
+        (_TABLE.c.proposal_id == _PROPOSALS.c.id)
+        & (_TABLE.c.version == _PROPOSALS.c.version)
         & (_TABLE.c.proposal_id > bindparam("after")),  # otherwise each part reads the index from its start
     )
-    .where(_P.c.id > bindparam("after"))
-    .order_by(_P.c.id)
+    .where(_PROPOSALS.c.id > bindparam("after"))
+    .order_by(_PROPOSALS.c.id)
     .limit(_BATCH)
 )
-# proposals of which the log has a row, but which are gone, or are at an older version
 _BEHIND_LOG = (
-    select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
-    .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
-    .where(_P.c.id.is_(None) | (_P.c.version < _TABLE.c.version))
-    .group_by(_TABLE.c.proposal_id, _P.c.version)
+    select(
+        _TABLE.c.proposal_id,
+        func.max(_TABLE.c.version).label("version"),
+        _PROPOSALS.c.version.label("now_at"),
+    )
+    .outerjoin_from(_TABLE, _PROPOSALS, _PROPOSALS.c.id == _TABLE.c.proposal_id)
+    .where(_PROPOSALS.c.id.is_(None) | (_PROPOSALS.c.version < _TABLE.c.version))
+    .group_by(_TABLE.c.proposal_id, _PROPOSALS.c.version)
     .order_by(_TABLE.c.proposal_id)
 )
-_REQUESTS = (
+
+_REQUESTS = (  # for `list_proposed_schemas`
     select(_TABLE.c.id, _TABLE.c.about)
     .where(_TABLE.c.about.is_not(None), _TABLE.c.id > bindparam("after"))
     .order_by(_TABLE.c.id)
@@ -87,9 +100,9 @@ _REQUESTS = (
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """The author of a change, and what they did: a person through an account, or Nod itself."""
+    """The author of a change, a person through an account or Nod itself, and what they did."""
 
-    verb: Done  # what they did: a verb of the audit log
+    verb: Done  # what they did: a press, an act, or the state in which a call ended
     actor: str  # the account, as text; ``nod`` for Nod
     person: str  # the id of the Person; ``nod`` for Nod
     channel: str
@@ -143,7 +156,7 @@ def _make_row(change: Change) -> dict[str, Any]:
         "rule": proposal.rule,
         "grant_id": proposal.grant_id,
         "about": change.about,
-        "content": chain.content(change.row),
+        "content": chain.hash_content(change.row),
     }
 
 
@@ -151,19 +164,18 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
     """Return the request for the log: what was asked, by whom and where, without secrets.
 
     ``place``: the address of the conversation, as text. ``schema``: the JSON schema of the tool, of which the
-    log has the hash.
+    log has the hash; None where it is not stored.
     """
-    name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
     request: dict[str, Any] = {
         "requester": str(proposal.requester),
-        "name": name,
+        "name": storable(proposal.requester.name),
         "place": place,
         "tool": [proposal.tool_name, proposal.tool_version],
-        "summary": summary,
+        "summary": storable(redact_text(proposal.description)),
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
     }
-    # left out where empty, as in the rows of earlier releases
+    # what follows is left out where it is empty, as in the rows of earlier releases
     lines = [redact_text(line.words) for line in proposal.frozen_annotations]
     if lines:
         request["annotations"] = lines
@@ -203,17 +215,18 @@ def history(session: Session, proposal_id: str) -> list[AuditRow]:
 
 
 def list_newest(session: Session, limit: int) -> list[AuditRow]:
+    """Return the newest rows about any proposal, newest first."""
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
-def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
+def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each proposal that is not as its last row in the log says.
 
-    `chain.breaks` checks the log itself.
+    `chain.find_breaks` checks the log itself. ``counter`` counts the proposals, for the progress.
     """
     after = ""
     while part := read(partial(_read_with_last_row, after=after)):
-        for row in count.follow(part):  # yields each row, and counts it for the progress of the check
+        for row in counter.follow(part):  # yields each row, and counts it
             difference = _find_difference(row)
             if difference:
                 yield f"proposal {row['id']}: {difference}"
@@ -227,7 +240,7 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
 
 
 def _read_with_last_row(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
-    """Return the next proposals by id, each with the log's row about its present version."""
+    """Return the next proposals after an id, each with the log's row on its present version, if any."""
     found: Any = session.connection().execute(_WITH_LAST_ROW, {"after": after}).mappings().all()
     return found  # type: ignore[no-any-return]
 
@@ -237,7 +250,7 @@ def _find_difference(row: Any) -> str | None:
     columns = {name: value for name, value in row.items() if not name.startswith("audit_")}
     if row["audit_id"] is None:
         return f"its row is at version {row['version']}, its audit is not"
-    if chain.content(columns) != row["audit_content"]:
+    if chain.hash_content(columns) != row["audit_content"]:
         return f"its row is not what audit row {row['audit_id']} (version {row['version']}) says"
     connection = Connection.from_json(row["connection"]) if row["connection"] else None
     if digest(row["tool_name"], row["tool_version"], row["arguments"], connection) != row["digest"]:
@@ -245,11 +258,12 @@ def _find_difference(row: Any) -> str | None:
     return None
 
 
-def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
+def list_proposed_schemas(read: chain.SnapshotReader, counter: Counter) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the version and the hash of the schema of every tool that was ever proposed."""
-    yielded, after = set(), 0
+    yielded = set()
+    after = 0
     while part := read(partial(_read_requests, after=after)):
-        for _, about in count.follow(part):
+        for _, about in counter.follow(part):
             name, version = about["tool"]
             proposed = (name, version, about["schema"])
             if about["schema"] is not None and proposed not in yielded:
@@ -259,5 +273,5 @@ def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterato
 
 
 def _read_requests(session: Session, after: int) -> Sequence[Any]:
-    """Return the number and the request of the next rows that have a request."""
+    """Return the id and the request of the next rows after an id that have a request."""
     return session.connection().execute(_REQUESTS, {"after": after}).all()

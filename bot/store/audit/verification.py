@@ -107,7 +107,7 @@ def find_faults(
     """
     found: list[str] = []
     count = Counter(0 if progress is ignore else read(_rows_to_check), progress)
-    for check in (chain.breaks, log.breaks, admin_changes.breaks):
+    for check in (chain.find_breaks, log.find_breaks, admin_changes.find_breaks):
         try:
             found += check(read, count)
         except Abandoned:
