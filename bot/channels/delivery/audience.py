@@ -83,13 +83,13 @@ def settle_recipients(
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = str(conversation.origin) if conversation else ""
 
-    # all whom the card would notify: in their private chat, by a mention, or by a watcher
+    # 1. all whom the card would notify: in their private chat, by a mention, or by a watcher
     with_private_card = deciders.intersection(map(str, places)) - {origin}
     candidates = with_private_card | _list_mentioned(session, policy, proposal)
     for watcher in watchers:  # `list_reached`: the deciders whom the watcher itself notifies
         candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
 
-    # without those who want quiet, and those whom a watcher holds back
+    # 2. without those who want quiet, and those whom a watcher holds back
     quiet = list_quiet(session, proposal, sorted(candidates))
     if quiet and _count_deciders(session, policy, proposal, candidates - quiet) < proposal.quorum:
         lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
@@ -98,6 +98,7 @@ def settle_recipients(
     for watcher in watchers:
         notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
 
+    # 3. the watchers notify their people; those who are left out are not mentioned and get no private card
     for watcher in watchers:
         watcher.tell_people(session, proposal, sorted(notified), now)
     left_out = candidates - notified
@@ -133,11 +134,11 @@ def tell_added(
 def settle_step_recipients(
     session: Session, proposal: Proposal, accounts: Collection[str], now: datetime
 ) -> frozenset[str]:
-    """Return those of the ``accounts`` to notify now, for a step of a notify rule about an open card.
+    """Return those of the ``accounts`` to notify now, for a step about an open card, and tell the watchers.
 
-    Such a step notifies people of a card that was delivered before. Those who want quiet are left out. A
-    watcher that holds people back tells them later. If a watcher fails, nothing that the watchers did is
-    kept, and no one is held back.
+    A step is a target that a rule notifies after some time, so the card was delivered before. People who want
+    quiet are left out. A watcher that holds people back tells them later. If a watcher fails, nothing that
+    the watchers did is kept, and no one is held back.
     """
     audible = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
     watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
@@ -166,7 +167,7 @@ def contain_failure(event: str, proposal: Proposal) -> Iterator[None]:
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
     """Return the audience of an open proposal's reminders: the places of its card, and its named deciders.
 
-    Hooks may leave people out. If no one who may decide would be left, everyone is reminded.
+    People who want quiet are left out. If no one who may decide would be left, everyone is reminded.
     """
     copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
@@ -192,18 +193,19 @@ def find_card_places(
     proposal: Proposal,
     routes: Sequence[Address],
 ) -> list[Address]:
-    """Return the places where a card is posted first, each once: where it was asked for, then the routes.
+    """Return the places where a card is posted first, each once, in the order of posting.
 
-    A route is a place that gets every card (``routes``), or every card that a rule is about. The owner of the
-    connection that the call uses gets a card, too. If the card was asked for in a private chat and there is
-    no route, the deciders' private chats come first: the card in the requester's chat then says that they
-    have it.
+    These are the chat where it was asked for and the routes. A route is a place that gets every card
+    (``routes``), or each card that a rule is about; and the private chat of the owner of the connection (an
+    account at a server) that the call uses. If the card was asked for in a private chat and there is no
+    route, the deciders' private chats come first: the card in the requester's chat then says that they have
+    it.
     """
     owner = ownership.find_owner(session, proposal)
     # only the owner of a connection decides what is read with it, and only the requester their own call
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
-    if proposal.own:  # the requester decides alone
+    if proposal.own:  # only the requester may decide
         return [conversation.origin]
 
     all_routes = [*routes]

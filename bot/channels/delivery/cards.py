@@ -1,14 +1,14 @@
 """Delivery of cards: they are posted wherever people may decide, and redrawn until they are current.
 
-A card is the message about a proposal. A copy is one posted card, stored with its place, the platform's
-reference, and the version of the proposal that it shows (``bot/store/posted_cards.py``). It is outdated if
-the proposal has a later version. `Cards.post_all` posts the cards of an answer's proposals, `Cards.redraw`
-brings the copies up to date. Three or more calls of one tool in an answer are a batch and have one card
-together, a table; several single proposals of an answer are a group, whose first card also has buttons for
-all. Which people get or read a card is settled in ``audience.py``.
+A card is the message about a proposal. A copy is one posted card, stored with its place and the platform's
+reference to the message (``bot/store/posted_cards.py``). `Cards.post_all` posts the cards of the proposals of
+one answer of the agent, `Cards.redraw` brings their copies up to date. Three or more calls of one tool in an
+answer are a batch and have one card together, a table. Several other proposals of an answer are a group,
+whose first card also has buttons for all. Which people get or read a card is settled in ``audience.py``.
 
-Of a `Copy`, ``wanted`` is the version that it should show, and ``shown`` the fingerprint of the card that it
-shows: a hash of its contents.
+A copy is outdated if its proposal has changed since it was drawn. Of a `Copy`, ``wanted`` counts the changes
+that it should show, and ``shown`` is the fingerprint of the card that it shows: a hash of the card's
+contents.
 
 Everything here happens after the commit that it shows. A copy is marked as current after it was drawn: a
 crash in between draws it twice rather than never.
@@ -49,8 +49,9 @@ from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
-# a redraw first looks at the outdated copies, while those that will change again soon may wait; then it
-# redraws all outdated copies in further passes. What is outdated after the last pass is left to the next job
+# `Cards.redraw` looks for outdated copies again and again: at first those that will change again soon may
+# wait, for up to `_MAX_LOOKS`; then `_MAX_PASSES` redraw all. What is outdated after them is left to the next
+# job
 _LOOK_SECONDS = 0.05  # between two looks
 _MAX_LOOKS = 20
 _MAX_PASSES = 5
@@ -67,24 +68,24 @@ class ProposalCard(NamedTuple):
 class Destinations(NamedTuple):
     """The places of a proposal's card."""
 
-    posted: set[Address]  # the addresses that have the card
+    posted: set[Address]  # the addresses that have or had the card
     addresses: list[Address]  # all addresses that should have the card
-    first: tuple[Address, ProposalCard] | None  # the first address without the card, and the card for it
-    is_watched: bool  # True if a feature may change whom the card notifies
+    first: tuple[Address, ProposalCard] | None  # the first address to post the card at, and the card for it
+    is_watched: bool  # a feature may change whom the card notifies
 
 
 class OutdatedCopies(NamedTuple):
     """The outdated copies of the cards of an answer, as one look finds them."""
 
     due: Sequence[Copy]  # the copies to redraw now
-    card: ProposalCard | None  # the card that the first copy in ``due`` should show; None without one
-    must_wait: bool  # True if there are other outdated copies, which will change again soon
+    card: ProposalCard | None  # the card that the first copy in ``due`` should show; None without a copy
+    must_wait: bool  # there are further outdated copies, which will change again soon
 
 
 class PostingOutcome(NamedTuple):
     """The outcome of posting cards."""
 
-    jobs: Sequence[Job]  # jobs to do
+    jobs: Sequence[Job]  # further work that the posting has caused, such as a redraw
     hindrance: ChannelError | None  # the first refusal after which another try may succeed
 
 
@@ -93,6 +94,7 @@ class Cards:
     """Draws cards, posts them and keeps their copies up to date.
 
     ``routes`` are places where every card is posted in addition to the chat where it was asked for.
+    ``leases`` let one process at a time redraw the cards of an answer.
     """
 
     channels: Mapping[str, Channel]
@@ -110,15 +112,15 @@ class Cards:
 
     def __post_init__(self) -> None:
         self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)
-        """The pauses after refused redraws, by the copy's id and the version that it should show."""
+        """The pauses after refused redraws, by the copy's id and its ``wanted``."""
 
     async def post_all(
         self, conversation: Conversation, opened: Sequence[Proposal], *, is_last_try: bool
     ) -> PostingOutcome:
         """Post the cards of an answer's proposals; a batch has one card.
 
-        The first card carries the group's buttons. It gets them by a redraw, once the others are posted below
-        it. ``is_last_try``: no refusal is treated as one that another try may overcome.
+        The first card gets the group's buttons by a redraw, once the others are posted below it.
+        ``is_last_try``: every refusal counts as final.
         """
         hindrance: ChannelError | None = None
         jobs: list[Job] = []
@@ -137,7 +139,7 @@ class Cards:
     async def _post(
         self, conversation: Conversation, proposal: Proposal, *, is_last_try: bool
     ) -> PostingOutcome:
-        """Post a proposal's card wherever people may decide. End it if every place refuses for good."""
+        """Post a proposal's card wherever people may decide. Cancel it if every place refuses for good."""
         available = await self.registry.available()
         posted, addresses, first, is_watched = await self.database.read(
             self._read_destinations, conversation, proposal, available
@@ -149,6 +151,7 @@ class Cards:
             addresses = [address for address in addresses if str(address) not in recipients.private]
             first = None  # the card must be read again: it may say now that it notifies more people
 
+        # post the card at each address that does not have it yet
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
         for address in addresses:  # the list grows: a place that refuses for good is replaced
@@ -167,6 +170,7 @@ class Cards:
             else:
                 posted.add(address)
 
+        # tell people of final failures, and cancel a card that could be posted nowhere
         temporary: dict[Address, ChannelError] = {}  # failures after which another try may succeed
         if not is_last_try:
             temporary = {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
@@ -179,8 +183,8 @@ class Cards:
         if posted or not failures:
             return PostingOutcome(tuple(jobs), None)
         first_failure = next(iter(failures.values()))
-        ended = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
-        return PostingOutcome(ended, None)
+        jobs_of_end = await self.database.write(self._end_undeliverable, proposal, first_failure.message)
+        return PostingOutcome(jobs_of_end, None)
 
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
@@ -200,9 +204,10 @@ class Cards:
         failures: Collection[Address],
         posted: Collection[Address],
     ) -> Address | None:
-        """Return one more place for a card that a place refused: the requester's private chat, if it is new.
+        """Return one more place for a card that a place refused; None if there is none.
 
-        Else, while no place has the card, the place around one that failed, such as the group of a topic.
+        It is the requester's private chat, unless that is among the ``addresses`` already. Else, while no
+        place has the card, it is the place around one that failed, such as the group around a topic.
         """
         asker = audience.find_asker(proposal)
         if asker not in addresses:
@@ -218,7 +223,7 @@ class Cards:
     def _read_destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
     ) -> Destinations:
-        """Read where the card is and should be, with the card for the first place that has none yet."""
+        """Read where the card is and should be, with the card for the first place to post it at."""
         entry = self.policies.find_for(session, proposal.id, proposal.requester)
         if entry is None:
             raise KeyError(proposal.id)
@@ -233,7 +238,7 @@ class Cards:
         return Destinations(posted, addresses, None, is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
-        """End the proposals of a card that every place refused, and tell the admins. Returns jobs to do."""
+        """Cancel the proposals of a card that no place takes, and tell the admins. Returns further jobs."""
         members = proposals.list_on_card(session, proposal)
         jobs: list[Job] = []
         for member in members:
@@ -255,8 +260,8 @@ class Cards:
     ) -> list[Address]:
         """Tell people of each place that refused a card, unless a place with deciders has the card.
 
-        Returns the places. Those in ``_told_refusals`` are left out, and the caller adds these to them after
-        the commit: a transaction may run several times.
+        Places in ``_told_refusals`` are left out. Returns the others, which the caller adds to
+        ``_told_refusals`` after the commit: a transaction may run several times.
         """
         policy = self.policies.load(session)
         if any(audience.may_be_decided_at(session, policy, proposal, address) for address in posted):
@@ -302,12 +307,14 @@ class Cards:
     ) -> tuple[Job, ...]:
         """Post the card as it is now, and store the copy. Returns a job if the copy is outdated already.
 
-        ``drawn``: the card as it was just read for this place; None reads it here. ``recipients``: the people
-        whom the card notifies. Raises ChannelError.
+        ``drawn``: the card as it was just read for this place; without it, it is read here. ``recipients``:
+        the people whom the card notifies. Raises ChannelError.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
-        try:  # ``instead``: the people to mention in place of a group with someone who is left out
-            ref = await poster.post_card(address, card.with_mentions(recipients.instead))
+        # ``instead``: the people to mention in place of a group with someone who is left out
+        card_to_post = card.with_mentions(recipients.instead)
+        try:
+            ref = await poster.post_card(address, card_to_post)
         except ChannelError as error:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             raise
@@ -321,11 +328,11 @@ class Cards:
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Store the pressed message ``ref`` as a copy of this proposal's card; return the jobs for it.
+        """Store the message ``ref``, whose button ``actor`` pressed, as a copy of this proposal's card.
 
-        A posted card is not stored if the platform never answered when it was posted, or if a crash came
-        first. From now on it is redrawn, as is a copy that was marked as gone. Returns None if the message
-        can't be a card of this proposal, and no jobs for an unknown proposal.
+        A posted card may have no copy yet: the platform never answered when it was posted, or a crash came
+        first. A copy that was marked as gone counts again. Returns the jobs that redraw it; no jobs for an
+        unknown proposal; None if the message can't be a card of this proposal.
         """
         # ``first``: before other waiting writes, since the person who pressed waits
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
@@ -349,7 +356,7 @@ class Cards:
         return (Job(Work.REDRAW, str(proposal.message_id)),)
 
     def _list_possible_places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
-        """Return the places where a card of this proposal may be, with ``actor``'s private chat."""
+        """Return the places where a card of this proposal may be; ``actor``'s private chat is one of them."""
         places = {copy.address for copy in posted_cards.list_copies(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
         conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -385,7 +392,7 @@ class Cards:
         Copies of proposals that run or are about to run wait a little: most tools end in that time, and each
         redraw counts towards the platform's rate limit.
         """
-        redrawn: set[tuple[int, int]] = set()  # the copies just redrawn, each with the version that it shows
+        redrawn: set[tuple[int, int]] = set()  # the copies just redrawn: the id and ``wanted`` of each
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
             available = await self.registry.available()
@@ -410,7 +417,7 @@ class Cards:
         redrawn: Collection[tuple[int, int]],
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
     ) -> OutdatedCopies:
-        """Return the outdated copies of an answer's cards, without the versions just ``redrawn``.
+        """Return the outdated copies of an answer's cards, without those just ``redrawn`` as they are now.
 
         ``may_wait``: copies that will change again soon are not due yet.
         """
@@ -430,7 +437,7 @@ class Cards:
     async def _redraw(self, copy: Copy, drawn: ProposalCard | None = None) -> bool:
         """Redraw one copy. Returns True if its card has changed again since it was read.
 
-        ``drawn``: the card as it was read together with the copy; None reads it here.
+        ``drawn``: the card as it was read together with the copy; without it, it is read here.
         """
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
@@ -548,8 +555,8 @@ def _place_card_at(
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
-    # is the reader in another chat than where it was asked for? The place of an agent's request is no chat
-    # that people could open, and its card names the agent
+    # the reader is in another chat than where it was asked for. An agent's request was asked for in no chat
+    # that people could open, and its card names the agent instead
     is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
@@ -580,7 +587,7 @@ def _place_card_at(
 
 
 def _describe_origin(conversation: Conversation, at: Address, names: Names) -> Elsewhere:
-    """Return the origin of a card for people who read it in another chat."""
+    """Return the chat where a card was asked for, as people who read it ``at`` another chat see it."""
     origin = str(conversation.origin)
     channel = channel_called(conversation.origin.channel)
     in_channel = "" if conversation.origin.channel == at.channel else f" in {channel}"

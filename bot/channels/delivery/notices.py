@@ -1,9 +1,10 @@
 """Delivery of notices: Nod's own messages to admins and approvers, and about waiting cards.
 
 `Notices` is an outbox: a notice is a row, stored in the transaction of the event that it is about, and posted
-later by `Notices.send`, which is called again and again. A notice has a text, a link or offers of commands;
-or it is about a proposal, and reminds of its card or, without a text, posts the card again. Answers to
-questions that people asked about a proposal are posted here, too, below the card on which they were asked.
+later by `Notices.send`, which is called again and again. A notice is a text, which may have a link or buttons
+of commands; or it is about a proposal, and reminds of its card with a text or, without one, posts the card
+again. Answers to questions that people asked about a proposal are posted here, too, below the card on which
+they were asked.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,7 +42,7 @@ PostCard = Callable[[str, Address], Awaitable[None]]
 class _OpenCard(NamedTuple):
     """The card of an open proposal at an address."""
 
-    ref: str  # the reference of the newest copy there; empty without a copy
+    ref: str  # the platform's reference to the newest posted copy there; empty without a copy
     named: list[Actor]  # the people whom a reminder mentions
 
 
@@ -50,9 +51,9 @@ class Notices:
     """The outbox of notices.
 
     A notice that its place refuses for good is posted where its field ``instead`` says. Without that field, a
-    text goes to the place around the refused one, such as the group of a topic, if there is one. Else the
-    admins are told, and for a proposal also the chat where it was asked for or its requester (see
-    `tell_unreached`). ``routes`` are the approvers' chats.
+    notice about no proposal goes to the place around the refused one, such as the group around a topic, if
+    there is one. Else the admins are told, and for a proposal also the chat where it was asked for or its
+    requester (see `tell_unreached`). ``routes`` are the approvers' chats.
     """
 
     channels: Mapping[str, Channel]
@@ -62,7 +63,7 @@ class Notices:
     routes: Sequence[Address] = ()
 
     async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
-        """Queue a text for a place, or for ``instead`` if that place refuses it for good."""
+        """Queue a text for a place, which goes to ``instead`` if that place refuses it for good."""
         await self.database.write(notices.store_notice, address, text, self.clock(), None, instead)
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
@@ -114,8 +115,8 @@ class Notices:
     def tell_unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """Queue a notice that a card can't be posted, within the caller's transaction.
 
-        It goes to the admins, and to where the card was asked for; if the card can't be posted there, to the
-        requester's private chat.
+        It goes to the admins, and to the chat where the card was asked for; if that is the ``address`` that
+        refused the card, to the requester's private chat.
         """
         place = place_called(str(address), people.find_known_names(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
@@ -138,7 +139,7 @@ class Notices:
             if notice.address.channel not in self.channels and not is_last_try:
                 continue  # a process that has this channel posts it
             if not await self.database.write(notices.claim, notice, now + find_backoff(notice.tries)):
-                continue
+                continue  # another process posts it
             try:
                 if poster is not None:
                     await self._post(poster, notice, post_card)
@@ -152,7 +153,7 @@ class Notices:
                 await self.database.write(notices.over, notice)
 
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
-        """Post a notice; a notice about an open proposal reminds of its card, or posts the card."""
+        """Post a notice; one about a proposal reminds of its card or posts the card, while that is open."""
         address = notice.address
         if notice.commands:
             await poster.post_offers(address, notice.text, notice.commands)
@@ -166,7 +167,7 @@ class Notices:
         if notice.text and card.ref:
             try:
                 await poster.remind(address, card.ref, notice.text, card.named)
-            except CopyGone:  # a new card reminds, and has the buttons
+            except CopyGone:  # then the card is posted again, which reminds as well
                 await self.database.write(posted_cards.mark_lost, address.channel, card.ref)
             else:
                 return
@@ -239,7 +240,7 @@ class Notices:
 def _find_open_card(
     session: Session, policies: Policies, proposal_id: str, address: Address
 ) -> _OpenCard | None:
-    """Return the card of a proposal, or of its batch, at an address; None if nothing of it is open."""
+    """Return the card of a proposal, or of its batch, at an address; None if no proposal on it is open."""
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         return None

@@ -1,15 +1,16 @@
 """Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
-A turn is one piece of the agent's work, whose events a channel's stream shows as they happen (`Turns.show`).
-A line is one stored message of a conversation, with the proposals that it opened. Lines that no stream has
-shown, and the cards of all, are posted from the rows (`Turns.deliver`). A line is marked as delivered after
-it was posted, so a crash in between posts it twice rather than never.
+A turn is one piece of the agent's work. Its events, such as new text or a tool that starts, are shown as they
+happen (`Turns.show`) by a *stream*, such as a message that grows with them. A *line* is one stored message
+of a conversation, with the proposals that it opened. Lines that no stream has shown, and the cards of all
+lines, are posted from the rows (`Turns.deliver`). A line is marked as delivered after it was posted, so a
+crash in between posts it twice rather than never.
 
 Two locks and a lease keep the order of a conversation, always taken in this order:
 
-1. the delivery lock of the conversation, within this process, and
+1. the delivery lock of the conversation, against other tasks of this process, and
 2. its lease, against other processes; both are held while a turn is shown, or while lines are delivered;
-3. its posting lock, within this process, only while stored lines are posted.
+3. its posting lock, against other tasks of this process, only while stored lines are posted.
 
 A question that is asked during a turn is posted under the posting lock alone: until the question is answered,
 the turn holds the delivery lock and the lease.
@@ -65,7 +66,7 @@ _REPEAT_SECONDS = 3.5  # the time until a progress event is sent again; longer t
 class _LineProgress:
     """The progress of a line that is not yet marked as delivered."""
 
-    posts_arrived: int = 0  # the number of posts of its text that need not be sent again
+    posts_arrived: int = 0  # a long text is sent in several posts: the number of those that arrived
     is_text_done: bool = False  # nothing of its text is left to post, but not yet all of its cards arrived
     failing_since: datetime | None = None  # the time of the first failure; None without any
 
@@ -109,7 +110,7 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Tell if lines or cards of the conversation must be posted, since people there don't see the rows.
+        """Tell if lines or cards of the conversation must be posted: people there can't read stored rows.
 
         Also true for requests of programs (``AGENTS``), for cards with routes, and for every conversation
         while a feature watches whom cards notify.
@@ -128,9 +129,10 @@ class Turns:
     ) -> tuple[Job, ...]:
         """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
-        For a teammate's turn only the cards are shown; its progress is in its team's status message.
-        ``needs_delivery``: the result of the method `needs_delivery` for this conversation.
-        Raises LeasedElsewhere before the first event if another process is posting in the conversation.
+        For the turn of a teammate, an agent that the lead agent started, only the cards are shown; its
+        progress is in its team's status message. ``needs_delivery``: the result of the method
+        `needs_delivery` for this conversation. Raises LeasedElsewhere before the first event if another
+        process is posting in the conversation.
         """
         conversation = turn.transcript.conversation
         channel = self.channels.get(conversation.origin.channel)
@@ -151,7 +153,7 @@ class Turns:
         """Show a turn, and post what belongs to it.
 
         First older undelivered lines are posted, so that they are above the turn. After the turn its cards
-        are posted, and text that its stream could not show.
+        are posted, and the text that its stream could not show.
         """
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
@@ -170,7 +172,7 @@ class Turns:
         """
         if self._pauses.holds(conversation_id):
             return ()
-        # if this process has the lease, another task of it shows a turn or delivers lines there
+        # if this process has the lease already, another of its tasks shows a turn or delivers lines there
         is_busy = self.leases.has(_name_lease(conversation_id))
         if is_busy:
             delivery = await self._post_undelivered(conversation_id, questions_only=True)
@@ -208,9 +210,9 @@ class Turns:
     ) -> _Delivery:
         """Post the undelivered lines, files and answers of a conversation.
 
-        With ``questions_only``, of the lines only those with a question of the agent are posted. ``shown`` is
-        the part of a turn that a stream just displayed; ``older`` are the ids of lines from before that turn,
-        all others are the turn's.
+        ``questions_only``: of the lines, only those with a question of the agent. ``shown``: the part of a
+        turn that a stream has just displayed. ``older``: the ids of lines from before that turn; all others
+        are the turn's.
         """
         async with self._lock(f"{conversation_id}/posting"):
             rows: Undelivered | None
@@ -247,6 +249,7 @@ class Turns:
         undelivered: list[int] = []
         is_refused = False
         conversation = rows.conversation
+        # nothing is posted in the shell and for programs, but their lines are marked and get their cards
         is_served = conversation.origin.channel in {SHELL, AGENTS, *self.channels}
         for line, opened in rows.lines:
             # a question is a proposal whose decision is the answer
@@ -444,7 +447,7 @@ def _settle_shown(
 
 
 def _final_text(event: TurnEvent) -> str:
-    """Return the answer with which a turn ended, or why it failed; empty for any other event."""
+    """Return the answer with which a turn ended, or why the turn failed; empty for any other event."""
     match event:
         case TurnEnded(text=text) | TurnFailed(explanation=text):
             return text

@@ -1,8 +1,10 @@
 """The audit log as one: its verification, anchors to keep outside, search and export.
 
-Every row is a link of one chain (``bot/store/audit/chain.py``). Rows about proposals are made in
+Every row is a link of one hash chain (``bot/store/audit/chain.py``). Rows about proposals are made in
 ``bot/store/audit/log.py``, rows about other changes in ``bot/store/audit/admin_changes.py``. The functions
-here read both and return plain rows with the same columns (`EXPORTED`), in which secrets are hidden.
+here read both and return plain rows with the same columns (`EXPORTED`), in which secrets are hidden. An
+*anchor* is the number and the hash of the newest row: kept outside the database, it proves later that the
+rows up to it are still the same.
 """
 
 import csv
@@ -37,7 +39,7 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _PROPOSAL = table_of(ProposalRow)
 _PLACE = table_of(ConversationRow)
-PART_ROWS = 1000  # one part of an export has the rows of this many numbers in a row, as far as they match
+PART_ROWS = 1000  # a part of an export has those of so many successive rows that match
 _AUDIT_COLUMNS = tuple(column.name for column in _AUDIT.columns)
 _LAST_COLUMNS = ("about", "content", "previous", "hash")  # the last ones of an export
 _REQUEST_COLUMNS = ("tool_name", "description", "requester", "requester_name", "tool_version")
@@ -81,6 +83,7 @@ _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
 """The columns of hashes, which have no secrets to hide."""
 
 ANCHOR_EVERY = timedelta(hours=1)
+"""The least time between two anchors that are due."""
 _ANCHOR_TASK = "audit anchor"  # the name of the recurring task that remembers the last anchor
 
 
@@ -92,8 +95,8 @@ def describe_intact(session: Session) -> str:
 
 
 def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
-    """Return the faults that `find_faults` finds, over one snapshot."""
-    return find_faults(lambda look: look(session), anchors, progress)
+    """Return the faults that `find_faults` finds, over the snapshot of this session."""
+    return find_faults(lambda function: function(session), anchors, progress)
 
 
 def find_faults(
@@ -101,15 +104,15 @@ def find_faults(
 ) -> list[str]:
     """Return a sentence on each row that was changed, removed or inserted without a record; empty for none.
 
-    ``read`` decides over which snapshots the log is read, since a long one takes long. ``anchors``: anchors
-    of the log that were kept outside the database (`chain.anchor`); raises NodError for any other text.
-    ``progress`` receives the number of checks so far; some rows have several.
+    ``read`` runs functions over one snapshot or several, since a long log takes long. ``anchors``: anchors of
+    the log that were kept outside the database (`chain.anchor`); raises NodError for any other text.
+    ``progress`` receives the number of checks so far and of all checks; some rows have several.
     """
     found: list[str] = []
-    count = Counter(0 if progress is ignore else read(_rows_to_check), progress)
+    counter = Counter(0 if progress is ignore else read(_count_checks), progress)
     for check in (chain.find_breaks, log.find_breaks, admin_changes.find_breaks):
         try:
-            found += check(read, count)
+            found += check(read, counter)
         except Abandoned:
             raise
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
@@ -121,8 +124,8 @@ def find_faults(
     return found
 
 
-def _rows_to_check(session: Session) -> int:
-    """Return the number of rows that the checks of `faults` read."""
+def _count_checks(session: Session) -> int:
+    """Return the number of rows that the checks of `find_faults` read, each as often as it is read."""
     counts = (  # the chain reads every row; requests, states and proposals are read a second time
         func.count(_AUDIT.c.id) + func.count(_AUDIT.c.about),
         func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
@@ -132,7 +135,10 @@ def _rows_to_check(session: Session) -> int:
 
 
 def take_due_anchor(session: Session, now: datetime) -> str | None:
-    """Return the anchor to keep elsewhere now, and remember it; None within an hour, or without new rows."""
+    """Return the anchor to keep elsewhere now, and remember it.
+
+    None within `ANCHOR_EVERY` after the last one, or without new rows.
+    """
     last = load_task_state(session, _ANCHOR_TASK)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
@@ -146,38 +152,40 @@ def take_due_anchor(session: Session, now: datetime) -> str | None:
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
     """Return matching rows of both tables, oldest first, each with all of `EXPORTED`.
 
-    ``limit`` keeps the newest.
+    ``limit``: only so many of the newest.
     """
     return find_rows(session, wanted, limit)[0]
 
 
 def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
     """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
-    who = _accounts(session, wanted)
-    asked = _of_proposals(wanted, who)
-    of_proposals, of_other_things = _read(session, asked, limit), _of_other_things(session, wanted, who)
+    who = _list_authors(session, wanted)
+    statement = _select_of_proposals(wanted, who)
+    of_proposals = _read_of_proposals(session, statement, limit)
+    of_other_things = _read_of_other_things(session, wanted, who)
     rows = sorted([*of_proposals, *of_other_things], key=lambda row: (row["at"], row["id"]))
     count = len(of_proposals)
-    if count == limit:
-        count = session.execute(select(func.count()).select_from(asked.subquery())).scalar_one()
+    if count == limit:  # there may be more of them
+        count = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
     newest = rows[-limit:] if limit else rows
-    return [_plain(row) for row in newest], count + len(of_other_things)
+    return [_make_plain(row) for row in newest], count + len(of_other_things)
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """Return a page of the matching rows, newest first, and the ``before`` of the next page, if there is one.
+    """Return a page of the matching rows, newest first, and the ``before`` of the next page.
 
-    A page may have one row more than ``limit``: rows from before the chain (`chain.UPGRADE`) are numbered in
-    each of the two tables apart, so two rows may have the number at which the page ends.
+    That is None after the last page. A page may have one row more than ``limit``: rows from before the chain
+    (`chain.UPGRADE`) are numbered in each of the two tables apart, so two rows may have the number at which
+    the page ends.
     """
-    who = _accounts(session, wanted)
-    of_proposals = _read(session, _of_proposals(wanted, who), limit + 1)
-    both = [*of_proposals, *_of_other_things(session, wanted, who, limit + 1)]
+    who = _list_authors(session, wanted)
+    of_proposals = _read_of_proposals(session, _select_of_proposals(wanted, who), limit + 1)
+    both = [*of_proposals, *_read_of_other_things(session, wanted, who, limit + 1)]
     newest = sorted(both, key=lambda row: -row["id"])
     if len(newest) <= limit:
-        return [_plain(row) for row in newest], None
+        return [_make_plain(row) for row in newest], None
     last: int = newest[limit - 1]["id"]  # the smallest number on the page, which two rows may have
-    shown = [_plain(row) for row in newest if row["id"] >= last]
+    shown = [_make_plain(row) for row in newest if row["id"] >= last]
     has_more = newest[-1]["id"] < last
     return shown, last if has_more else None
 
@@ -194,20 +202,22 @@ class ExportPart:
 def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | None = None) -> ExportPart:
     """Return the next rows of an export, in the order of their numbers.
 
-    ``after`` and ``total`` are the `done` and `total` of the part before. The part where both are equal is
-    the last one: rows that are added while an export runs are not in it.
+    ``after`` and ``total`` are the ``done`` and ``total`` of the part before; without them it is the first
+    part. The part whose ``done`` equals its ``total`` is the last one: rows that are added while an export
+    runs are not in it.
     """
     if total is None:
         newest = [session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER)]
         total = max(number or 0 for number in newest)
     done = min(after + PART_ROWS, total)
     some = wanted.between(after, done + 1)
-    who = _accounts(session, wanted)
-    both = [*_read(session, _of_proposals(some, who)), *_of_other_things(session, some, who)]
-    return ExportPart([_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
+    who = _list_authors(session, wanted)
+    of_proposals = _read_of_proposals(session, _select_of_proposals(some, who))
+    both = [*of_proposals, *_read_of_other_things(session, some, who)]
+    return ExportPart([_make_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
-def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
+def _list_authors(session: Session, wanted: Wanted) -> frozenset[str]:
     """Return the id and the accounts of the Person that the filter names; empty for everyone."""
     if not wanted.who:
         return frozenset()
@@ -215,8 +225,11 @@ def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
     return person.accounts | {person.id}
 
 
-def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
-    """Return the statement that finds the matching rows about proposals, newest first."""
+def _select_of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
+    """Return the statement that finds the matching rows about proposals, newest first.
+
+    ``who``: the result of `_list_authors`.
+    """
     statement = (
         select(  # type: ignore[call-overload]
             *(_AUDIT.c[name] for name in _AUDIT_COLUMNS),
@@ -244,14 +257,14 @@ def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
     return statement.order_by(_AUDIT.c.id.desc())
 
 
-def _read(session: Session, of_proposals: Any, limit: int | None = None) -> list[dict[str, Any]]:
-    """Run a statement of `_of_proposals`; each row gets the facts of the request as of that row."""
-    newest = session.connection().execute(of_proposals.limit(limit)).mappings()
+def _read_of_proposals(session: Session, statement: Any, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a statement of `_select_of_proposals`, each with the request as it was by then."""
+    newest = session.connection().execute(statement.limit(limit)).mappings()
     return [row | _read_request(row) for row in map(dict, newest)]
 
 
 def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of the request at the time of a row, by their columns, not as the proposal is now."""
+    """Return the facts of the request at the time of a row, by column; empty where the log has no request."""
     asked = row["asked"]
     if asked is None:
         return {}
@@ -266,10 +279,10 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_other_things(
+def _read_of_other_things(
     session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return the newest matching rows about other changes, newest first."""
+    """Return the newest matching rows about changes other than of proposals, newest first."""
     statement = select(_LEDGER)
     if wanted.proposal:
         about = starts_with(_LEDGER.c.key, wanted.proposal)
@@ -286,19 +299,19 @@ def _of_other_things(
         statement = statement.where(_LEDGER.c.id > wanted.after)
     newest = statement.order_by(_LEDGER.c.id.desc())
     with session.connection().execute(newest, execution_options={"yield_per": PART_ROWS}) as rows:
-        matching = (row for row in rows.mappings() if not wanted.tool or _about_tool(row["tool"], wanted))
+        matching = (row for row in rows.mappings() if not wanted.tool or _is_about_tool(row["tool"], wanted))
         return [dict(row) for row in islice(matching, limit)]
 
 
-def _about_tool(pattern: str, wanted: Wanted) -> bool:
+def _is_about_tool(pattern: str, wanted: Wanted) -> bool:
     """Return whether a row about the tools of this pattern is about the tool of the filter."""
     if wanted.known:
         return fnmatchcase(wanted.tool, pattern)
     return pattern == wanted.tool
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with all of `EXPORTED` as JSON data, in which secrets are hidden."""
+def _make_plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with all columns of `EXPORTED` as JSON data, in which secrets are hidden."""
     full: dict[str, Any] = {name: row.get(name) for name in EXPORTED}
     full["at"] = full["at"].astimezone(UTC).isoformat()
     shown = {name: value if name in _HASHES else redact(value) for name, value in full.items()}
@@ -306,6 +319,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as text with a line of JSON for each."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
 
 
@@ -327,11 +341,11 @@ def csv_head(names: Sequence[str] = EXPORTED) -> str:
 
 
 def csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
-    """Return the rows alone."""
+    """Return the lines of the rows, without the header."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
     for row in found:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+        writer.writerow({name: _format_cell(value) for name, value in row.items()})
     return out.getvalue()
 
 
@@ -339,10 +353,11 @@ FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] 
     "jsonl": ("", as_jsonl),
     "csv": (csv_head(), csv_lines),
 }
-"""The beginning of a file in each format, and the function that writes rows."""
+"""The beginning of a file in each format, and the function that returns rows as text."""
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
+    """Return a value as a cell that no spreadsheet runs as a formula; objects and lists as JSON."""
     if isinstance(value, dict | list):
         text = json.dumps(value, ensure_ascii=False)
     else:

@@ -17,7 +17,7 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
 _HELD = "exclusive in"  # the key of a session's ``info`` for the ids of locked conversations
-_EVERYWHERE = ""  # stands among these ids for the lock on everything
+_EVERYWHERE = ""  # stands among these ids, and in the name of the lock, for the lock on everything
 
 _PROPOSAL = table_of(ProposalRow)
 _TEAMMATE = table_of(TeammateRow)
@@ -26,15 +26,18 @@ _LEAD = select(_TEAMMATE.c.lead_id).where(_TEAMMATE.c.id == _GIVEN).scalar_subqu
 
 
 def _number(name: Any) -> Any:
-    """Return the key of a PostgreSQL advisory lock. Each schema is an installation with keys of its own."""
+    """Return the number of the PostgreSQL advisory lock of this name.
+
+    Each schema of a database is an installation with numbers of its own.
+    """
     words = func.concat(
         literal_column("'nod exclusive '"), func.current_schema(), literal_column("' '"), name
     )
     return func.hashtextextended(words, literal_column("0"))
 
 
-# The lock on everything excludes the locks on conversations, which don't exclude one another: each of these
-# also takes the lock on everything, but as a shared one.
+# The lock on everything excludes all locks on conversations, and the lock on one conversation does not
+# exclude that on another: a lock on a conversation also takes the lock on everything, but as a shared one.
 _ALL = _number(literal_column(f"'{_EVERYWHERE}'"))
 _SHARE_ALL = func.pg_advisory_xact_lock_shared(_ALL)
 _HOLD_ALL = select(func.pg_advisory_xact_lock(_ALL))
@@ -51,7 +54,7 @@ _HOLD_PROPOSAL = (
 
 
 def everywhere(session: Session) -> None:
-    """Lock all decisions until this transaction ends."""
+    """Lock everything: all decisions wait until this transaction ends."""
     held = _find_held(session)
     if held is not None and _EVERYWHERE not in held:
         session.connection().execute(_HOLD_ALL, {})
@@ -59,7 +62,7 @@ def everywhere(session: Session) -> None:
 
 
 def in_conversation(session: Session, conversation_id: str) -> None:
-    """Lock the decisions in a conversation and its team until this transaction ends."""
+    """Lock a conversation and its team: their decisions wait until this transaction ends."""
     held = _find_held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
         session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})
@@ -71,7 +74,8 @@ def with_proposal(session: Session, proposal_id: str) -> None:
     held = _find_held(session)
     if held is not None:
         found = session.connection().execute(_HOLD_PROPOSAL, {"proposal_id": proposal_id}).first()
-        held |= {found[0]} if found else set()
+        if found is not None:
+            held.add(found.conversation_id)
 
 
 def _find_held(session: Session) -> set[str] | None:
