@@ -1,8 +1,8 @@
 """Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line.
 
 Each group of settings is a class, and `Settings` joins them. A field is read from the variable ``NOD_`` and
-its name, or from another that the field names; ``.env.example`` explains each. Faults are written for the
-person who sets the variable, and say what to write instead.
+its name in capitals, or from another that the field names; ``.env.example`` explains each. The texts of
+faults are written for the person who sets the variable, and say what to write instead.
 """
 
 import base64
@@ -61,8 +61,8 @@ ONLY_HEARING_NOTICE = (
     "NOD_MODELS names only models that transcribe, so the scripted demo model answers. Add another."
 )
 """The notice to people where every named model only transcribes recordings."""
+_DEFAULT_PRICE_FILE = Path(str(files("bot.domain") / "prices.txt"))
 
-_ENTRY_POINT = re.compile(r"entry:[\w.\-]+")
 _POSTGRES = "postgresql+psycopg"
 _DATABASE_HINT = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
 _ACCOUNT_HINT = (
@@ -71,15 +71,18 @@ _ACCOUNT_HINT = (
 )
 EXAMPLE_SECRET_KEY = "an-example-that-anyone-can-read-so-never-us="  # noqa: S105 - in .env.example, so no secret
 EXAMPLE_PUSH_KEY = EXAMPLE_SECRET_KEY.removesuffix("=")
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_MIN_TOKEN_LENGTH = 16
+
+# the forms and bounds of single values
+_ENTRY_POINT = re.compile(r"entry:[\w.\-]+")
 _PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
 _SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes in the base64url of Fernet
 _PUSH_KEY = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?")
 """32 bytes as base64url: the last of 43 letters carries four bits."""
+_MIN_TOKEN_LENGTH = 16
 _MAX_PORT = 65_535
-_SHARED_HASH_LENGTH = 4  # the characters of a setting's hash, too few to reveal its value
-_MAX_SHOWN_LENGTH = 60  # the most characters of a wrong value that a fault repeats
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+# variables that are no settings, and blanks that are no part of a value
 _BLANKS = " \t\r\n\v\f\x00\x85\xa0\u2028\u2029\ufeff"
 """Characters around a value, such as a line's end in a mounted file, that are no part of it."""
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://\S+")
@@ -94,7 +97,9 @@ _SERVICE_VARIABLE = re.compile(
 """The names of the other variables that Kubernetes sets for a Service with such a name."""
 _PROXY_VARIABLES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _CERTIFICATE_VARIABLES = {"SSL_CERT_FILE": Path.is_file, "SSL_CERT_DIR": Path.is_dir}
-_DEFAULT_PRICE_FILE = Path(str(files("bot.domain") / "prices.txt"))
+
+_PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
+"""The beginnings of the names of variables that do not begin with ``NOD_``."""
 _PER_PROCESS_PREFIXES = (
     "NOD_DATABASE_URL",
     "NOD_HOST",
@@ -108,33 +113,22 @@ _PER_PROCESS_PREFIXES = (
     "NOD_URL",
     "OTEL_",
 )
-"""The beginnings of the names of settings that may differ between processes."""
-_PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
-
-
-def _read_duration(text: object) -> object:
-    if isinstance(text, str):
-        return parse_duration(text)
-    return text
-
-
-def split_words(value: object) -> object:
-    """Split a comma-separated list."""
-    if isinstance(value, str):
-        return [w.strip() for w in value.split(",") if w.strip()]
-    return value
+"""The beginnings of the names of variables that may differ between the processes on one database."""
+_SHARED_HASH_LENGTH = 4  # the characters of a setting's hash, too few to reveal its value
+_MAX_SHOWN_LENGTH = 60  # the most characters of a wrong value that a fault repeats
 
 
 def is_set_by_cluster(name: str, value: str) -> bool:
     """Return whether Kubernetes has set this variable for a Service, so that it is no setting."""
-    linked = name.startswith("NOD") and name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value)
-    return bool(linked or _SERVICE_VARIABLE.fullmatch(name))
+    is_port = name.startswith("NOD") and name.endswith("_PORT")
+    is_service_link = is_port and _SERVICE_LINK.fullmatch(value) is not None
+    return is_service_link or _SERVICE_VARIABLE.fullmatch(name) is not None
 
 
 def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
-    """Return the faults of the system's own variables, a line each: proxies and certificates.
+    """Return the faults of the variables for proxies and certificates, which libraries read, a line each.
 
-    Libraries report such a fault as an outage, though it never ends.
+    The libraries report such a fault as an outage, though it never ends.
     """
     proxies = [name for proxy in _PROXY_VARIABLES for name in (proxy, proxy.lower())]
     faults = [
@@ -156,30 +150,50 @@ def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def header_secret(secret: SecretStr | None) -> SecretStr | None:
-    """Validate a key, if there is one: an HTTP header must be able to hold it. Raises ValueError."""
+# The functions below validate or parse the value of one field. Their errors are ValueErrors with a text for
+# people. Values that are no text come from code, and are left as they are.
+
+
+def _parse_duration(text: object) -> object:
+    if isinstance(text, str):
+        return parse_duration(text)
+    return text
+
+
+def _split_words(text: object) -> object:
+    """Split a comma-separated list."""
+    if isinstance(text, str):
+        return [word.strip() for word in text.split(",") if word.strip()]
+    return text
+
+
+def _check_header_secret(secret: SecretStr | None) -> SecretStr | None:
+    """Validate a secret, if there is one: an HTTP header must be able to hold it."""
     text = secret.get_secret_value() if secret is not None else ""
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise ValueError("it contains a space, a line break or a character that no key has. Copy it again")
     return secret
 
 
-def check_address(text: str) -> str:
-    """Validate an http address. Raises ValueError."""
+def _check_address(text: str) -> str:
+    """Validate an address of http or https."""
     parts = urlsplit(text)
     if not is_one_word(text) or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("write an address such as https://example.com/v1")
     return text
 
 
-def require(feature: str, extra: str, *libraries: str) -> None:
-    """Raise ValueError, for people, where one of the ``libraries`` of an ``extra`` is not installed."""
+def require_libraries(feature: str, extra: str, *libraries: str) -> None:
+    """Raise ValueError where one of the ``libraries`` that a feature needs is not installed.
+
+    ``extra``: the extra of Nod's package that installs them.
+    """
     for library in libraries:
         if find_spec(library) is None:
             raise ValueError(f"{feature} needs more libraries. Run: pip install 'nod-approvals[{extra}]'")
 
 
-def database_address(url: str) -> str:
+def check_database_address(url: str) -> str:
     """Validate the address of a database, and that its libraries are installed. Raises ValueError."""
     try:
         parts = make_url(url)
@@ -190,18 +204,18 @@ def database_address(url: str) -> str:
     if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
         raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
     if parts.drivername == _POSTGRES:
-        require("PostgreSQL", "postgres", "psycopg", "procrastinate")
+        require_libraries("PostgreSQL", "postgres", "psycopg", "procrastinate")
     return url
 
 
-def tracing_address(url: str) -> str:
-    """Validate that the libraries for traces are installed. Raises ValueError."""
-    require("tracing", "otel", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
+def _check_tracing(url: str) -> str:
+    """Validate, where an address for traces is set, that their libraries are installed."""
+    require_libraries("tracing", "otel", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
     return url
 
 
-def network(text: object) -> object:
-    """Parse an IP address, or a range of them in CIDR notation. Raises ValueError."""
+def _parse_network(text: object) -> object:
+    """Parse an IP address, or a range of them in CIDR notation."""
     if not isinstance(text, str):
         return text
     try:
@@ -210,8 +224,8 @@ def network(text: object) -> object:
         raise ValueError(f"'{text}' is not an address. Use one such as 127.0.0.1 or 10.0.0.0/8") from None
 
 
-def port(text: object) -> object:
-    """Parse the number of a port. Raises ValueError."""
+def _parse_port(text: object) -> object:
+    """Parse the number of a port."""
     if not isinstance(text, str):
         return text
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
@@ -219,8 +233,8 @@ def port(text: object) -> object:
     return int(text)
 
 
-def two_prices(text: object) -> object:
-    """Parse two prices of a million tokens, of prompts and of answers. Raises ValueError."""
+def _parse_two_prices(text: object) -> object:
+    """Parse the two prices of a million tokens: of prompts, and of answers."""
     if not isinstance(text, str):
         return text
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*,\s*\d+(\.\d+)?\s*", text):
@@ -229,7 +243,7 @@ def two_prices(text: object) -> object:
 
 
 def _read_file(path: Path, parse: Callable[[str], T]) -> T:
-    """Read a file that a setting names. Raises ValueError with the wrong line."""
+    """Return what ``parse`` makes of the text of a file. Raises ValueError, which names the file."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -240,8 +254,8 @@ def _read_file(path: Path, parse: Callable[[str], T]) -> T:
         raise ValueError(f"{path}, {error}") from None
 
 
-def zone(name: object) -> object:
-    """Parse a time zone by its IANA name. Raises ValueError."""
+def _parse_zone(name: object) -> object:
+    """Parse the IANA name of a time zone."""
     if not isinstance(name, str):
         return name
     try:
@@ -250,21 +264,24 @@ def zone(name: object) -> object:
         raise ValueError(f"'{name}' is not a time zone. Use a name such as Europe/London") from None
 
 
-Duration = Annotated[timedelta, BeforeValidator(_read_duration)]
-DatabaseAddress = Annotated[str, AfterValidator(database_address)]
-HttpAddress = Annotated[str, AfterValidator(check_address)]
-Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_words)]
+Duration = Annotated[timedelta, BeforeValidator(_parse_duration)]
+DatabaseAddress = Annotated[str, AfterValidator(check_database_address)]
+HttpAddress = Annotated[str, AfterValidator(_check_address)]
+Zone = Annotated[ZoneInfo, BeforeValidator(_parse_zone)]
+# lists, of which the variable has the items with commas between them; NoDecode: pydantic would expect JSON
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_words)]
 Network = IPv4Network | IPv6Network
 Networks = Annotated[
-    tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(split_words)
+    tuple[Annotated[Network, BeforeValidator(_parse_network)], ...], NoDecode, BeforeValidator(_split_words)
 ]
-Ports = Annotated[tuple[Annotated[int, BeforeValidator(port)], ...], NoDecode, BeforeValidator(split_words)]
-TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
+Ports = Annotated[
+    tuple[Annotated[int, BeforeValidator(_parse_port)], ...], NoDecode, BeforeValidator(_split_words)
+]
+TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(_parse_two_prices)]
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, without blank values and values that a cluster set: then those of .env count."""
+    """The environment, without values that are blank or that Kubernetes set: for these, .env counts."""
 
     def __call__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
@@ -283,9 +300,11 @@ class _Environment(EnvSettingsSource):
 
 
 def _is_unset(name: str, value: object) -> bool:
-    return isinstance(value, str) and (
-        not value.strip(_BLANKS) or is_set_by_cluster(name, value.strip(_BLANKS))
-    )
+    """Return whether the value of a variable is blank, or Kubernetes has set it: then it is no setting."""
+    if not isinstance(value, str):
+        return False
+    stripped = value.strip(_BLANKS)
+    return not stripped or is_set_by_cluster(name, stripped)
 
 
 def _name_variable(field: str) -> str:
@@ -314,12 +333,12 @@ class ModelSettings(BaseModel):
     model_stream_options: bool = True
     model_parallel_tool_calls: bool = True
 
-    _check_model_key = field_validator("openai_api_key")(header_secret)
+    _check_model_key = field_validator("openai_api_key")(_check_header_secret)
 
     def prices(self, default: str) -> Prices:
-        """Return the prices of the price file, overridden by the models' file and NOD_MODEL_PRICE.
+        """Return the prices of the price file, overridden by those in NOD_MODELS and by NOD_MODEL_PRICE.
 
-        Raises SettingsError. ``default``: the name of the model for which NOD_MODEL_PRICE is.
+        ``default``: the name of the model for which NOD_MODEL_PRICE is. Raises SettingsError.
         """
         try:
             prices = _read_file(self.price_file or _DEFAULT_PRICE_FILE, read_prices)
@@ -344,7 +363,8 @@ class ModelSettings(BaseModel):
     def list_models(self) -> list[NamedModel]:
         """Return every named model, the default one first; raises SettingsError.
 
-        These are the models of the file and, where a key or a server is set, the one of NOD_MODEL.
+        These are the models of the file NOD_MODELS and, where an API key or a server is set, the one of
+        NOD_MODEL.
         """
         by_name: dict[str, NamedModel] = {}
         if self.model_file is not None:
@@ -354,32 +374,36 @@ class ModelSettings(BaseModel):
                 raise SettingsError(f"NOD_MODELS: {error}") from None
         api_key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
         has_server = bool(api_key or self.openai_base_url)
+
+        # complete the models of the file: each has a key of its own, or shares the server of NOD_MODEL
         variables = {**dotenv_values(".env"), **os.environ}
         for name, model in by_name.items():  # ``model.key``: the variable with its API key
             secret = (variables.get(model.key) or "").strip(_BLANKS)
             if model.key and not secret:
                 raise SettingsError(f"NOD_MODELS: {name}: the variable {model.key} is not set")
             try:
-                header_secret(SecretStr(secret))
+                _check_header_secret(SecretStr(secret))
             except ValueError as error:
                 raise SettingsError(f"{model.key}: {error}") from None
             if not (model.key or model.base_url or has_server):
                 raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
-            shared_key = "" if model.key or model.base_url else api_key  # for the server of NOD_MODEL alone
+            shared_key = "" if model.key or model.base_url else api_key  # only for the server of NOD_MODEL
             by_name[name] = replace(
                 model,
                 base_url=model.base_url or self.openai_base_url,
                 secret=secret or shared_key,
                 key=model.key or "OPENAI_API_KEY",
             )
+
+        # add the model of NOD_MODEL, unless the file describes it
         if self.model not in by_name and has_server:
             by_name[self.model] = NamedModel(
-                self.model,
-                self.model,
-                self.openai_base_url,
-                "OPENAI_API_KEY",
-                Api(self.model_api),
-                ToolCalls(self.model_tools),
+                name=self.model,
+                model=self.model,
+                base_url=self.openai_base_url,
+                key="OPENAI_API_KEY",
+                api=Api(self.model_api),
+                tools=ToolCalls(self.model_tools),
                 images=self.model_images,
                 window=self.model_window,
                 timeout=self.model_timeout.total_seconds(),
@@ -389,7 +413,8 @@ class ModelSettings(BaseModel):
                 secret=api_key,
                 setting="NOD_MODEL",
             )
-        if by_name and self.model not in by_name and self.model != type(self).model_fields["model"].default:
+        is_model_set = self.model != type(self).model_fields["model"].default
+        if by_name and self.model not in by_name and is_model_set:
             raise SettingsError(
                 f"NOD_MODEL: {self.model_file} has no {self.model}; it has {', '.join(by_name)}"
             )
@@ -422,7 +447,7 @@ class AgentSettings(BaseModel):
 
 
 class StoreSettings(BaseModel):
-    """The database, and what seals and encrypts in it."""
+    """The database, with the keys that seal its audit log and encrypt its secrets."""
 
     database_url: DatabaseAddress = Field("sqlite:///nod.db", repr=False)
     audit_key: Words = Field((), repr=False)
@@ -509,9 +534,8 @@ class ToolSettings(BaseModel):
     @classmethod
     def _check_modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
-            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY_POINT.fullmatch(
-                value
-            ):
+            is_module = all(part.isidentifier() for part in value.split("."))
+            if not is_module and not _ENTRY_POINT.fullmatch(value):
                 raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
 
@@ -538,7 +562,7 @@ class WebSettings(BaseModel):
     url: HttpAddress | None = None
     token: SecretStr | None = None
 
-    _check_token = field_validator("token")(header_secret)
+    _check_token = field_validator("token")(_check_header_secret)
 
     @field_validator("pager_key")
     @classmethod
@@ -566,7 +590,7 @@ class WebSettings(BaseModel):
             return None
         if not _PUSH_KEY.fullmatch(key.get_secret_value()):
             raise ValueError("write what nod push keys prints")
-        require("Web Push", "push", "http_ece", "py_vapid")
+        require_libraries("Web Push", "push", "http_ece", "py_vapid")
         return key
 
     @field_validator("http_tokens")
@@ -616,13 +640,17 @@ class WebSettings(BaseModel):
     @property
     def tokens(self) -> dict[str, str]:
         """The names of the tokens, by token."""
-        return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
+        pairs = (pair.partition(":") for pair in self.http_tokens)
+        return {token: name for name, _, token in pairs}
 
     @property
     def own_url(self) -> str:
         """The address at which commands reach a running Nod."""
-        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
-        return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
+        if self.url:
+            return self.url
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
+        is_ipv6 = ":" in host
+        return f"http://[{host}]:{self.port}" if is_ipv6 else f"http://{host}:{self.port}"
 
     @property
     def base_path(self) -> str:
@@ -639,7 +667,7 @@ class TelemetrySettings(BaseModel):
 
     metrics_token: SecretStr | None = Field(None, min_length=_MIN_TOKEN_LENGTH)
     metrics_port: int | None = Field(None, ge=1, le=65535)
-    otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
+    otlp_endpoint: Annotated[HttpAddress, AfterValidator(_check_tracing)] | None = Field(
         None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
     )
     otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
@@ -648,7 +676,8 @@ class TelemetrySettings(BaseModel):
     @field_validator("otlp_headers")
     @classmethod
     def _check_headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(value.partition("=")[1] and value.partition("=")[0].strip() for value in values):
+        pairs = (value.partition("=") for value in values)
+        if not all(name.strip() and separator for name, separator, _ in pairs):
             raise ValueError("write name=value pairs, comma-separated, such as authorization=Bearer%20abc")
         return values
 
@@ -689,7 +718,7 @@ class SlackSettings(BaseModel):
     slack_client_secret: SecretStr | None = None
     slack_api_url: HttpAddress = "https://slack.com/api/"
 
-    _check_slack_tokens = field_validator("slack_bot_token", "slack_app_token")(header_secret)
+    _check_slack_tokens = field_validator("slack_bot_token", "slack_app_token")(_check_header_secret)
 
 
 class TelegramSettings(BaseModel):
@@ -701,7 +730,7 @@ class TelegramSettings(BaseModel):
     telegram_allowed_users: Words = ()
     telegram_allowed_chats: Words = ()
 
-    _check_telegram_token = field_validator("telegram_bot_token")(header_secret)
+    _check_telegram_token = field_validator("telegram_bot_token")(_check_header_secret)
 
 
 class DiscordSettings(BaseModel):
@@ -713,7 +742,7 @@ class DiscordSettings(BaseModel):
     discord_servers: Words = ()
     discord_api_url: HttpAddress = "https://discord.com/api/v10"
 
-    _check_discord_token = field_validator("discord_bot_token")(header_secret)
+    _check_discord_token = field_validator("discord_bot_token")(_check_header_secret)
 
 
 class Settings(
@@ -730,7 +759,7 @@ class Settings(
     ModelSettings,
     BaseSettings,
 ):
-    """All settings. The fields are in the reverse order of these groups: those of models come first."""
+    """All settings. The fields come in the reverse order of these base classes, so those of models first."""
 
     model_config = SettingsConfigDict(
         env_file=".env",
@@ -756,7 +785,7 @@ class Settings(
     @model_validator(mode="before")
     @classmethod
     def _strip_values(cls, given: Any) -> Any:
-        """Leave out the blanks around each value, blank values, and values that a cluster set."""
+        """Leave out the blanks around each value, blank values, and values that Kubernetes set."""
         if not isinstance(given, dict):
             return given
         texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
@@ -770,13 +799,15 @@ class Settings(
             if self.shell:
                 raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
             return self
-        own_files = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
+        own_files = [Path(".env").resolve()]
+        if self.sqlite_file:
+            own_files.append(self.sqlite_file.resolve())
         if any(file.is_relative_to(self.workspace.resolve()) for file in own_files):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
         return self
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that give these settings, with values as a person writes them."""
+        """Return the variables that give these settings, with values as people write them; secrets, too."""
         values = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -789,14 +820,11 @@ class Settings(
 
         The hashes are too short to reveal the values.
         """
-        shared = {
-            name: value
-            for name, value in self.environment().items()
-            if not name.startswith(_PER_PROCESS_PREFIXES)
-        }
-        return {
-            name: sha256(value.encode()).hexdigest()[:_SHARED_HASH_LENGTH] for name, value in shared.items()
-        }
+        hashes = {}
+        for name, value in self.environment().items():
+            if not name.startswith(_PER_PROCESS_PREFIXES):
+                hashes[name] = sha256(value.encode()).hexdigest()[:_SHARED_HASH_LENGTH]
+        return hashes
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -813,14 +841,15 @@ class Settings(
         None in place of the settings where even defaults leave a fault, or if ``.env`` can't be read.
         """
         faults: list[str] = []
-        given = dict(overrides)
+        given = dict(overrides)  # the values that code gives, and from the second round on defaults
         while True:
             try:
                 return cls(**given), faults
             except ValidationError as error:
                 wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
                 faults += [_describe_fault(fault) for fault in error.errors()]
-                if not wrong or wrong <= given.keys() - overrides.keys():
+                has_default = given.keys() - overrides.keys()
+                if not wrong or wrong <= has_default:  # a fault of no single variable, or of defaults
                     return None, faults
                 given |= {name: default for name, default in cls._defaults().items() if name in wrong}
             except (OSError, UnicodeError) as error:
@@ -846,6 +875,7 @@ def _describe_unreadable(error: OSError | UnicodeError) -> str:
 
 
 def _write_value(value: Any) -> str:
+    """Return a value as a person writes it in a variable."""
     match value:
         case SecretStr():
             return str(value.get_secret_value())
@@ -863,7 +893,8 @@ def _write_value(value: Any) -> str:
 
 def _describe_fault(fault: ErrorDetails) -> str:
     """Return a fault as a line: the variable, what is wrong, and what to write instead."""
-    variable, given = str(next(iter(fault["loc"]), "")), str(fault.get("input"))[:_MAX_SHOWN_LENGTH]
+    variable = str(next(iter(fault["loc"]), ""))
+    given = str(fault.get("input"))[:_MAX_SHOWN_LENGTH]
     limits = fault.get("ctx", {})
     match fault["type"]:
         case "value_error":
@@ -886,8 +917,11 @@ def _describe_fault(fault: ErrorDetails) -> str:
     return f"{variable}: {what}" if variable else what
 
 
-def _describe_range(name: str) -> str:
-    field = next(f for f in Settings.model_fields.values() if f.validation_alias == name)
-    least = next((m.ge for m in field.metadata if hasattr(m, "ge")), 0)
-    most = next((m.le for m in field.metadata if hasattr(m, "le")), None)
-    return f"a number from {least}" + (f" to {most}" if most is not None else "")
+def _describe_range(variable: str) -> str:
+    """Return the range of numbers that a variable takes, in words."""
+    field = next(each for each in Settings.model_fields.values() if each.validation_alias == variable)
+    least = next((bound.ge for bound in field.metadata if hasattr(bound, "ge")), 0)
+    most = next((bound.le for bound in field.metadata if hasattr(bound, "le")), None)
+    if most is None:
+        return f"a number from {least}"
+    return f"a number from {least} to {most}"

@@ -17,7 +17,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import ChannelError, SettingsError
 from bot.plugins import CHANNELS, ENTRY, is_own, load_entry_point
-from bot.settings import Settings, require
+from bot.settings import Settings, require_libraries
 from bot.store.database import Database
 
 _SETTING = "NOD_CHANNELS"
@@ -61,7 +61,7 @@ class ChannelKind:
     def _find_missing_library(self) -> str:
         """Return a sentence on the missing library and how to install it; empty if none is missing."""
         try:
-            require(self.label, self.name, *self.libraries)
+            require_libraries(self.label, self.name, *self.libraries)
         except ValueError as error:
             return str(error)
         return ""

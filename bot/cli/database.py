@@ -12,7 +12,7 @@ from bot.cli.command import command, shared_options
 from bot.cli.progress import show_progress
 from bot.cli.shared import database_url, load_settings, open_database, plain
 from bot.errors import NodError, SettingsError
-from bot.settings import database_address
+from bot.settings import check_database_address
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.engine import back_up
@@ -80,7 +80,7 @@ def copy(
 def _parse_database(given: str) -> str:
     """Return the URL of a database that is given by its file or by its URL. Raises SettingsError."""
     try:
-        return database_address(database_url(given))
+        return check_database_address(database_url(given))
     except ValueError as error:
         raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
 
