@@ -1,15 +1,16 @@
 """Turns as rows: a turn is one piece of the agent's work in a conversation, with one or more answers.
 
 A turn is *wanted* from its request until it ends; at most one per conversation is. The *owner* is the id of
-the process that runs it. A process takes a wanted turn without a living owner (`claim_turn`), stores the
-agent's answers (`store_answer`) and ends it with the last one, unless new lines came. A turn whose process
-dies again and again is given up (`give_up_turn`).
+the process that runs it. A process claims a wanted turn without a living owner (`claim_turn`), stores the
+agent's answers (`store_answer`) and ends the turn with the last one, unless new lines (stored messages) came.
+A turn whose process dies again and again is given up (`give_up_turn`).
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, case, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
@@ -30,15 +31,29 @@ from bot.store.tables.row import count_changed, is_old, is_one_of, table_of
 WANTED = "wanted"
 OPINION = "opinion"
 """The state of a row that is no turn: it holds the cost of another model's call (`add_cost`)."""
+LONGEST_PAUSE = timedelta(minutes=10)  # the longest time between two tries of a turn
+WAKE_UPS = Queue("wake-ups", 20, later=True)
+"""The queue of turns that no person waits for."""
+AFTER_A_CRASH = Queue("after a crash", 4)
+"""The queue of turns that failed before, as their process died: one of them may have been the reason."""
+_NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")  # the columns of `Usage`
+
 _TURN = table_of(TurnRow)
+_LINE = table_of(MessageRow)
+_PLACE = table_of(ConversationRow)
+_PROPOSAL = table_of(ProposalRow)
+_ACCOUNT = table_of(AccountRow)
+
 # Statements that run often are built once: building one costs several times what running it costs.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
-_PLACE = table_of(ConversationRow)
 _IS_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WANTED
 _WANTED_TURN = select(_TURN.c.id).where(_IS_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
-_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")
+
+# for `load_turn`: the turn with its conversation, the version of the rules, and if anything is undelivered
+# there
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
 _WITH_PLACE = (
     select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
@@ -46,6 +61,8 @@ _WITH_PLACE = (
     .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     .where(_IS_WANTED_HERE)
 )
+
+# for `store_answer`, `end_turn` and `find_newest_end`
 _STORE_ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
@@ -53,49 +70,11 @@ _STORE_ANSWERED = (
     .values(attempts=0)  # an answer is progress: failed attempts are counted from here again
 )
 _CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
+_OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
 _END_TURN = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error", "retry_at")})
-)
-_OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
-_LINE = table_of(MessageRow)
-# for `find_queue`: the account of the newest line that has one, and the newest spoken line
-_ASKER = (
-    select(_LINE.c.actor)
-    .where(_LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.actor.is_not(None))
-    .order_by(_LINE.c.id.desc())
-    .limit(1)
-)
-_NEWEST_LINE = (
-    select(_LINE.c.id)
-    .where(_LINE.c.conversation_id == bindparam("conversation_id"), is_one_of(_LINE.c.role, sorted(SPOKEN)))
-    .order_by(_LINE.c.id.desc())
-    .limit(1)
-)
-_IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
-"""1 for a turn that another process has as its owner, else 0.
-
-If this process may take such a turn over, the owner is gone: one more failed attempt.
-"""
-_ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_IS_WANTED_HERE)
-_PROPOSAL = table_of(ProposalRow)
-_ACCOUNT = table_of(AccountRow)
-_WHO = func.coalesce(func.nullif(_ASKER.scalar_subquery(), ""), _PLACE.c.owner)
-_PERSON = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == _WHO).correlate(_PLACE)
-_DECIDED_CALLS = select(_PROPOSAL.c.id).where(
-    _PROPOSAL.c.message_id == _LINE.c.id, _PROPOSAL.c.state != literal(str(State.EXPIRED))
-)
-_QUEUE_FACTS = (
-    select(
-        _WHO.label("asker"),
-        _PERSON.scalar_subquery().label("person"),
-        _ATTEMPTS.scalar_subquery().label("attempts"),
-        _LINE.c.role,
-    )
-    .add_columns(_DECIDED_CALLS.correlate(_LINE).exists().label("decided"))
-    .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST_LINE.scalar_subquery())
-    .where(_PLACE.c.id == bindparam("conversation_id"))
 )
 _NEWEST_END = (
     select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
@@ -103,26 +82,27 @@ _NEWEST_END = (
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
-LONGEST_PAUSE = timedelta(minutes=10)  # the longest time between two tries of a turn
-WAKE_UPS = Queue("wake-ups", 20, later=True)
-"""The queue of turns that no person waits for."""
-AFTER_A_CRASH = Queue("after a crash", 4)
-"""The queue of turns that failed before, as their process died: one of them may have been the reason."""
-_NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
-_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
+
+# for `claim_turn`, `give_up_turn` and `list_wanted`: no other living process owns the turn
+_IS_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
+_IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
+"""1 for a turn that another process has as its owner, else 0.
+
+If this process may take such a turn over, the owner is gone: one more failed attempt.
+"""
 _CLAIM = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _IS_FREE)
     .where(_TURN.c.attempts + _IS_LEFT < bindparam("max_attempts"))
     .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
 )
 _GIVE_UP = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _IS_FREE)
     .where(_TURN.c.attempts + _IS_LEFT >= bindparam("max_attempts"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
-_LIST_WANTED = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
+_LIST_WANTED = select(_TURN.c.conversation_id).where(IS_WANTED, _IS_FREE)
 
 
 def request_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
@@ -152,9 +132,10 @@ def find_queue(session: Session, conversation_id: str, max_turns: int, process: 
 
     It is that of the person whose line or decision caused the turn, with ``max_turns`` at a time. A turn that
     no person caused (an expired proposal, a note) is in `WAKE_UPS`, a failed one in `AFTER_A_CRASH`.
+    ``process``: the id of this process.
     """
     values = {"conversation_id": conversation_id, "process": process}
-    facts = session.connection().execute(_QUEUE_FACTS, values).first()
+    facts = session.connection().execute(_select_queue_facts(), values).first()
     if facts is None:
         return WAKE_UPS
     if facts.attempts:
@@ -166,12 +147,51 @@ def find_queue(session: Session, conversation_id: str, max_turns: int, process: 
     return Queue(facts.person or facts.asker, max_turns)
 
 
+@cache
+def _select_queue_facts() -> Any:
+    """Return the query of `find_queue`, built once: one row for a conversation.
+
+    Its columns are the account for which the agent works, the id of the Person behind that account, the
+    failed attempts of the turn, the role of the newest spoken line, and if a call of that line was decided.
+    """
+    here = _LINE.c.conversation_id == bindparam("conversation_id")
+    newest_account = (
+        select(_LINE.c.actor).where(here, _LINE.c.actor.is_not(None)).order_by(_LINE.c.id.desc()).limit(1)
+    )
+    newest_spoken = (
+        select(_LINE.c.id)
+        .where(here, is_one_of(_LINE.c.role, sorted(SPOKEN)))
+        .order_by(_LINE.c.id.desc())
+        .limit(1)
+    )
+    asker = func.coalesce(func.nullif(newest_account.scalar_subquery(), ""), _PLACE.c.owner)
+    person = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == asker).correlate(_PLACE)
+    attempts = select(_TURN.c.attempts + _IS_LEFT).where(_IS_WANTED_HERE)
+    decided_calls = select(_PROPOSAL.c.id).where(
+        _PROPOSAL.c.message_id == _LINE.c.id, _PROPOSAL.c.state != literal(str(State.EXPIRED))
+    )
+    return (
+        select(
+            asker.label("asker"),
+            person.scalar_subquery().label("person"),
+            attempts.scalar_subquery().label("attempts"),
+            _LINE.c.role,
+        )
+        .add_columns(decided_calls.correlate(_LINE).exists().label("decided"))
+        .outerjoin_from(_PLACE, _LINE, _LINE.c.id == newest_spoken.scalar_subquery())
+        .where(_PLACE.c.id == bindparam("conversation_id"))
+    )
+
+
 def load_turn(session: Session, conversation_id: str) -> Turn | None:
     """Return the wanted turn of a conversation with its transcript; None if no turn is wanted."""
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    version, paused_at = row[2 + len(_USAGE) : 4 + len(_USAGE)]  # `rules.VERSION`, which has no labels
+    before_version = 2 + len(
+        _USAGE
+    )  # the number of columns before those of `rules.VERSION`, which have no names
+    version, paused_at = row[before_version : before_version + 2]
     rules.know_version(session, version, paused_at)
     transcript = conversations.load_transcript_of(session, conversations.from_row(row))
     usage = Usage(*(getattr(row, name) for name in _USAGE))
@@ -211,8 +231,8 @@ def store_answer(
         "state": ending or WANTED,
         "ended_at": now if ending else None,
     }
-    # The row is locked from here. A message that comes after `add_answer` has looked for new ones waits for
-    # this lock, and then requests another turn.
+    # The row is locked from here. A message that comes after `messages.add_answer` has looked for new ones
+    # waits for this lock, and then requests another turn.
     if not count_changed(session.connection().execute(_STORE_ANSWERED, values)):
         check_owned(session, turn)
         return None
@@ -295,19 +315,19 @@ def lock_wanted_turn(session: Session, conversation_id: str) -> None:
 
 def is_under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
     """Return whether one of the conversations has a wanted turn, or an approved call that has not ended."""
-    turn = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
-    moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
-    call = moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
-    found = select(_TURN.c.id).where(turn).exists() | select(_PROPOSAL.c.id).where(call).exists()
+    wanted = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
+    is_moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
+    moving = is_moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
+    found = select(_TURN.c.id).where(wanted).exists() | select(_PROPOSAL.c.id).where(moving).exists()
     return bool(session.connection().execute(select(found)).scalar())
 
 
 def stop_turn(
     session: Session, conversation_id: str, now: datetime, begun_by: datetime | None = None
 ) -> bool:
-    """Stop the turn that is wanted, or is to be tried again, for a person; False if there was none.
+    """End the turn that is wanted, or is to be tried again, as stopped; False if there was none.
 
-    ``begun_by``: stop only a turn that was wanted by then.
+    ``begun_by``: stop only a turn that was requested by then.
     """
     found = update(TurnRow).where(
         col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None))
@@ -324,10 +344,11 @@ def list_wanted(session: Session, process: str = "") -> list[str]:
 
 
 def claim_turn(session: Session, turn_id: int, process: str, max_attempts: int) -> bool:
-    """Let this process run the turn; an earlier process that died while it ran counts as a failed attempt.
+    """Let this process run the turn; if its last owner died while it ran, that counts as a failed attempt.
 
-    False if another process runs it, after ``max_attempts`` such attempts, or if it has ended. A process that
-    ends in order releases it (`release_turn`), and with each answer the attempts are counted from 0 again.
+    False if another process runs it, after ``max_attempts`` failed attempts, or if the turn has ended. A
+    process that ends in order releases the turn (`release_turn`), which does not count. With each answer the
+    attempts are counted from 0 again.
     """
     which = {"turn_id": turn_id, "process": process, "max_attempts": max_attempts}
     return bool(count_changed(session.connection().execute(_CLAIM, which)))
@@ -373,12 +394,12 @@ def list_with_undelivered(session: Session, before: datetime, now: datetime) -> 
         .where(ConversationRow.id == MessageRow.conversation_id, ConversationRow.channel == SHELL)
         .exists()
     )
-    busy = select(TurnRow.conversation_id).where(IS_WANTED)
+    with_turn = select(TurnRow.conversation_id).where(IS_WANTED)
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),
             or_(is_old(MessageRow.created_at, before, now), from_shell),
-            col(MessageRow.conversation_id).not_in(busy),
+            col(MessageRow.conversation_id).not_in(with_turn),
         )
     )
     return list(dict.fromkeys(rows))  # DISTINCT would lead SQLite to an index of all messages
