@@ -204,7 +204,7 @@ class Cards:
         failures: Collection[Address],
         posted: Collection[Address],
     ) -> Address | None:
-        """Return one more place for a card that a place refused; None if there is none.
+        """Return one more place for a card that a place refused; None without one.
 
         It is the requester's private chat, unless that is among the ``addresses`` already. Else, while no
         place has the card, it is the place around one that failed, such as the group around a topic.
