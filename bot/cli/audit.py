@@ -34,7 +34,7 @@ from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.verification import ExportPart
 from bot.store.database import Database
-from bot.store.locks.process_lock import at_work
+from bot.store.locks.process_lock import is_at_work
 from bot.store.tables.record import AuditRow
 
 app = typer.Typer()
@@ -82,7 +82,7 @@ def verify(
 def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
     settings = load_settings()
-    if at_work(settings.database_url):
+    if is_at_work(settings.database_url):
         raise SettingsError("NOD_DATABASE_URL: Nod is running on this database. Stop it first.")
     with open_existing(settings) as database:
         first = database.write_now(admin_changes.begin_to_seal, operator(), now())

@@ -16,7 +16,7 @@ from bot.settings import check_database_address
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.engine import back_up
-from bot.store.locks.process_lock import at_work
+from bot.store.locks.process_lock import is_at_work
 from bot.store.transfer import transfer
 
 app = typer.Typer(callback=shared_options, no_args_is_help=True, help="Upgrade and copy the database.")
@@ -87,7 +87,7 @@ def _parse_database(given: str) -> str:
 
 def _require_stopped(given: str, url: str) -> None:
     """Raise SettingsError if Nod is running on a database; ``given``: the database as the person named it."""
-    if at_work(url):
+    if is_at_work(url):
         name = plain(hide_password(url, given))
         raise SettingsError(f"{name}: Nod is running on this database. Stop it first.")
 

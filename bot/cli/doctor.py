@@ -44,7 +44,7 @@ from bot.settings import LOOPBACK, ONLY_HEARING_NOTICE, Settings, find_surroundi
 from bot.store import migrations, secrets, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
-from bot.store.locks.process_lock import at_work, check_not_lost
+from bot.store.locks.process_lock import check_not_lost, is_at_work
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
@@ -237,7 +237,7 @@ def _format_ago(seconds: int | None) -> str:
 
 def _is_running(settings: Settings) -> bool:
     try:
-        return at_work(settings.database_url)
+        return is_at_work(settings.database_url)
     except (DBAPIError, SettingsError):
         return False  # reported with the database
 
@@ -274,7 +274,7 @@ def check_database(settings: Settings) -> Finding:
     if file is not None and not file.exists():
         try:
             check_not_lost(file)
-            at_work(settings.database_url)
+            is_at_work(settings.database_url)
         except SettingsError as error:
             return fail(name, error.message)
         if os.access(file.parent, os.W_OK):
@@ -285,7 +285,7 @@ def check_database(settings: Settings) -> Finding:
     engine = open_engine(settings.database_url)
     try:
         if file is not None:
-            at_work(settings.database_url)  # raises SettingsError if a start could not lock the file
+            is_at_work(settings.database_url)  # raises SettingsError if a start could not lock the file
             check_pages(file)
         return _check_schema(name, engine)
     except SettingsError as error:

@@ -29,7 +29,7 @@ from bot.store.tables.row import is_one_of, table_of
 _SEALED_FIELDS = ("result", "told", "result_url", "error", "ended_badly")
 """The fields of a proposal that hold what a tool said."""
 _FILES = "files"
-"""The key in the stored outcome of a call for its files; the other keys are `_SEALED_FIELDS`."""
+"""The key of a call's files in its stored outcome; the other keys are `_SEALED_FIELDS`."""
 _CAUSES_BY_NOD = frozenset(
     {Cause.TOOL_CHANGED, Cause.FORBIDDEN, Cause.DISCONNECTED, Cause.OUTCOME_UNKNOWN, Cause.STOPPED}
 )
@@ -178,12 +178,12 @@ def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
     """Delete up to ``limit`` ended calls from before a moment, with what tools said; return how many."""
-    is_open = select(ProposalRow.id).where(
+    open_proposal = select(ProposalRow.id).where(
         ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )
     old = (
         select(AgentCallRow.id)
-        .where(AgentCallRow.created_at < before, ~is_open.exists())
+        .where(AgentCallRow.created_at < before, ~open_proposal.exists())
         .order_by(col(AgentCallRow.created_at))
         .limit(limit)
     )

@@ -3,11 +3,15 @@
 At one address there is one open conversation at a time; ``/nod new`` ends it, and the next message begins
 another. The lines are in ``bot/store/messages.py``; `load_transcript_of` puts them in the order the model
 reads, with their proposals and files. `find_asked_already` keeps the agent from asking people twice.
+
+A conversation may be that of a *teammate*, an agent that the agent of another conversation, its *lead*, has
+started.
 """
 
 import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -54,7 +58,7 @@ _OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
 )
-# the columns of `Arrival`
+# the columns of `Arrival`; of those of `people.KNOWN` only the id of the Person
 _ARRIVAL = select(
     _OPEN_AT.scalar_subquery(), messages.SAID_SINCE.scalar_subquery(), *people.KNOWN.selected_columns[:1]
 )
@@ -69,44 +73,14 @@ _COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("limit"))
     .subquery()
 )
-_PROGRESS = select(proposal_store.UNSETTLED.exists(), messages.SPOKEN_SINCE.exists())
+_PROGRESS = select(
+    proposal_store.UNSETTLED.exists(), messages.SPOKEN_SINCE.exists()
+)  # as in `AnswerProgress`
 _PROPOSAL = table_of(ProposalRow)
 _OF_PROPOSALS = (
     select(_PROPOSAL.c.id.label("proposal_id"), *_CONVERSATION.c)
     .join_from(_PROPOSAL, _CONVERSATION, _CONVERSATION.c.id == _PROPOSAL.c.conversation_id)
     .where(_PROPOSAL.c.id.in_(bindparam("proposal_ids", expanding=True)))
-)
-# `_ASKED`, below, finds the calls of a conversation that people were asked about already: the open ones, and
-# those that were declined since a person last asked for work
-_HERE = bindparam("conversation_id", type_=String)
-_LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
-_BEGINS_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule
-# The last line that asks for work, here or in the lead agent's conversation: a query for each, since for
-# both together PostgreSQL reads back through the messages of all conversations.
-_ASKED_IN = (
-    select(func.max(_MESSAGE.c.id).label("id")).where(
-        _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | _BEGINS_RUN
-    )
-    for conversation in (_HERE, _LEAD)
-)
-_LAST_ASKED = select(func.max(union_all(*_ASKED_IN).subquery().c.id)).scalar_subquery()
-_LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
-# only up to now: a process whose clock was ahead may have dated a decision later
-_DECIDED_SINCE = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
-_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _DECIDED_SINCE
-# an answer to a question, or the approval of a plan, asks for work like a message
-_WORD = _PROPOSAL.alias("word")
-_ASKED_BY_PRESS = exists().where(
-    _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
-    _WORD.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-    # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
-    text(f"NOT word.state <> '{State.SUCCEEDED}'"),
-    _WORD.c.decided_at > _PROPOSAL.c.decided_at,
-)
-_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_ASKED_BY_PRESS
-_ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
-    _PROPOSAL.c.conversation_id == _HERE,
-    is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | _DECLINED,
 )
 
 
@@ -133,10 +107,14 @@ def map_by_proposal(session: Session, proposal_ids: Collection[str]) -> dict[str
 
 
 def has_written_in(session: Session, accounts: Collection[str], scope: str) -> bool:
-    """Return whether one of these accounts wrote at the address ``scope`` (as text) or below."""
+    """Return whether one of these accounts wrote at the address ``scope`` (as text) or below.
+
+    Below the address of a chat are those of its threads.
+    """
     channel, _, key = scope.partition(":")
-    at = _CONVERSATION.c.key
-    there = (_CONVERSATION.c.channel == channel) & ((at == key) | at.startswith(f"{key}/", autoescape=True))
+    column = _CONVERSATION.c.key
+    is_at_or_below = (column == key) | column.startswith(f"{key}/", autoescape=True)
+    there = (_CONVERSATION.c.channel == channel) & is_at_or_below
     said = exists().where(
         _MESSAGE.c.conversation_id == _CONVERSATION.c.id,
         _MESSAGE.c.role == LineRole.USER,
@@ -153,29 +131,70 @@ def find_asked_already(session: Session, conversation_id: str, now: datetime) ->
     by a message, also to the lead agent of a team, by a schedule's run, by an answer to a question, and by
     approving a plan.
     """
-    rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id, "now": now})
+    values = {"conversation_id": conversation_id, "now": now}
+    rows = session.connection().execute(_select_asked_already(), values)
     return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
 
 
+@cache
+def _select_asked_already() -> Any:
+    """Return the query of `find_asked_already`, built once.
+
+    It finds the calls of a conversation that wait or run, and those that were declined since a person last
+    asked for work.
+    """
+    here = bindparam("conversation_id", type_=String)
+    lead = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == here).scalar_subquery()
+    begins_run = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule
+    # The last line that asks for work, here or in the lead agent's conversation: a query for each, since for
+    # both together PostgreSQL reads back through the messages of all conversations.
+    asked_in = (
+        select(func.max(_MESSAGE.c.id).label("id")).where(
+            _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | begins_run
+        )
+        for conversation in (here, lead)
+    )
+    last_asked = select(func.max(union_all(*asked_in).subquery().c.id)).scalar_subquery()
+    last_asked_at = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == last_asked).scalar_subquery()
+    # only up to now: a process whose clock was ahead may have dated a decision later
+    decided_since = (_PROPOSAL.c.decided_at > last_asked_at) & (_PROPOSAL.c.decided_at <= bindparam("now"))
+    since = (_PROPOSAL.c.message_id > func.coalesce(last_asked, 0)) | decided_since
+    # an answer to a question, or the approval of a plan, asks for work like a message
+    word = _PROPOSAL.alias("word")
+    asked_by_press = exists().where(
+        word.c.conversation_id == _PROPOSAL.c.conversation_id,
+        word.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
+        # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
+        text(f"NOT word.state <> '{State.SUCCEEDED}'"),
+        word.c.decided_at > _PROPOSAL.c.decided_at,
+    )
+    is_declined = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None)
+    return select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
+        _PROPOSAL.c.conversation_id == here,
+        is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | (is_declined & since & ~asked_by_press),
+    )
+
+
 def load_place(session: Session, conversation_id: str) -> Place:
-    """Return the place of a conversation for rules; the empty address if it does not exist."""
+    """Return the place of a conversation, as rules name it; its address is empty without one."""
     found = get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
 
 def list_private(session: Session, addresses: Collection[str]) -> set[str]:
     """Return the addresses, as text, that are private chats of one person."""
-    pairs = [(at.channel, at.key) for at in map(Address.parse, addresses)]
+    if not addresses:
+        return set()
+    pairs = [(address.channel, address.key) for address in map(Address.parse, addresses)]
     found = select(ConversationRow.channel, ConversationRow.key).where(
         tuple_(col(ConversationRow.channel), col(ConversationRow.key)).in_(pairs),
         col(ConversationRow.private),
     )
-    if pairs:
-        return {str(Address(channel, key)) for channel, key in session.exec(found)}
-    return set()
+    return {str(Address(channel, key)) for channel, key in session.exec(found)}
 
 
 def has_ended(session: Session, conversation_id: str) -> bool:
+    """Return whether a conversation was ended, or does not exist."""
     found = get_conversation(session, conversation_id)
     return found is None or found.ended_at is not None
 
@@ -218,17 +237,18 @@ class Arrival(NamedTuple):
 
 def load_arrival(session: Session, message: Message, since: datetime, now: datetime, limit: int) -> Arrival:
     """Return the stored facts on a message; messages since ``since`` are counted up to ``limit``."""
-    at, sender = message.address, str(message.actor)
+    address, sender = message.address, str(message.actor)
     times = {"since": since, "now": now, "limit": limit}
-    known = {"channel": at.channel, "key": at.key, "actor": sender}
+    known = {"channel": address.channel, "key": address.key, "actor": sender}
     conversation_id, said, person = session.connection().execute(_ARRIVAL, known | times).one()
-    return Arrival(conversation_id, said, person or sender)
+    return Arrival(conversation_id, said, person or sender)  # an account that is not linked is its own Person
 
 
 def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
     """Begin a conversation and return its id; two simultaneous first messages share one conversation.
 
-    Raises ValueError if the message names an id of its own that another conversation has.
+    The id is the one in ``message.begin`` or, without that, a random one. Raises ValueError if a conversation
+    at another address has that id.
     """
     begun: str | None = insert_new(
         session,
@@ -239,7 +259,7 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
             "key": message.address.key,
             "private": message.private,
             "owner": str(message.actor),
-            "title": _title(title),
+            "title": _shorten_title(title),
             "created_at": now,
         },
     )
@@ -284,26 +304,27 @@ def list_conversations_of(
     before: tuple[datetime, str] | None = None,
     words: str = "",
 ) -> list[Conversation]:
-    """Return the conversations that an actor began in a channel and did not delete, newest first.
+    """Return the conversations that an account began in a channel and did not delete, newest first.
 
     ``before``: only conversations that began before this time and id. ``words``: only conversations with
     these words in the title or a message.
     """
-    place = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
+    mark = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
     query = (
         select(_CONVERSATION)
         .where(_CONVERSATION.c.channel == channel, _CONVERSATION.c.owner == owner)
         .where(_CONVERSATION.c.deleted_at.is_(None))
     )
     if before:
-        query = query.where(tuple_(*place) < tuple_(*before))
+        query = query.where(tuple_(*mark) < tuple_(*before))
     if words:
-        query = query.where(_mentions(words))
-    newest = query.order_by(*(column.desc() for column in place)).limit(limit)
+        query = query.where(_contains(words))
+    newest = query.order_by(*(column.desc() for column in mark)).limit(limit)
     return [from_row(row) for row in session.connection().execute(newest)]
 
 
-def _mentions(words: str) -> ColumnElement[bool]:
+def _contains(words: str) -> ColumnElement[bool]:
+    """Return the SQL condition that the title or a message has these words, in any case."""
     said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
         words, autoescape=True
     )
@@ -312,7 +333,7 @@ def _mentions(words: str) -> ColumnElement[bool]:
 
 def rename(session: Session, conversation_id: str, title: str) -> None:
     session.execute(
-        update(_CONVERSATION).where(_CONVERSATION.c.id == conversation_id).values(title=_title(title))
+        update(_CONVERSATION).where(_CONVERSATION.c.id == conversation_id).values(title=_shorten_title(title))
     )
 
 
@@ -329,7 +350,8 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
     messages.delete_all(session, conversation_ids)
 
 
-def _title(text: str) -> str:
+def _shorten_title(text: str) -> str:
+    """Return a title on one line with at most `_MAX_TITLE_CHARS` characters."""
     line = storable(" ".join(text.split()))
     if len(line) <= _MAX_TITLE_CHARS:
         return line
@@ -339,7 +361,10 @@ def _title(text: str) -> str:
 def read_transcript(
     session: Session, conversation_id: str, limit: int | None = messages.MAX_LINES
 ) -> Transcript | None:
-    """Return the last ``limit`` lines (None: all) in the model's order, with their proposals and files."""
+    """Return the last ``limit`` lines (None: all) in the model's order, with their proposals and files.
+
+    None if there is no such conversation.
+    """
     conversation = get_conversation(session, conversation_id)
     if conversation:
         return load_transcript_of(session, conversation, limit)
@@ -351,8 +376,8 @@ def load_transcript_of(
 ) -> Transcript:
     """Return what `read_transcript` does, for a conversation whose row was read already."""
     newest_first = messages.list_latest(session, conversation.id, limit)
-    summaries = [line for line in newest_first if line.role is LineRole.SUMMARY]
-    summary = summaries[0] if summaries else None
+    # the newest summary, which stands for the lines before it
+    summary = next((line for line in newest_first if line.role is LineRole.SUMMARY), None)
     lines = [line for line in newest_first if line.role is not LineRole.SUMMARY]
     # an answer comes after the lines that it answers, and before those that came while it was written
     lines.sort(key=lambda line: (line.after, line.role not in HEARD, line.id))

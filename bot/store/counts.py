@@ -1,7 +1,8 @@
 """Counts of rows and the cost of turns, made on request: for metrics, reports of usage and budgets.
 
-Metrics are read every few seconds, so nothing is counted twice: `StateTally` counts all proposals once, and
-`update_tally` adds the *moves* since, changes of state in the audit log.
+Metrics are read every few seconds, so nothing is counted twice: `count_all` counts all proposals once, and
+`update_tally` adds the *moves* since, changes of state in the audit log. *Usage* is the number of tokens and
+the cost of turns, the pieces of the agent's work.
 """
 
 from collections import Counter
@@ -26,14 +27,18 @@ from bot.store.turns import IS_WANTED, OPINION
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
+_CHAT = case(
+    (_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT
+)  # of a private chat only the channel is told
 _MAX_READ_ROWS = 5000  # the most rows of one read
 MOST_PARTS = 1000  # the most groups of usage in one answer
-_MOST_FOLDED = 100_000  # the most accounts or threads that are read before they are added up
 _FOLDED = (Parts.PERSON, Parts.PLACE)  # usage by these is read by account or thread; the caller adds it up
+_MOST_FOLDED = 100_000  # the most accounts or threads that are read, to be added up
 LATE = 100  # how many ids back rows are read again: PostgreSQL may commit a row after one with a greater id
 WEBHOOK = "webhook"
-"""The kind of waiting work, next to those of `Work`, that is webhooks to send."""
+"""The kind of waiting work that is webhooks to send, next to the kinds of `Work`."""
+
+# for `list_moves`: the rows of the audit log, each with the state of its proposal before it
 _BEFORE = table_of(AuditRow).alias("before")
 _STATE_BEFORE = (
     select(_BEFORE.c.state)
@@ -50,14 +55,16 @@ _MOVES = (
     .order_by(_AUDIT.c.id)
     .limit(_MAX_READ_ROWS)
 )
-_SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
+_TOTAL_COST = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
 class Waiting(NamedTuple):
     """The waiting work of one kind."""
 
     many: int  # the number of rows that wait
-    since: datetime | None = None  # the time since which the oldest waits; None if none waits, or not known
+    since: datetime | None = (
+        None  # the time since which the oldest waits; None if none waits or it is not known
+    )
 
 
 class StateTally(NamedTuple):
@@ -108,11 +115,14 @@ def update_tally(session: Session, tally: StateTally) -> tuple[StateTally, list[
         proposals[move.state] += 1
         if move.before is not None:
             proposals[move.before] -= 1
-    failed = any(State.FAILED in (move.state, move.before) for move in moves)
-    return StateTally(last_id, proposals, _count_unknown(session) if failed else tally.unknown), moves
+    unknown = tally.unknown
+    if any(State.FAILED in (move.state, move.before) for move in moves):
+        unknown = _count_unknown(session)
+    return StateTally(last_id, proposals, unknown), moves
 
 
 def _count_unknown(session: Session) -> int:
+    """Return the number of proposals that failed with an unknown outcome."""
     failed = (_PROPOSAL.c.state == State.FAILED) & (_PROPOSAL.c.cause == Cause.OUTCOME_UNKNOWN)
     found = select(func.count()).select_from(_PROPOSAL).where(failed)
     return int(session.connection().execute(found).scalar_one())
@@ -121,16 +131,18 @@ def _count_unknown(session: Session) -> int:
 def count_waiting(session: Session) -> CurrentCounts:
     """Count the waiting work and the rows of the audit log."""
     run = session.connection().execute
-    turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
-    approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
-    approved = approved.where(IS_MOVING, _PROPOSAL.c.state == State.APPROVED)
     counts = {
         Work.REDRAW: select(func.count()).where(posted_cards.IS_OUTDATED),
         Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
         WEBHOOK: select(func.count()).where(~_CALLBACK.c.over),
     }
-    waiting = {str(work): Waiting(run(each).scalar_one()) for work, each in counts.items()}
-    waiting |= {str(Work.TURN): Waiting(*run(turns).one()), str(Work.EXECUTE): Waiting(*run(approved).one())}
+    waiting = {str(work): Waiting(run(count).scalar_one()) for work, count in counts.items()}
+    turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
+    waiting[str(Work.TURN)] = Waiting(*run(turns).one())
+    approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
+    # ``IS_MOVING`` excludes nothing: with it, the database chooses the index of moving proposals
+    approved = approved.where(IS_MOVING, _PROPOSAL.c.state == State.APPROVED)
+    waiting[str(Work.EXECUTE)] = Waiting(*run(approved).one())
     end = run(select(_END.c.number, _END.c.key)).one()
     return CurrentCounts(waiting, end.number, bool(end.key))
 
@@ -145,9 +157,11 @@ def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
 
 
 def _make_move(row: Any) -> Move:
-    decided = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
-    waited = (row.at - row.created_at).total_seconds()
-    return Move(row.state, waited if decided and row.actor != "nod" else None, row.before)
+    is_decision = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
+    decided_in = None
+    if is_decision and row.actor != "nod":
+        decided_in = (row.at - row.created_at).total_seconds()
+    return Move(row.state, decided_in, row.before)
 
 
 def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
@@ -174,7 +188,7 @@ def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> li
 def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
     """Return the usage of the turns since then, grouped by ``by``, in the conversations of these accounts.
 
-    ``accounts`` None: in all conversations. Days begin with the newest, other groups with the one whose
+    ``accounts``: None for all conversations. Days begin with the newest, other groups with the one whose
     prompts have most tokens. By person or place, a group is one account or thread, which the caller adds up.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
@@ -183,7 +197,8 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
         at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
     most_tokens = func.sum(_TURN.c.prompt_tokens).desc()
     title = func.max(_PLACE.c.title)
-    key, name, order = {  # the columns of the group's key and name, and the order of the groups
+    # the column of the group's key, the column of its name or None, and the order of the groups
+    key, name, order = {
         Parts.DAY: (func.date(at), None, func.date(at).desc()),
         Parts.CONVERSATION: (_PLACE.c.id, title, most_tokens),
         Parts.ACCOUNT: (_PLACE.c.owner, None, most_tokens),
@@ -192,7 +207,8 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
         Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most_tokens),
         Parts.ORDER: (_TURN.c.asked, title, most_tokens),
     }[by]
-    columns = [key, *([name] if name is not None else []), func.count(), *sums]  # the last five as in `Used`
+    columns = [key] if name is None else [key, name]
+    columns += [func.count(), *sums]  # these five as in `Used`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(order, key)
     found = found.limit(_MOST_FOLDED if by in _FOLDED else MOST_PARTS)
@@ -205,8 +221,11 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
-    """Return the cost of turns since then in a scope (see `covers`), or for one of these accounts."""
-    found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
+    """Return the cost of turns since then in a scope, or for one of these accounts.
+
+    A scope is a place for rules, as in `bot.domain.rules.covers`.
+    """
+    found = _TOTAL_COST.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
     return float(session.connection().execute(found).scalar_one())
@@ -217,4 +236,4 @@ def sum_spent_on_order(session: Session, order: int) -> float:
 
     ``order``: the id of that line.
     """
-    return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())
+    return float(session.connection().execute(_TOTAL_COST.where(_TURN.c.asked == order)).scalar_one())

@@ -6,7 +6,8 @@ other modules of this folder are store functions and what they return.
 
 SQLite's file has one writer, so there is one thread that writes. Writes that wait for the thread share
 the next transaction, and so one wait for the disk. Where one of the writes fails, all run again, each in a
-savepoint of its own. A caller continues only after the commit is on disk (``synchronous=FULL``).
+savepoint of its own. A caller continues only after the commit is on disk (``synchronous=FULL``). PostgreSQL
+has several threads that write, each write in a transaction of its own.
 """
 
 import asyncio
@@ -42,19 +43,19 @@ Ts = TypeVarTuple("Ts")
 _CHECK_TIMEOUT_SECONDS = 2.0
 _CHECK_VALID_SECONDS = 2.0
 _DEADLOCK = "40P01"  # PostgreSQL's code for a deadlock
-_MAX_TRIES = 8  # the most tries of one write
+_MAX_TRIES = 8  # the most tries of one transaction
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
 _MAX_URGENT_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""The ``info`` of a session without anything."""
+"""The empty ``info`` of a session: the dictionary in which it carries what store functions need."""
 READ_ONCE = "read once"
-"""The key in a session's ``info`` of its cache, if it reads one snapshot and changes nothing."""
+"""The key of the cache in the ``info`` of a session that reads one snapshot and changes nothing."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 _Identity = tuple[int, int]  # the device and the inode of a file
 
-# write to PostgreSQL's disk without changing a row, by taking the number of a transaction
+# for `_touch`: write to PostgreSQL's disk without changing a row, by taking the number of a transaction
 _TOUCH_STATEMENTS = (
     f"SET LOCAL lock_timeout = '{_CHECK_TIMEOUT_SECONDS / 2:.0f}s'",
     "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
@@ -145,7 +146,7 @@ class Database:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
         Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
-        ``first``: before other waiting writes, since a person waits for this one.
+        ``first``: this write comes before others that wait, since a person waits for it.
         Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
         must read the rows that it changes itself: a row that was read before is stale in the second run.
         """
@@ -163,7 +164,7 @@ class Database:
     async def read(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run ``function(session, …)`` over one snapshot; it must not write."""
+        """Run ``function(session, …)`` in a thread, over one snapshot of the database; it must not write."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
 
@@ -203,7 +204,7 @@ class Database:
                     return value
 
         try:
-            return _until_done(run_once)
+            return _repeat_until_done(run_once)
         except DBAPIError as error:
             if self._file:
                 self._file.on_error(error)
@@ -222,7 +223,7 @@ class Database:
             with self._writing() as connection:
                 return run_in_transaction(connection, work, self.info)
 
-        return _until_done(run_once)
+        return _repeat_until_done(run_once)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -262,9 +263,10 @@ class Database:
                 write.ended.set_exception(fault)
 
     def _run_together(self, writes: "list[_Write]") -> Sequence[_Outcome]:
-        """Run these writes and the writes since then in one transaction, which links the audit log once.
+        """Run these writes, and those that came since, in one transaction, which adds to the audit log once.
 
-        Where one fails, the transaction is rolled back, and all run again, each in a savepoint of its own.
+        Returns a value for each of them, which are all in ``writes`` then. Where one fails, the transaction
+        is rolled back, and all run again, each in a savepoint of its own.
         """
         try:
             with self._writing() as connection:
@@ -303,8 +305,8 @@ def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
     return value
 
 
-def _until_done(transaction: Callable[[], T]) -> T:
-    """Run a transaction again where another one was faster, or PostgreSQL ended it before its COMMIT."""
+def _repeat_until_done(transaction: Callable[[], T]) -> T:
+    """Run a transaction, and again where another one was faster or PostgreSQL ended it before its COMMIT."""
     for _ in range(_MAX_TRIES - 1):
         with contextlib.suppress(LostRace):
             try:

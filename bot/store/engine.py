@@ -26,10 +26,32 @@ from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
+PATIENCE = 10.0  # seconds to wait for a lock that another process or session holds
+READERS = 4  # reading threads, each with a connection
+POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
+_CONNECTIONS = READERS + POSTGRES_WRITERS
 BACKUP_PAGES = 1000  # the pages that are copied in one step
+
+# what SQLite's connections are set to
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-16000",
+)
+_READONLY_PRAGMAS = ("PRAGMA query_only=ON",)
+
+# what PostgreSQL's connections are set to: options of all sessions, further ones of `open_engine`, the
+# network
 _SESSION_OPTIONS = (
     "-cdatestyle=ISO",  # psycopg reads dates in no other style
     "-cidle_session_timeout=0",  # a session that only listens is idle for long
+)
+_TIMEOUT_OPTIONS = (
+    # a process that is stopped within a transaction would otherwise keep its locks for good
+    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
+    # a longer lock of others, as during a change of a table, is reported like a database that is away
+    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
 )
 _NETWORK_OPTIONS = {
     "connect_timeout": 5,
@@ -40,8 +62,9 @@ _NETWORK_OPTIONS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-_POOLER_TEXT = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
-# by the beginning of SQLite's name of the error, by PostgreSQL's code, or by words in PostgreSQL's message
+
+# the advice for people on an error, for `explain_refusal`: by the beginning of SQLite's name of the error, by
+# PostgreSQL's code, or by words in PostgreSQL's message
 _ADVICE = {
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
@@ -54,24 +77,8 @@ _ADVICE = {
     "25006": "Name a PostgreSQL server that takes writes, then start again.",
     "42501": "Let the role of this address make and change tables, then start again.",
 }
+_POOLER_TEXT = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
 _NO_FILES_TEXT = "Let this process open more files (ulimit -n), then start again."
-PATIENCE = 10.0  # seconds to wait for a lock that another process or session holds
-READERS = 4  # reading threads, each with a connection
-POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
-_CONNECTIONS = READERS + POSTGRES_WRITERS
-_PRAGMAS = (
-    "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=FULL",
-    "PRAGMA foreign_keys=ON",
-    "PRAGMA cache_size=-16000",
-)
-_TIMEOUT_OPTIONS = (
-    # a process that is stopped within a transaction would otherwise keep its locks for good
-    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
-    # a longer lock of others, as during a change of a table, is reported like a database that is away
-    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
-)
-_READONLY_PRAGMAS = ("PRAGMA query_only=ON",)
 
 
 def find_damage(connection: sqlite3.Connection) -> str:

@@ -1,7 +1,7 @@
 """The lines of conversations as rows: messages of people, the agent's answers, notes and notices of Nod.
 
-By its role a line is *heard* by the agent (a message, or a note to the model), or *spoken* (the same, and
-answers), or neither (a notice to people, a summary). A line is delivered once people were shown its text.
+By its role a line is *heard* by the agent (a message, or a note to the model), or *spoken* (a heard line or
+an answer), or neither (a notice to people, a summary). A line is delivered once people were shown its text.
 ``bot/store/conversations.py`` puts lines in the order the model reads.
 """
 
@@ -22,7 +22,10 @@ MAX_LINES = 400  # the most lines that a turn reads; the token budget may leave 
 SHOWN_LINES = 500  # the most lines of a conversation that people open
 _MESSAGE = table_of(MessageRow)
 
-# Statements that run often are built once: building one costs several times what running it costs.
+_NO_CONTENTS = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
+
+# Statements that run often are built once: building one costs several times what running it costs. Those
+# without an underscore are parts of other modules' statements.
 _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
 _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
     _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
@@ -65,7 +68,6 @@ SAID_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("limit"))
     .subquery()
 )
-_NO_CONTENTS = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
@@ -143,7 +145,7 @@ def call_to_json(call: Call) -> list[Any]:
 
 
 def result_to_json(result: CallResult) -> list[Any]:
-    """Return a result as stored JSON; that the text is a tool's own, as usual, is left out."""
+    """Return a result as stored JSON: the text, the success, and False if the text is not the tool's own."""
     if result.outside:
         return [result.text, result.ok]
     return [result.text, result.ok, False]
@@ -234,7 +236,9 @@ def list_until(session: Session, conversation_id: str, message_id: int, limit: i
 
 
 def _to_line(row: Any) -> Line:
-    ident, role, text, after, actor, name, calls, results, created_at, event_id, files = row
+    ident, role, text, after, actor, name, calls, results, created_at, event_id, files = (
+        row  # `_LINE_COLUMNS`
+    )
     return Line(
         id=ident,
         role=LineRole(role),
@@ -260,7 +264,8 @@ def add_answer(
     delivered: bool,
 ) -> tuple[int, bool]:
     """Store the agent's answer. Return its id, and True if heard lines came while it was written."""
-    seen, ident = turn.transcript.seen, turn.transcript.conversation.id
+    seen = turn.transcript.seen  # the id of the last line that the model has read
+    ident = turn.transcript.conversation.id
     row = {
         "conversation_id": ident,
         "role": LineRole.ASSISTANT,
@@ -274,8 +279,8 @@ def add_answer(
         "event_id": turn.key(turn.usage.model_calls),
     }
     added = session.connection().execute(_INSERT_ANSWER, row | {"heard_in": ident, "seen": seen})
-    message_id, heard = added.one()
-    return message_id, heard
+    message_id, has_heard = added.one()
+    return message_id, has_heard
 
 
 def _append(
@@ -290,6 +295,7 @@ def _append(
     actor: Actor | None = None,
     event_id: str | None = None,
 ) -> int:
+    """Store a line and return its id."""
     row: dict[str, Any] = {
         "conversation_id": conversation_id,
         "role": role,

@@ -2,8 +2,8 @@
 
 A message has a kind and a body of JSON; an empty notification is only a signal that rows have changed.
 Messages may be lost, as while a connection is made again: all facts are in the rows. A message is cut into
-pieces that NOTIFY takes, and put together where it arrives. ``bot/jobs/together.py`` opens the `Wire` of a
-process.
+pieces that are short enough for NOTIFY, and put together where it arrives. ``bot/jobs/together.py`` opens the
+`Wire` of a process.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ class Wire:
         self._unsent: list[str] = []  # pieces
         self._has_unsent = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.others = True  # there may be other processes; if not, nothing is sent
-        self.heard_of_others = 0  # the number of pieces from other processes so far
+        self.others = True  # there may be other processes; if False, nothing is sent
+        self.heard_of_others = 0  # the number of pieces that have come from other processes so far
 
     def on(self, kind: str, handler: MessageHandler) -> None:
         """Call the handler with each message of a kind from another process."""
@@ -88,7 +88,7 @@ class Wire:
                 await connection.close()
 
     def update_others(self, *, others: bool, heard: int) -> None:
-        """Set ``others`` as the rows of processes say, unless a process was heard since they were read.
+        """Note if there are other processes, as their rows say, unless a piece came since the rows were read.
 
         ``heard``: the value of ``heard_of_others`` before the rows were read.
         """
@@ -96,7 +96,7 @@ class Wire:
             self.others = others
 
     async def wait_for_signals(self) -> AsyncIterator[None]:
-        """Yield each time another process has signalled that rows changed, or may have."""
+        """Yield, without end, each time another process has signalled that rows changed, or may have."""
         while True:
             await self._was_signalled.wait()
             self._was_signalled.clear()
@@ -113,12 +113,14 @@ class Wire:
             self._has_unsent.set()
 
     async def _send(self) -> None:
+        """Send pieces as they come, without end."""
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()
             await self._send_all()
 
     async def _send_all(self) -> None:
+        """Send the pieces that are not sent yet; where that fails, they are lost."""
         pieces, self._unsent = self._unsent, []
         try:
             if self._sending is None or self._sending.closed:
@@ -141,6 +143,7 @@ class Wire:
         return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
+        """Return a connection that listens and shares the advisory lock of processes at work."""
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
             found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
@@ -152,6 +155,7 @@ class Wire:
         return connection
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Receive notifications without end, on a new connection after each that is lost."""
         while True:
             try:
                 async for notification in connection.notifies():
@@ -170,17 +174,20 @@ class Wire:
             self._was_signalled.set()
 
     def _take(self, payload: str) -> None:
+        """Take a notification: a signal, or a piece of a message as `_cut` makes it."""
         if not payload:
             self._was_signalled.set()
-        elif not payload.startswith(f"{self.process} "):
-            self.others = True
-            self.heard_of_others += 1
-            sender, number, left, text = payload.split(" ", 3)
-            pieces = self._pieces.setdefault(sender, [])
-            pieces.append(text)
-            if left == "0":
-                del self._pieces[sender]
-                self._handle("".join(pieces), number)
+            return
+        if payload.startswith(f"{self.process} "):
+            return  # this process sent it
+        self.others = True
+        self.heard_of_others += 1
+        sender, number, left, text = payload.split(" ", 3)
+        pieces = self._pieces.setdefault(sender, [])
+        pieces.append(text)
+        if left == "0":
+            del self._pieces[sender]
+            self._handle("".join(pieces), number)
 
     def _handle(self, text: str, number: str) -> None:
         try:

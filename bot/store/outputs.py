@@ -1,6 +1,6 @@
 """Files of a conversation as rows: long output of tools, files that tools make, and files that people attach.
 
-Each has a *handle*, by which the model reads further parts of it with its tool in
+Each has a *handle*, its id, by which the model reads further parts of it with its tool in
 ``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
 message, and get their text, or a fault, once they were read.
@@ -89,7 +89,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """A stored file, for people."""
+    """A stored file as it is posted for people."""
 
     handle: str
     file: File
@@ -135,17 +135,18 @@ def store_output(
 
 
 def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
-    """Store the files of an ended proposal, and its result if it is too long for the card; False for nothing.
+    """Store the files of an ended proposal, and its result if it is too long for the card.
 
-    Secrets in the arguments of the call are hidden in the texts.
+    Secrets in the arguments of the call are hidden in the texts. False if there is nothing to store.
     """
-    given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
+    # each with its handle, or None for a new one
+    to_store: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
-        given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
-    if not given:
+        to_store.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
+    if not to_store:
         return False
     hidden_values = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
-    for file, handle in given:
+    for file, handle in to_store:
         safe_file = replace(file, text=veil(file.text, hidden_values))
         store_output(session, p.conversation_id, safe_file, now, handle=handle, proposal_id=p.id)
     return True
@@ -169,7 +170,7 @@ def mark_posted(session: Session, handle: str) -> None:
 
 
 def list_of_proposal(session: Session, p: Proposal) -> list[StoredOutput]:
-    """Return the files a proposal's tool made, and its result where a card cannot show it."""
+    """Return the files that a proposal's tool made, and its result if that is too long for the card."""
     query = select(OutputRow).where(
         OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
     )
@@ -200,6 +201,7 @@ def list_of_owner(session: Session, channel: str, owner: str, limit: int) -> lis
 
 
 def load_file(session: Session, conversation_id: str, handle: str) -> File | None:
+    """Return a file of a conversation; None if it is not stored there, or was not read yet."""
     query = select(OutputRow).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
     row = session.exec(query).one_or_none()
     if row and row.ready:
@@ -301,8 +303,8 @@ def load_part(
 ) -> Part | None:
     """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
 
-    The handle ``call-MESSAGE-POSITION`` is for the result of a call in an answer
-    (``bot/agent/transcript.py``).
+    The handle ``call-MESSAGE-POSITION`` is for the result of a call: the id of the answer, and the position
+    of the call in it, from 0 on (``bot/agent/transcript.py``).
     """
     if handle.startswith("call-"):
         text = _load_result_of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
@@ -319,6 +321,7 @@ def load_part(
 def _load_result_of_call(
     session: Session, conversation_id: str, message_id: int, position: int
 ) -> str | None:
+    """Return the result of a call, which is stored with the answer or with the call's proposal, or None."""
     line = messages.get_line(session, message_id, conversation_id)
     if line is None or position >= len(line.calls):
         return None

@@ -1,8 +1,9 @@
 """Linked accounts, and the latest names of accounts and places.
 
 A `Person` is a human with one or several linked accounts (``bot/approvals/accounts/linking.py`` links them);
-an account that is not linked is a Person of its own. Rows have accounts and addresses, and people read names,
-which channels report with each message.
+an account that is not linked is a Person of its own. The *standing* of an account is its membership in the
+team, as its platform says. Rows have accounts and addresses, and people read names, which channels report
+with each message.
 """
 
 from collections.abc import Hashable, Iterable
@@ -55,8 +56,8 @@ def _person_of(session: Session, actor: Actor) -> Person:
 def make_person(session: Session, actor: Actor, person_id: str | None, stored_standing: str | None) -> Person:
     """Return the Person behind an account, from the two columns that `KNOWN` selects.
 
-    What the channel says now of the account's membership counts before what is stored. An account of which
-    nothing was ever said is a member.
+    ``person_id``: None for an account that is not linked. ``stored_standing``: it counts only if the channel
+    does not say the standing now. An account of which nothing was ever said is a member.
     """
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
@@ -94,9 +95,10 @@ def list_voters(session: Session, p: Proposal, verb: str | None = None) -> list[
     """
     voters: list[set[str]] = []
     for vote in p.votes:
-        if verb not in (None, vote.verb):
+        if verb is not None and vote.verb != verb:
             continue
         voter = {person_of(session, account).id for account in (vote.actor, vote.absent) if account}
+        # earlier voters that share a Person with this one are the same voter
         same = [other for other in voters if other & voter]
         voters = [other for other in voters if not other & voter]
         voters.append(voter.union(*same))
@@ -129,12 +131,17 @@ def learn_standing(session: Session, actor: Actor) -> None:
 
 def find_by_name(session: Session, name: str) -> list[Actor]:
     """Return the accounts of the team with this name or first name, in any case."""
-    said = name.casefold()
-    if not said:
+    wanted = name.casefold()
+    if not wanted:
         return []
-    rows = session.exec(select(NameRow).where(col(NameRow.name).istartswith(said, autoescape=True)).limit(50))
-    names = ((row, row.name.casefold()) for row in rows if row.standing in (None, Membership.MEMBER))
-    return [Actor.parse(row.key, row.name) for row, known in names if said in (known, known.split()[0])]
+    begins = col(NameRow.name).istartswith(wanted, autoescape=True)
+    found = []
+    for row in session.exec(select(NameRow).where(begins).limit(50)):
+        known = row.name.casefold()
+        is_member = row.standing in (None, Membership.MEMBER)
+        if is_member and wanted in (known, known.split()[0]):
+            found.append(Actor.parse(row.key, row.name))
+    return found
 
 
 def accounts_in(session: Session, channel: str) -> list[str]:
@@ -144,8 +151,11 @@ def accounts_in(session: Session, channel: str) -> list[str]:
 
 
 def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
-    """Return the known names of accounts and places, and of the places around them."""
-    keys = {each for what in wanted for each in within(what)}
+    """Return the known names of these accounts and places, and of the places around them.
+
+    The names are by account or address; one that is not known is left out.
+    """
+    keys = {key for account_or_place in wanted for key in within(account_or_place)}
     if not keys:
         return {}
     rows = session.exec(select(NameRow).where(col(NameRow.key).in_(sorted(keys))))

@@ -103,15 +103,16 @@ def leave_process(session: Session, process: Process) -> None:
 
 def take_lease(session: Session, name: str, process: str) -> str:
     """Take the lease on a name if no living process has it, and return its owner."""
-    named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
+    has_name = _HOLD.c.name == name
+    may_be_taken = (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
     while True:
         new = insert_or_ignore(session, HoldRow, "owner")
         if session.execute(new, {"name": name, "owner": process}).first():
             return process
-        session.execute(update(_HOLD).where(named, mine).values(owner=process))
-        owner = session.execute(select(_HOLD.c.owner).where(named)).scalar()
-        if owner:
-            return str(owner)  # no owner: the lease was released in this moment
+        session.execute(update(_HOLD).where(has_name, may_be_taken).values(owner=process))
+        owner = session.execute(select(_HOLD.c.owner).where(has_name)).scalar()
+        if owner:  # else the lease was released in this moment: try again
+            return str(owner)
 
 
 def release_lease(session: Session, name: str, process: str) -> None:
@@ -120,7 +121,7 @@ def release_lease(session: Session, name: str, process: str) -> None:
 
 
 class Leases:
-    """The leases of this process, such as on posting in a conversation or redrawing the cards of an answer.
+    """The leases of this process, such as for posting in a conversation or redrawing the cards of an answer.
 
     Leases keep other processes out; within this process, the caller makes sure that a name is held once at a
     time. On SQLite there is a single process, so a lease needs no row.

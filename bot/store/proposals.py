@@ -53,7 +53,7 @@ IS_MOVING = is_one_of(_TABLE.c.state, (State.APPROVED, State.EXECUTING))
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
 _SELECT_PROGRESS = select(_TABLE.c.id, _TABLE.c.progress).where(IS_MOVING, _TABLE.c.progress.is_not(None))
 
-_UNREAD_COLUMNS = ("idempotency_key", "owner", "chat")
+_UNREAD_COLUMNS = ("idempotency_key", "owner", "chat")  # a `Proposal` is made without these
 SELECT_PROPOSALS = select(*(column for column in _TABLE.columns if column.name not in _UNREAD_COLUMNS))
 SELECT_BY_ID = SELECT_PROPOSALS.where(_TABLE.c.id == bindparam("id"))
 _SELECT_OF_MESSAGES = SELECT_PROPOSALS.where(
@@ -68,6 +68,7 @@ _SELECT_DECLINED_BEFORE = SELECT_PROPOSALS.where(
     _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
     _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
 ).order_by(_TABLE.c.decided_at)
+# the proposals of an answer that have not ended, for other modules
 UNSETTLED = select(_TABLE.c.id).where(
     _TABLE.c.message_id == bindparam("message_id"), is_one_of(_TABLE.c.state, OPEN)
 )
@@ -82,9 +83,9 @@ _SELECT_SIBLINGS = (
 _BY_EXPIRY = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
 
 
-def _count_waiting(which: Any, limit: str) -> Any:
-    """Return a query that counts waiting proposals up to the parameter named ``limit``."""
-    first = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(limit)).subquery()
+def _count_waiting(condition: Any, limit: str) -> Any:
+    """Return a query that counts waiting proposals with a condition, up to the parameter named ``limit``."""
+    first = select(_TABLE.c.id).where(condition, _IS_PROPOSED).limit(bindparam(limit)).subquery()
     return select(func.count()).select_from(first)
 
 
@@ -102,6 +103,7 @@ def load_progress(session: Session) -> dict[str, str]:
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
+    """Return the proposal with this id, or None."""
     row = session.connection().execute(SELECT_BY_ID, {"id": proposal_id}).first()
     return from_row(row) if row else None
 
@@ -113,17 +115,24 @@ def list_of_message(session: Session, message_id: int) -> list[Proposal]:
 
 def list_of_messages(session: Session, message_ids: Sequence[int]) -> list[Proposal]:
     """Return the proposals of these answers, each answer's in the order they were asked for."""
-    return _read(session, _SELECT_OF_MESSAGES, message_ids=message_ids) if message_ids else []
+    if not message_ids:
+        return []
+    return _read(session, _SELECT_OF_MESSAGES, message_ids=message_ids)
 
 
 def list_of_batch(session: Session, batch: str) -> list[Proposal]:
-    """Return the rows of a batch, in the order they were asked for."""
+    """Return the proposals of a batch, in the order they were asked for.
+
+    ``batch``: its id, which is the id of its first proposal.
+    """
     return _read(session, _SELECT_OF_BATCH, batch=batch)
 
 
 def list_on_card(session: Session, proposal: Proposal) -> list[Proposal]:
     """Return the proposals on the card of a proposal: its batch, or the proposal alone."""
-    return list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    if proposal.batch:
+        return list_of_batch(session, proposal.batch)
+    return [proposal]
 
 
 def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
@@ -134,7 +143,7 @@ def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
     """
     if proposal.batch:
         return list_of_batch(session, proposal.batch)
-    is_question = proposal.kind.is_answer
+    is_question = proposal.kind.is_answer  # True for a kind whose decision is an answer
     return [
         other
         for other in list_of_message(session, proposal.message_id)
@@ -145,7 +154,7 @@ def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
 def load_siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
     """Return the groups of each answer by the id of their first proposal, whose card has the shared buttons.
 
-    A batch is one group; the other proposals of an answer are another.
+    A batch is one group; the other proposals of an answer are another. Questions are in none.
     """
     if not message_ids:
         return {}
@@ -165,7 +174,10 @@ def count_waiting_of(session: Session, accounts: Collection[str], limit: int) ->
 def load_answer_room(
     session: Session, bounds: Bounds, conversation_id: str, accounts: Collection[str]
 ) -> AnswerRoom:
-    """Return the number of proposals that the next answer may open, for a person with these accounts."""
+    """Return the number of proposals that the next answer may open, for a person with these accounts.
+
+    The bounds are those on waiting proposals of a conversation and of a person.
+    """
     values = {
         "conversation_id": conversation_id,
         "max_here": bounds.open_in_conversation,
@@ -177,6 +189,7 @@ def load_answer_room(
 
 
 def list_of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
+    """Return all proposals of a conversation, in the order they were asked for."""
     return _read(session, _SELECT_OF_CONVERSATION, conversation_id=conversation_id)
 
 
@@ -204,7 +217,7 @@ def find_declined_before(session: Session, proposals: Sequence[Proposal]) -> dic
 
 
 def list_in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
-    """Return proposals, newest first, without a check of who may see them."""
+    """Return proposals in these states, the last changed first, without a check of who may see them."""
     return list_seen(session, Reach(frozenset(), everything=True), states, limit)
 
 
@@ -212,11 +225,11 @@ class Reach(NamedTuple):
     """The proposals that a query for someone may find."""
 
     accounts: frozenset[str]
-    """The accounts of the person, whose requests are found."""
+    """The accounts of the person. Found is what these requested, are named to decide, or voted on."""
     everything: bool
     """True: all proposals are found, of which some may be hidden from the person."""
     named: frozenset[str] = frozenset()
-    """Accounts and groups for which the person may decide. What they asked, decide or voted on is found."""
+    """Other accounts and groups for which the person may decide; the same is found for them."""
 
 
 def list_seen(
@@ -229,29 +242,31 @@ def list_seen(
 ) -> list[Proposal]:
     """Return a page of the proposals within reach, filtered and ordered by ``only``.
 
-    ``before``: the mark at the end of the page before; the page begins after it. Each part of the list (one
-    state of all proposals, or one state of one requester's) is read from an index in the order of changes and
-    no further than ``limit``, so a page costs the same however many proposals there are. Other filters are
-    not indexed and may scan the table, as may the order of expiry.
+    ``before``: the mark at the end of the page before, a time and an id; the page begins after it. Each part
+    of the list (one state of all proposals, or one state of one requester's) is read from an index in the
+    order of changes and no further than ``limit``, so a page costs the same however many proposals there are.
+    Other filters are not indexed and may scan the table, as may the order of expiry.
     """
-    place: tuple[Any, ...]
+    mark: tuple[Any, ...]  # the columns by which the list is ordered
     conditions = _list_conditions(only)
     if only.order is Order.EXPIRES:
-        place = (_TABLE.c.expires_at, _TABLE.c.id)
-        order = place
+        mark = (_TABLE.c.expires_at, _TABLE.c.id)
+        order = mark
         if before:
-            conditions.insert(0, tuple_(*place) > tuple_(*before))
+            conditions.insert(0, tuple_(*mark) > tuple_(*before))
     else:
-        place = (_TABLE.c.updated_at, _TABLE.c.id)
-        order = tuple(column.desc() for column in place)
+        mark = (_TABLE.c.updated_at, _TABLE.c.id)
+        order = tuple(column.desc() for column in mark)
         if before:
-            conditions.insert(0, tuple_(*place) < tuple_(*before))
+            conditions.insert(0, tuple_(*mark) < tuple_(*before))
+
+    # the first of each part, of these the first of all, and then the full rows of these
     first_of_parts = []
     for part in _list_parts(reach, states, own=only.own):
-        first: Any = select(*place).where(part, *conditions).order_by(*order).limit(limit).subquery()
+        first: Any = select(*mark).where(part, *conditions).order_by(*order).limit(limit).subquery()
         first_of_parts.append(select(first))
     found = union(*first_of_parts).subquery()
-    found_order = [found.c[column.name] for column in place]
+    found_order = [found.c[column.name] for column in mark]
     if only.order is not Order.EXPIRES:
         found_order = [column.desc() for column in found_order]
     page = select(found.c.id).order_by(*found_order).limit(limit)
@@ -259,7 +274,7 @@ def list_seen(
 
 
 def _list_parts(reach: Reach, states: Sequence[State], *, own: bool) -> list[Any]:
-    """Return the conditions of the parts that a list is read from, each of which an index answers.
+    """Return the conditions of the parts from which a list is read. There is an index for each part.
 
     ``own``: only requests of the accounts of ``reach``.
     """
@@ -300,7 +315,10 @@ def _list_conditions(only: ProposalFilter) -> list[Any]:
 def list_soonest(
     session: Session, scope: str = EVERYWHERE, limit: int | None = None
 ) -> tuple[list[Proposal], int]:
-    """Return the waiting proposals in a scope (see `covers`), in order of expiry, and the number of all."""
+    """Return the first ``limit`` waiting proposals in a scope, in order of expiry, and the number of all.
+
+    A scope is a place for rules, as in `bot.domain.rules.covers`. Suggestions are left out.
+    """
     in_scope = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
@@ -385,7 +403,7 @@ def list_due_for(session: Session, action: str, now: datetime, limit: int) -> li
 
 
 def list_approved(session: Session) -> list[str]:
-    """Return the ids of proposals that wait to be run."""
+    """Return the ids of approved proposals, which wait to be run."""
     # the condition excludes nothing: with it, the database chooses the index of moving proposals
     return _read_ids(session, IS_MOVING, _TABLE.c.state == State.APPROVED)
 

@@ -1,8 +1,9 @@
 """People's questions to the agent about open proposals (*Ask* on a card): the awaited and the given answers.
 
 A question is a note to the agent in a conversation, its *home*, so the agent answers it in a turn there. If
-it was asked in another place, the answer is posted there as well. An awaited answer, a given one (for a day),
-and the number of questions of each person are kept in three rooms of ``bot/store/state.py``.
+it was asked in another place, the answer is posted there as well. Three rooms of ``bot/store/state.py``,
+lists of values by key, hold the questions without an answer, those with one (for a day), and the times at
+which each person asked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import table_of
 from bot.store.turns import is_turn_wanted
 
-# the rooms, with keys of the form HOME/NOTE, PROPOSAL/NOTE and PERSON
+# the rooms; their keys are HOME/NOTE, PROPOSAL/NOTE and PERSON, where NOTE is the id of the note
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)

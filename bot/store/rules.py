@@ -1,8 +1,10 @@
 """Rules as rows, and the policy that is made of them.
 
-`Policies` keeps the newest policy in memory. Every change of a rule raises the version of the *book*, one
-row, in the same transaction, so a process knows with one small read whether its policy is the current one.
-Changes and their authors are recorded in ``bot/store/audit/admin_changes.py``.
+A *policy* is the defaults of the settings together with the rules that admins set, the *rulebook*. `Policies`
+keeps the newest policy in memory. Every change of a rule raises the version of the *book*, one row, in the
+same transaction, so a process knows with one small read whether its policy is the current one. The same row
+holds since when Nod is paused. Changes and their authors are recorded in
+``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
@@ -45,6 +47,8 @@ VERSION = tuple(
     for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
 )
 """The book's version and pause as columns, for statements of other modules; see `know_version`."""
+# for `Policies.load_for` and `Policies.find_for`: with the columns of `people.KNOWN`, and `VERSION` as the
+# last
 _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
 _PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
 
@@ -105,7 +109,10 @@ class Policies:
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
     ) -> tuple[Proposal, Policy, Person] | None:
-        """Return a proposal with the results of `load_for`, by one statement; None if it does not exist."""
+        """Return a proposal, the policy, and the Person of the account ``actor``, by one statement.
+
+        None if the proposal does not exist.
+        """
         which = {"id": proposal_id, "actor": str(actor)}
         row = session.connection().execute(_PROPOSAL_FOR, which).first()
         if row is None:
@@ -137,8 +144,13 @@ class Policies:
         return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
-        """Return the policy with the rules of this version (None: none), and current groups and absences."""
-        version, held = version or 0, self.held
+        """Return the policy with the rules of this version, and with current groups and absences.
+
+        ``version``: None if no rule was ever set. If the policy that is held has another version, the rules
+        are read.
+        """
+        version = version or 0
+        held = self.held
         if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
@@ -148,7 +160,7 @@ class Policies:
             held = replace(held, book=book, absences=_load_absences(session))
             if database.is_snapshot(session):  # a transaction sees its own changes, which may fail to commit
                 with self._lock:
-                    if held.book.version > self.held.book.version:  # an older snapshot may come later
+                    if held.book.version > self.held.book.version:  # another thread may have read a newer one
                         self.held = held
         if not (self._groups or held.absences):
             return held
@@ -171,13 +183,19 @@ class Policies:
 
 
 def _count_workspaces(session: Session) -> int:
+    """Return the number of workspaces of Slack in which Nod is installed now."""
     there = select(func.count()).select_from(WorkspaceRow).where(col(WorkspaceRow.off_at).is_(None))
     return session.exec(there).one()
 
 
 def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
-    """Set a rule, in place of a rule with the same `Rule.slot`, and return it with its number."""
+    """Set a rule and return it with its number.
+
+    It takes the place of the rule with the same `Rule.slot`: a rule on the same subject for the same calls.
+    """
     conversation_lock.everywhere(session)
+
+    # end the rule in its place
     before: admin_changes.State = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
     for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
@@ -185,6 +203,8 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
             row.ended_at, row.ended_by = now, str(by)
             session.add(row)
             before = admin_changes.rule_state(row)
+
+    # store and record the new one
     limits = rule.limits or Limits()
     hours = [f"{moment:%H:%M}" for moment in limits.hours or ()]
     if limits.days:
@@ -217,7 +237,7 @@ def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzi
 
 
 def end_due(session: Session, book: Rulebook, now: datetime) -> None:
-    """End the rules of a book whose time is over, in their rows: they have matched nothing since then."""
+    """End the rules of a book whose time is over in their rows, too; they match nothing any longer."""
     for rule in book.list_ended(now):
         _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
 
@@ -257,7 +277,7 @@ def count_versions(session: Session, rule: Rule) -> int:
 
 
 def pause_all(session: Session, by: Actor, now: datetime) -> bool:
-    """Pause every execution and every clock; False if they are paused already."""
+    """Pause all runs of calls, and the time of all proposals; False if they are paused already."""
     conversation_lock.everywhere(session)
     raise_version(session)
     paused = session.execute(
@@ -273,7 +293,10 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
 
 
 def resume(session: Session, by: By, now: datetime) -> timedelta:
-    """End the pause and return its length. ``bot/approvals/lifecycle.py`` has moved the due times."""
+    """End the pause and return its length.
+
+    The caller has moved the due times of proposals before.
+    """
     row = session.get_one(BookRow, BOOK_ID)
     since = row.paused_at or now
     row.paused_at = None
@@ -302,7 +325,7 @@ def find_paused_since(session: Session) -> datetime | None:
 
 
 def load_pause(session: Session) -> Pause | None:
-    """Return the pause, or None when things run."""
+    """Return the pause with its author, or None while Nod is not paused."""
     since = find_paused_since(session)
     if since is None:
         return None
@@ -314,10 +337,11 @@ def load_pause(session: Session) -> Pause | None:
 
 def format_pause(session: Session, zone: tzinfo) -> str:
     """Describe the pause for people in a time zone: by whom and since when; empty without one."""
-    found = load_pause(session)
-    if found is None:
+    pause = load_pause(session)
+    if pause is None:
         return ""
-    return f"Paused by {found.name or found.by or 'an admin'} since {format_in_zone(found.since, zone)}"
+    author = pause.name or pause.by or "an admin"
+    return f"Paused by {author} since {format_in_zone(pause.since, zone)}"
 
 
 def raise_version(session: Session) -> None:

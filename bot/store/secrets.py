@@ -141,7 +141,7 @@ class StoredSecret:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The outcome of encrypting: the number of encrypted values, and the values that no key opens."""
+    """The outcome of encrypting: the number of values that were encrypted, and the values no key opens."""
 
     encrypted: int
     lost: tuple[StoredSecret, ...]
@@ -164,13 +164,15 @@ def encrypt_plain(session: Session) -> Rotation:
 
 def rotate(session: Session) -> Rotation:
     """Encrypt every value with the newest key, so that older keys are no longer needed."""
-    found, keyring = examine_secrets(session), keyring_of(session)
+    found = examine_secrets(session)
+    keyring = keyring_of(session)
     return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
 
 
 def examine_secrets(session: Session) -> SecretsFound:
     """Return the state of the stored values; nothing changes."""
-    keyring, plain, older = keyring_of(session), 0, 0
+    keyring = keyring_of(session)
+    plain, older = 0, 0
     lost: list[StoredSecret] = []
     for each in list_secrets(session):
         if not each.is_encrypted:
@@ -197,7 +199,8 @@ def list_secrets(session: Session) -> Iterator[StoredSecret]:
 
 def _encrypt_again(session: Session, is_due: Callable[[StoredSecret], bool]) -> int:
     """Encrypt with the newest key each stored value that is due and that a key opens; return how many."""
-    keyring, encrypted = keyring_of(session), 0
+    keyring = keyring_of(session)
+    encrypted = 0
     if not keyring.keys:
         return 0
     for each in list(list_secrets(session)):

@@ -1,10 +1,10 @@
 """State that is kept by name: small JSON values, so that a restart or another process finds them.
 
-There are two places. A **room** has values by key; each use has a room of its own: dialogues of a channel
-with people, questions about cards, sign-ins of browsers with the organisation. The table of all rooms has the
-name of their first use. A recurring **task** has one value between its runs: its last message, or the day of
-its last run. The values of all tasks are in the rulebook's row: there is one, which a run locks before it
-changes its value.
+There are two places. A *room* has values by key, in the table of all rooms. Each use has a room of its own:
+dialogues of a channel with people, questions about cards, sign-ins of browsers with the organisation. The
+table is called ``dialogue``, and its column for the room ``channel``, after the first use. A recurring *task*
+has one value between its runs: its last message, or the day of its last run. The values of all tasks are in
+the one row of the rulebook, which a run locks before it changes its value.
 """
 
 from collections.abc import Mapping
@@ -37,6 +37,7 @@ class StateRow(Row, table=True):
 
 
 _ROWS = table_of(StateRow)
+# for `list_states`: all states of a room, and those whose keys begin with a prefix
 _ALL = select(StateRow.key, StateRow.state).where(_ROWS.c.channel == bindparam("room"))
 # not LIKE, which has wildcards, and which on SQLite ignores case
 _BELOW = _ALL.where(
@@ -58,8 +59,10 @@ def lock_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
 
 def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict[str, Any]]:
     """Return the states of a room by key, for keys that begin with ``prefix``."""
-    statement, given = (_BELOW, {"prefix": prefix}) if prefix else (_ALL, {})
-    rows = session.connection().execute(statement, {"room": room, **given})
+    if prefix:
+        rows = session.connection().execute(_BELOW, {"room": room, "prefix": prefix})
+    else:
+        rows = session.connection().execute(_ALL, {"room": room})
     return {row.key: row.state for row in rows}
 
 
@@ -128,7 +131,8 @@ def claim_day(session: Session, name: str, today: date) -> bool:
 
     Raises LostRace if another process has claimed it at the same time: the next run returns False.
     """
-    before, claim = load_task_state(session, name), {"day": today.isoformat()}
+    before = load_task_state(session, name)
+    claim = {"day": today.isoformat()}
     if before == claim:
         return False
     keep_task_state(session, name, before, claim)

@@ -39,7 +39,7 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
 
 
 def load_turn(session: Session, conversation_id: str) -> Turn | None:
-    """Take up the turn of a conversation, with its teammate if it belongs to one."""
+    """Return the wanted turn of a conversation, with its teammate if it belongs to one, or None."""
     turn = turns.load_turn(session, conversation_id)
     if turn:
         return replace(turn, transcript=_with_teammate(session, turn.transcript))
@@ -79,6 +79,7 @@ def list_of_lead(session: Session, lead_id: str) -> list[Teammate]:
 
 
 def load_status(session: Session, lead_id: str) -> TeamStatus:
+    """Return the status of a team, as its message shows it."""
     return TeamStatus(lead_id, tuple(list_of_lead(session, lead_id)))
 
 
@@ -127,7 +128,7 @@ def find_repeat_hindrance(session: Session, proposal: Proposal) -> str | None:
 
 def from_row(session: Session, row: TeammateRow) -> Teammate:
     """Return the teammate with its plan, its open proposals, its activity and its usage."""
-    asked = proposals.list_of_conversation(session, row.id)
+    own_proposals = proposals.list_of_conversation(session, row.id)
     calls, prompt, completion = session.exec(
         select(
             func.coalesce(func.sum(TurnRow.model_calls), 0),
@@ -140,8 +141,8 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         row,
         tools=tuple(row.tools) if row.tools is not None else None,
         standing=Standing(row.standing),
-        plan=next((p for p in asked if p.id == row.plan_id), None),
-        waits_for=tuple(p for p in asked if p.state not in SETTLED),
+        plan=next((p for p in own_proposals if p.id == row.plan_id), None),
+        waits_for=tuple(p for p in own_proposals if p.state not in SETTLED),
         doing=_describe_doing(session, row.id),
         model_calls=int(calls),
         tokens=int(prompt) + int(completion),
@@ -158,8 +159,10 @@ def _describe_doing(session: Session, conversation_id: str) -> str:
     ).one_or_none()
     if found is None:
         return ""
-    text, calls = found
-    return (", ".join(call[3] for call in calls) if calls else text)[:_MAX_DOING_CHARS]
+    doing, calls = found
+    if calls:
+        doing = ", ".join(summary for _, _, _, summary, *_ in calls)
+    return str(doing)[:_MAX_DOING_CHARS]
 
 
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:

@@ -47,7 +47,7 @@ class IssuedToken:
     name: str  # its owner: the account ``http:NAME``, or the agent NAME
     made_by: str  # an account
     made_at: datetime
-    # the following are of an agent's token
+    # the following are set only for an agent's token
     tools: Sequence[str] | None = None  # patterns of the names of tools that it may call; None: no agent's
     person: str | None = None  # the account for which it calls tools
     person_name: str | None = None
@@ -99,12 +99,15 @@ def issue_token(
 
 
 def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
-    """Raise NodError for a name that another person's agent or a script has, so that no one confuses them."""
+    """Raise NodError for a name that another person's agent or a script has, so that no one confuses them.
+
+    Two tokens may share a name if both are of scripts, or of agents of one person.
+    """
     for row in session.exec(select(TokenRow).where(TokenRow.name == name)):
-        # the id of the Person for an agent's token, None for a script's: two scripts may share a name
+        # the id of the agent's Person; None for a script
         theirs = people.person_of(session, Actor.parse(row.person)).id if row.person else None
         mine = people.person_of(session, terms.person).id if terms else None
-        if theirs != mine and (row.person or terms):
+        if theirs != mine:
             raise NodError(f"'{name}' is the name of another one's token. Choose another name.")
 
 
@@ -127,9 +130,9 @@ def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> 
 
 
 def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
-    """End the agents' tokens of a person whose account was unlinked; keep them if an account was only added.
+    """End the agents' tokens of a person from whom an account was unlinked, and return the ended tokens.
 
-    ``account``: an account whose links changed.
+    ``account``: an account whose links changed. If the person has only more accounts now, their tokens stay.
     """
     live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
     ended: list[IssuedToken] = []
@@ -160,10 +163,12 @@ def end_due(session: Session, now: datetime) -> list[IssuedToken]:
 
 
 def _list_accounts(session: Session, person: Actor) -> list[str]:
+    """Return the accounts of the Person behind an account."""
     return sorted(people.person_of(session, person).accounts | {str(person)})
 
 
 def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[IssuedToken]:
+    """End the tokens that meet the SQL condition ``which`` and have not ended; return them."""
     found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), which)).all()
     for row in found:
         row.revoked_by, row.revoked_at = by.actor, now
@@ -214,12 +219,15 @@ def is_use_due(agent: Agent, now: datetime) -> bool:
 
 
 def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -> None:
+    """Record a change of a token in the audit log."""
     if row.person is None:
         whose: dict[str, object] = {"account": str(Actor("http", row.name))}
     else:
         whose = {"agent": row.name, "for": row.person, "tools": row.tools, "servers": row.servers}
-        whose |= {"until": row.until.isoformat()} if row.until else {}
-        whose |= {"agreed": row.agreed_at.isoformat()} if row.agreed_at else {}
+        if row.until:
+            whose["until"] = row.until.isoformat()
+        if row.agreed_at:
+            whose["agreed"] = row.agreed_at.isoformat()
     before, after = (whose, None) if verb is Act.REVOKE else (None, whose)
     admin_changes.record(session, Thing.TOKEN, row.label, by, before, after, now)
 
@@ -244,7 +252,7 @@ def list_agents(session: Session, accounts: Collection[str] | None, now: datetim
 
 def is_working_name(session: Session, name: str) -> bool:
     """Return whether there is a token of this name that is an account of the HTTP interface."""
-    return any(each.name == name and not each.is_agent for each in list_working(session))
+    return any(token.name == name and not token.is_agent for token in list_working(session))
 
 
 def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:

@@ -34,6 +34,11 @@ from bot.store.tables.rules import BookRow
 _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
 _CONVERSATIONS = table_of(ConversationRow)
+_BOOK = table_of(BookRow)
+_DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
+"""The fields of a proposal with the times at which something is due while it waits."""
+
+# for `insert_proposals`: ``chat`` is the chat in which the proposal is seen; NULL for a private one
 _CHAT = (
     select(SEEN_IN)
     .where(_CONVERSATIONS.c.id == bindparam("asked_in"), _CONVERSATIONS.c.private.is_(False))
@@ -41,6 +46,9 @@ _CHAT = (
 )
 _INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
+
+# the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
+# of its answer, whose card has the buttons for all
 _CARD = _TABLE.alias("card")
 _FIRST = _TABLE.alias("first")
 _FIRST_POSITION = (
@@ -48,25 +56,21 @@ _FIRST_POSITION = (
     .where(_FIRST.c.message_id == bindparam("card_message"), _FIRST.c.batch.is_(None))
     .scalar_subquery()
 )
-_DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
-# the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
-# of its answer, whose card has the buttons for all
 _CARDS_OF_CHANGE = select(_CARD.c.id).where(
     _CARD.c.message_id == bindparam("card_message"),
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_POSITION),
 )
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE)).label("is_posted")
 """A column: some card that shows a change is posted. If not, the statement that marks the cards is saved."""
-_OUTDATED_NOW = "cards behind"
-"""The key of a session's ``info`` for the ids of proposals of which a change has outdated posted cards."""
 _WANT_REDRAW = (
     update(_COPIES)
     .where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE))
     .values(wanted=_COPIES.c.wanted + 1)  # a copy is outdated while ``rendered < wanted``
 )
+_OUTDATED_NOW = "cards behind"
+"""The key of a session's ``info`` for the ids of proposals of which a change has outdated posted cards."""
 
-
-_BOOK = table_of(BookRow)
+# conditions of the UPDATE that begins a run, see `_update`
 _PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
 _VERSION = func.coalesce(select(_BOOK.c.version).scalar_subquery(), 0)
 _OTHER = _TABLE.alias("other")
@@ -77,8 +81,9 @@ _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thi
 def _update(columns: tuple[str, ...]) -> Any:
     """Return the guarded UPDATE of these columns; their values are its parameters.
 
-    Two columns are set only where a run begins, and each brings a condition of its own: ``owner`` that Nod is
-    not paused and the rulebook has the version ``book``, ``thing`` that no other run changes the same thing.
+    Two columns are set only where a run begins, and each brings a condition of its own. With ``owner``, Nod
+    must not be paused, and the rulebook must have the version ``book``. With ``thing``, no other run may
+    change the same thing. The statement returns `_IS_POSTED`, or no row where a condition is not met.
     """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
@@ -93,7 +98,10 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 
 def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
-    """Store new proposals, each with its first audit row; return them with the features' lines for cards."""
+    """Store new proposals, each with its first audit row; return them as stored.
+
+    They have the lines that features add to their cards (`annotations`).
+    """
     changes = []
     for proposal in (_annotate(session, each) for each in proposals):
         row = to_row(proposal)
@@ -111,6 +119,7 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) ->
 
 
 def _ask_people(session: Session, proposal: Proposal, now: datetime) -> None:
+    """Tell the features by their hooks that people are asked about a proposal."""
     for ask_people in hooks_of(session).ask_people:
         ask_people(session, proposal, now)
 
@@ -142,24 +151,29 @@ def move(
     - ``before``: the proposal as it was read
     - ``state``: the new state; None keeps the state (a vote, an edit)
     - ``owner``: the id of the process that claims the run; the result is None while Nod is paused
-    - ``thing``: with an owner, the name of the thing that the run changes; the result is None while another
-      running proposal changes the same thing
-    - ``book``: with an owner, the version of the rulebook that allows the run; the result is None if the book
-      has changed since
+    - ``thing``: with an owner, the name of the thing that the run changes, such as a file; the result is None
+      while another running proposal changes the same thing
+    - ``book``: with an owner, the version of the rulebook that allows the run; the result is None if the
+      rulebook has changed since
     - ``changes``: the new values of other fields of the proposal
 
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
         raise ValueError(f"{before.state} → {state} is not a move a proposal can make")
+
+    # the proposal as the change leaves it; with new contents, features are asked again for lines on its card
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
     conversation_lock.in_conversation(session, before.conversation_id)
-    asked_again = after.round != before.round and after.state is State.PROPOSED  # with new contents
+    asked_again = after.round != before.round and after.state is State.PROPOSED
     if asked_again:
         after = _annotate(session, after)
-        changes |= {} if after.annotations == before.annotations else {"annotations": after.annotations}
+        if after.annotations != before.annotations:
+            changes["annotations"] = after.annotations
+
+    # the guarded UPDATE of the columns that change
     new = to_row(after)
     # the deciders always: an older release may have stored fewer fields of them, and the audit row hashes all
     written_fields = (
@@ -171,16 +185,24 @@ def move(
     )
     values = {column: new[column] for name in written_fields for column in COLUMNS.get(name, (name,))}
     values |= {name: value for name, value in changes.items() if name in UNRECORDED}
-    values |= {"owner": owner} if owner is not None else {}
-    values |= {"thing": hash_text(thing)} if thing else {}
+    guard: dict[str, Any] = {
+        "moved_id": before.id,
+        "from_state": before.state,
+        "from_version": before.version,
+        **_cards_of(before),
+    }
+    if owner is not None:
+        values["owner"] = owner
+        guard["book"] = book
+    if thing:
+        values["thing"] = hash_text(thing)
     if before.state is State.EXECUTING:
         values["progress"] = None
-    guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
-    guard |= {"book": book} if owner is not None else {}
-    guard |= _cards_of(before)
     moved_row = session.connection().execute(_update(tuple(values)), values | guard).first()
     if moved_row is None:
         return None
+
+    # what else follows from the change: searches by decider, the audit log, outdated cards, hooks
     if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
     about = None
@@ -195,9 +217,14 @@ def move(
     if asked_again:
         _ask_people(session, after, now)
     if state in SETTLED:
-        for end_proposal in hooks_of(session).end_proposal:
-            end_proposal(session, after, now)
+        _tell_end(session, after, now)
     return after
+
+
+def _tell_end(session: Session, proposal: Proposal, now: datetime) -> None:
+    """Tell the features by their hooks that a proposal has ended."""
+    for end_proposal in hooks_of(session).end_proposal:
+        end_proposal(session, proposal, now)
 
 
 def raise_requirements(
@@ -220,7 +247,7 @@ def raise_requirements(
     is neither open nor approved, and for any other change.
     """
     deciders_before = before.deciders
-    # the new deciders with the lists as before: if only lists were added to, these are the deciders before
+    # the new deciders with the lists as before: if only the lists differ, these equal the deciders before
     with_lists_before = replace(
         deciders,
         roles=deciders_before.roles,
@@ -228,22 +255,22 @@ def raise_requirements(
         escalated=deciders_before.escalated,
         also_escalated=deciders_before.also_escalated,
     )
-    has_roles = set(deciders_before.roles) <= set(deciders.roles)
-    has_people = set(deciders_before.people) <= set(deciders.people)
-    adds_groups = all(map(is_group, set(deciders.people) - set(deciders_before.people)))
-    has_chats = set(deciders_before.escalation_chats) <= set(deciders.escalation_chats)
-    only_adds = (
-        has_roles and has_people and adds_groups and has_chats and with_lists_before == deciders_before
-    )
-    quorum = before.quorum if quorum is None else quorum
+    keeps_roles = set(deciders_before.roles) <= set(deciders.roles)
+    keeps_people = set(deciders_before.people) <= set(deciders.people)
+    keeps_chats = set(deciders_before.escalation_chats) <= set(deciders.escalation_chats)
+    adds_only_groups = all(map(is_group, set(deciders.people) - set(deciders_before.people)))
+    keeps_all = keeps_roles and keeps_people and keeps_chats and with_lists_before == deciders_before
+    if quorum is None:
+        quorum = before.quorum
     if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")
-    if not only_adds or quorum < before.quorum or not times.keys() <= _DUE_TIMES:
+    is_allowed = keeps_all and adds_only_groups and quorum >= before.quorum and times.keys() <= _DUE_TIMES
+    if not is_allowed:
         raise ValueError("nothing that it asked for is dropped")
     changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
     if before.state is State.APPROVED:
-        undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
-        changes |= {**undecided, **clock(before.ttl, before.remind_every, now)}
+        no_decision = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
+        changes |= {**no_decision, **clock(before.ttl, before.remind_every, now)}
         return move(session, before, by, now, State.PROPOSED, **changes)
     return move(session, before, by, now, **changes)
 
@@ -297,8 +324,11 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
 
 
 def _name_deciders(session: Session, proposal: Proposal) -> None:
-    """Store the accounts that a proposal names or that voted, for `list_seen`. No account is ever removed."""
-    accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
+    """Store the accounts that a proposal names or that voted, for `bot.store.proposals.list_seen`.
+
+    No account is ever removed.
+    """
+    accounts = dict.fromkeys((*proposal.deciders.people, *(str(vote.actor) for vote in proposal.votes)))
     rows = [{"account": account, "proposal_id": proposal.id} for account in accounts]
     if rows:
         session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
@@ -310,12 +340,12 @@ def _cards_of(proposal: Proposal) -> dict[str, Any]:
 
 
 def has_outdated_cards(session: Session, proposal: Proposal) -> bool:
-    """Return whether this transaction has changed a proposal, and so outdated a posted card."""
+    """Return whether a change of a proposal in this transaction has outdated a posted card."""
     return proposal.id in session.info.get(_OUTDATED_NOW, ())
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
-    """Mark the copies of a proposal, and the card of its batch or group, as outdated."""
+    """Mark the posted cards that show a change of a proposal as outdated."""
     which = {**_cards_of(proposal), "moved_id": proposal.id}
     if count_changed(session.connection().execute(_WANT_REDRAW, which)):
         session.info.setdefault(_OUTDATED_NOW, set()).add(proposal.id)

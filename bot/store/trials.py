@@ -1,8 +1,9 @@
 """Trials as rows: the tried calls, their outcomes, and the content that an approval applies.
 
 A trial runs a call in a closed copy before people decide (``bot/domain/trials.py``). Its beginning and its
-end are rows of the audit log, which also limit how many trials a person causes. The changes to apply, the
-*token*, are kept here under their hash; the proposal has the hash.
+end are rows of the audit log, by which the trials of a person are counted and limited. What the trial would
+change is kept here as a text, the *token*, under its hash; an approval applies exactly that, by the hash in
+the proposal.
 
 Every function runs in the transaction of its session.
 """
@@ -32,7 +33,7 @@ from bot.store.tables.row import Row, delete_older, table_of
 
 _HOUR = timedelta(hours=1)
 _LEDGER = table_of(LedgerRow)
-_PROCESSES = select(table_of(ProcessRow).c.id)
+_LIVING_PROCESSES = select(table_of(ProcessRow).c.id)
 _IS_TRIAL = _LEDGER.c.thing == literal_column(f"'{Thing.TRIAL}'")
 _RECENT = (
     select(_LEDGER.c.key, _LEDGER.c.verb, _LEDGER.c.tool, _LEDGER.c.after)
@@ -64,13 +65,13 @@ def begin_trial(
     person = people.person_of(session, asker)
     conversation_lock.in_conversation(session, f"trials of {person.id}")
     chain.link_added(session)
-    asked = {"accounts": list(person.accounts), "since": now - _HOUR}
-    rows = session.connection().execute(_RECENT, asked).all()
+    values = {"accounts": list(person.accounts), "since": now - _HOUR}
+    rows = session.connection().execute(_RECENT, values).all()
     begun = {row.key: row for row in rows if row.verb == Act.TRY}
     if len(begun) >= MAX_PER_HOUR:
         raise TooMuch(f"{MAX_PER_HOUR} calls were tried for this person within an hour.")
     ended = {row.key for row in rows if row.verb == Act.TRIED}
-    living = {process, *session.connection().execute(_PROCESSES).scalars()}
+    living = {process, *session.connection().execute(_LIVING_PROCESSES).scalars()}
     under_way = 0
     for key, row in begun.items():
         if key in ended:

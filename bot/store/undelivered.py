@@ -37,7 +37,7 @@ class Undelivered(NamedTuple):
 
 
 def read_undelivered(session: Session, conversation_id: str) -> Undelivered | None:
-    """Return what is to be shown, perhaps nothing; None where there is no such conversation."""
+    """Return the rows that are still to be shown, perhaps none; None where there is no such conversation."""
     row = session.connection().execute(_WHICH_ROWS, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
@@ -52,6 +52,7 @@ def read_undelivered(session: Session, conversation_id: str) -> Undelivered | No
 
 
 def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequence[Proposal]]]:
+    """Return the undelivered lines, each with the proposals that get a card below it."""
     lines = messages.list_undelivered(session, conversation_id)
     may_have_cards = [line.id for line in lines if line.calls or line.role is not LineRole.ASSISTANT]
     cards: defaultdict[int, list[Proposal]] = defaultdict(list)

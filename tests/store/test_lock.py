@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.store.engine import open_engine
-from bot.store.locks.process_lock import FileLock, at_work, notify
+from bot.store.locks.process_lock import FileLock, is_at_work, notify
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_second_process_is_refused_and_told_what_to_do(file: Path) -> None:
     with FileLock(file):
-        assert at_work(f"sqlite:///{file}")
+        assert is_at_work(f"sqlite:///{file}")
         with pytest.raises(SettingsError, match="another nod is running on"), FileLock(file):
             pass
-    assert not at_work(f"sqlite:///{file}")
+    assert not is_at_work(f"sqlite:///{file}")
     with FileLock(file):
         pass
 
@@ -68,7 +68,7 @@ def test_a_file_system_without_locks_is_told_as_that(
     with pytest.raises(SettingsError, match="a file system without locks"), FileLock(file):
         pass
     with pytest.raises(SettingsError, match="a file system without locks"):
-        at_work(f"sqlite:///{file}")
+        is_at_work(f"sqlite:///{file}")
 
 
 def _ring(file: Path) -> None:

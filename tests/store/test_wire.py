@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.process_lock import AT_WORK, at_work, notify
+from bot.store.locks.process_lock import AT_WORK, is_at_work, notify
 
 pytestmark = pytest.mark.slow
 
@@ -66,9 +66,9 @@ async def test_a_message_does_not_come_back_to_its_sender(database_url: str) -> 
 async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
     database: Database, database_url: str
 ) -> None:
-    assert not await asyncio.to_thread(at_work, database_url)
+    assert not await asyncio.to_thread(is_at_work, database_url)
     async with wires(database_url, "one", "two") as both:
-        assert await asyncio.to_thread(at_work, database_url)
+        assert await asyncio.to_thread(is_at_work, database_url)
         notify(database.engine)
         async with asyncio.timeout(20):
             for wire in both:
@@ -107,4 +107,4 @@ async def test_a_lost_connection_is_made_again_and_counts_as_a_ring(
             )
         async with asyncio.timeout(20):
             await anext(one.wait_for_signals())
-        assert await asyncio.to_thread(at_work, database_url)
+        assert await asyncio.to_thread(is_at_work, database_url)

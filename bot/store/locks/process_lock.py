@@ -33,7 +33,7 @@ _TRY_LOCK_ALONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
 _NOTIFY = text(f"SELECT pg_notify({CHANNEL}, '')")
 
 
-def at_work(url: str) -> bool:
+def is_at_work(url: str) -> bool:
     """Return whether a process works on this database. Creates no file.
 
     Raises DBAPIError if PostgreSQL can't be asked, SettingsError if the lock file of SQLite can't be locked.
@@ -47,21 +47,21 @@ def at_work(url: str) -> bool:
 def notify(engine: Engine) -> None:
     """Wake the processes that work on this database, which look for changed rows only every few seconds."""
     if engine.dialect.name == "sqlite":
-        _write_to(_beside(Path(engine.url.database or ""), ".wake"))
+        _write_to(_place_next_to(Path(engine.url.database or ""), ".wake"))
         return
     with contextlib.suppress(DBAPIError), engine.begin() as connection:
         connection.execute(_NOTIFY)
 
 
-def _beside(database: Path, ending: str) -> Path:
-    """Return the path of a file next to the database, whose symbolic links are resolved first."""
+def _place_next_to(database: Path, ending: str) -> Path:
+    """Return the path next to the database, after its symbolic links, with its name and this ending."""
     resolved = database.resolve()
     return resolved.with_name(resolved.name + ending)
 
 
 def check_not_lost(database: Path) -> None:
     """Raise SettingsError if the lock file says that there was a database, and it is gone or empty."""
-    lock_file = _beside(database, ".lock")
+    lock_file = _place_next_to(database, ".lock")
     has_database = database.exists() and database.stat().st_size > 0
     was_marked = lock_file.exists() and lock_file.stat().st_size > 0  # see `FileLock.mark`
     if was_marked and not has_database:
@@ -89,7 +89,7 @@ class FileLock:
 
     def is_taken(self) -> bool:
         """Return whether another process holds the lock right now. Creates no file. Raises SettingsError."""
-        if not _beside(self._database, ".lock").exists():
+        if not _place_next_to(self._database, ".lock").exists():
             return False
         try:
             with self:
@@ -98,7 +98,7 @@ class FileLock:
             return True
 
     def __enter__(self) -> Self:
-        path = _beside(self._database, ".lock")
+        path = _place_next_to(self._database, ".lock")
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -136,7 +136,8 @@ class FileLock:
         """Refuse a database with a second name: SQLite names its write-ahead log like the database."""
         if self._database.is_dir():  # Docker makes a folder where a file to be mounted is missing
             raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
-        if self._database.exists() and (names := self._database.stat().st_nlink) > 1:
+        names = self._database.stat().st_nlink if self._database.exists() else 0
+        if names > 1:
             raise SettingsError(
                 f"NOD_DATABASE_URL: {self._database} has {names} names (hard links), "
                 "and SQLite would damage it. Remove the other names."
@@ -146,14 +147,14 @@ class FileLock:
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
-            _beside(self._database, ".wake").unlink(missing_ok=True)
+            _place_next_to(self._database, ".wake").unlink(missing_ok=True)
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     async def wait_for_signals(self) -> AsyncIterator[None]:
         """Yield each time another process says that it changed rows, without end."""
-        self._pipe = pipe = _open_pipe(_beside(self._database, ".wake"))
+        self._pipe = pipe = _open_pipe(_place_next_to(self._database, ".wake"))
         was_signalled = asyncio.Event()
         loop = asyncio.get_running_loop()
         if pipe is not None:
@@ -186,11 +187,13 @@ def _open_pipe(path: Path) -> int | None:
 
 
 def _drain(pipe: int, was_signalled: asyncio.Event) -> None:
+    """Take the signals that wait in a pipe, and set the event."""
     os.read(pipe, 4096)
     was_signalled.set()
 
 
 def _write_to(path: Path) -> None:
+    """Write a signal to a named pipe, if a process reads it."""
     with contextlib.suppress(OSError):  # no process has the pipe open
         pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:

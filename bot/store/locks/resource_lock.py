@@ -21,13 +21,14 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between tries for a lock that another process holds
+# the SQL of the number of an advisory lock, one for each name in each installation
 _NUMBER = "hashtextextended('nod thing ' || coalesce(current_schema(), '') || ' ' || :name, 0)"
 _TAKE = text(f"SELECT pg_try_advisory_lock({_NUMBER})")
 _GIVE = text(f"SELECT pg_advisory_unlock({_NUMBER})")
 
 
 class ResourceLock:
-    """The locks on resources, each by the name of the resource. Proposals hold them, one at a time each."""
+    """The locks on resources, each by the name of the resource. A proposal holds one lock at most."""
 
     def __init__(self, database: Database) -> None:
         self._holders: dict[str, str] = {}  # the proposal of this process that has the lock, by name

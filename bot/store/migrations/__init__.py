@@ -18,7 +18,7 @@ from bot.domain.text import name_some
 from bot.errors import SettingsError
 from bot.store.engine import open_unpooled
 
-_VERSIONS = "alembic_version"
+_VERSION_TABLE = "alembic_version"  # it has one row, with the version of the schema
 _TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
 _MAX_NAMED = 3  # the most tables or columns that a fault names
 HERE = Path(__file__).parent
@@ -89,9 +89,9 @@ def find_damage(engine: Engine) -> str:
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = read_version(engine)
     found_columns = inspect(engine).get_multi_columns()
-    columns = {name: {each["name"] for each in of_table} for (_, name), of_table in found_columns.items()}
+    columns = {table: {column["name"] for column in listed} for (_, table), listed in found_columns.items()}
     if version is None:
-        foreign_tables = sorted(columns.keys() - {_VERSIONS})
+        foreign_tables = sorted(columns.keys() - {_VERSION_TABLE})
         if foreign_tables:
             tables = name_some(foreign_tables, _MAX_NAMED)
             return f"it has tables ({tables}) but no schema version. Restore a backup, or name an empty one."
@@ -105,7 +105,10 @@ def find_damage(engine: Engine) -> str:
 
 
 def _find_missing_parts(columns: Mapping[str, set[str]]) -> list[str]:
-    """Return the tables that are missing or, if all are there, the missing columns."""
+    """Return the tables that are missing or, if all are there, the missing columns.
+
+    ``columns``: the names of the present columns, by table.
+    """
     from bot.store.migrations.schema import SCHEMA
 
     missing_tables = sorted(SCHEMA.tables.keys() - columns.keys())
@@ -144,10 +147,10 @@ def find_unsupported_version(engine: Engine) -> str:
 
 def read_version(engine: Engine) -> str | None:
     """Return the version the database is at; None for an empty one."""
-    if not inspect(engine).has_table(_VERSIONS):
+    if not inspect(engine).has_table(_VERSION_TABLE):
         return None
     with engine.connect() as connection:
-        found: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}"))  # noqa: S608 - our own word
+        found: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSION_TABLE}"))  # noqa: S608 - our own word
     return found
 
 

@@ -45,16 +45,18 @@ _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
-# a thread's address, slack:T1/C2/1.5, has two slashes; the inner rtrim cuts all that follows the last slash
+# a thread's address, slack:T1/C2/1.5, has two slashes; the inner rtrim below cuts all that follows the last
+# slash
 _IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - as in slack:T1/C2/1.5: a team, a channel, a thread
 SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
 """The chat of `SEEN_AT`, as text, like `bot.domain.chat.chat_of` of that address."""
 
 
 def inside(scope: str) -> Any:
-    """Return the SQL condition for conversations in a scope, as `covers` judges it.
+    """Return the SQL condition for conversations that people see in a scope, as `bot.domain.rules.covers`.
 
-    Case counts, unlike in LIKE.
+    A scope is an address with all that is below it, a whole channel such as ``slack:*``, or everywhere. Case
+    counts, unlike in LIKE.
     """
     if scope == EVERYWHERE:
         return true()

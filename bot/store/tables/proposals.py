@@ -1,7 +1,7 @@
 """Tables of proposals: the proposals, their deciders, tool versions, inverse calls, cards and webhooks.
 
-Most indexes are partial: they hold the rows of some states alone, and a query uses one only if it has the
-same condition.
+An *inverse* call undoes another one. Most indexes are partial: they hold the rows of some states alone, and a
+query uses one only if it has the same condition.
 """
 
 from datetime import datetime
@@ -166,7 +166,7 @@ class InverseRow(Row, table=True):
 
 
 class CopyRow(Row, table=True):
-    """A posted card. It is outdated while ``rendered < wanted``."""
+    """A copy of a card: one posted message. It is outdated while ``rendered < wanted``."""
 
     __tablename__ = "copy"
     __table_args__ = (
@@ -210,8 +210,9 @@ class CallbackRow(Row, table=True):
     next_at: datetime = Field(sa_type=UTCDateTime)
     told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the time of the delivery
     over: bool = False  # delivered, or given up
-    fault: str = ""
+    fault: str = ""  # why the last attempt failed
 
     @property
     def given_up(self) -> bool:
+        """True if no one tries again, although the webhook was not delivered."""
         return self.over and self.told_at is None

@@ -41,14 +41,15 @@ class Audited:
     unrecorded: frozenset[str] = frozenset()
     """The columns that change without a record, so that the log has no hash of them."""
     find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
-    """A function of the key and of the states (before, after) in a record, without states that are None.
+    """A function that returns the keys of the table rows that changed, by a record in the log.
 
-    It returns the keys of the table rows that changed.
+    It is called with the key of the thing, and with its states before and after, without a state that is
+    None.
     """
     needs_record: Callable[[Mapping[str, Any]], bool] = lambda _: True
-    """A function of a row: it returns False if the row may be there without a record.
+    """A function of a row, which returns False if the row may be there without a record.
 
-    The row of the rulebook needs one only while Nod is paused.
+    For example, the row of the rulebook needs a record only while Nod is paused.
     """
 
 

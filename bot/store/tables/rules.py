@@ -23,7 +23,8 @@ class RuleRow(Row, table=True):
     value: Any = as_json()
     condition: str | None = None  # the condition on the arguments of a call, as an admin wrote it
     who: str | None = None  # an account: the rule is only for requests of its Person
-    # the limits on the time: two times of day in the team's time zone (`clock`), and the weekdays (`days`)
+    # the limits on the time, in one list: two times of day in the team's time zone, and a text with the
+    # weekdays
     hours: list[str] | None = as_json(nullable=True)
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
