@@ -186,7 +186,7 @@ def _check_address(text: str) -> str:
 def require_libraries(feature: str, extra: str, *libraries: str) -> None:
     """Raise ValueError where one of the ``libraries`` that a feature needs is not installed.
 
-    ``extra``: the extra of Nod's package that installs them.
+    ``extra``: the name of the optional dependencies of Nod's package that installs them.
     """
     for library in libraries:
         if find_spec(library) is None:

@@ -30,7 +30,7 @@ def get_connections(database: Database) -> Connections | None:
 
 
 def find_connection(session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
-    """Return the connection of a person or a place at a server, or None."""
+    """Return the connection at a server, or None; by ``identity``, it is that of the person or the place."""
     connections: Connections | None = session.info.get(_KEY)
     return connections.find(session, server, identity, whose) if connections is not None else None
 
@@ -54,7 +54,7 @@ def load_owner(session: Session, owner: str) -> Whose:
 
 
 def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
-    """Return for whom a new call in a conversation is made.
+    """Return for whom a new call of an account in a conversation is made.
 
     None for someone from outside the team, and if the conversation does not exist.
     """
@@ -66,6 +66,6 @@ def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whos
 
 
 def is_owner(p: Proposal, person: Person) -> bool:
-    """Return whether a call is made under an account of this person."""
+    """Return whether a proposal's call runs under an account that this person connected for themselves."""
     connection = p.connection
     return connection is not None and connection.is_personal and connection.owner in person.accounts

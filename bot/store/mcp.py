@@ -73,7 +73,7 @@ class PendingMcpSignIn:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """The finished sign-in at an MCP server, with its secrets readable."""
+    """The finished sign-in at an MCP server, with its secrets in plain text."""
 
     server: str  # the name of the server in the settings
     url: str  # the address to which alone the tokens are sent

@@ -111,9 +111,10 @@ def tell_privately(
 
 
 def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
-    """Return the notices that are due, oldest first."""
-    at = col(NoticeRow.next_at)
-    query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST_PAUSE)).order_by(at, col(NoticeRow.id))
+    """Return the notices that are due, those that were due first at the beginning."""
+    next_at = col(NoticeRow.next_at)
+    is_due = or_(next_at <= now, next_at > now + _LONGEST_PAUSE)
+    query = select(NoticeRow).where(is_due).order_by(next_at, col(NoticeRow.id))
     return list(session.exec(query.limit(limit)))
 
 
@@ -122,14 +123,11 @@ def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
 
     Unless it is deleted after it was posted, the notice is due again at ``next_at``.
     """
-    mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
-    return bool(
-        count_changed(
-            session.execute(update(NoticeRow).where(mine).values(tries=notice.tries + 1, next_at=next_at))
-        )
-    )
+    is_unclaimed = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
+    claimed = update(NoticeRow).where(is_unclaimed).values(tries=notice.tries + 1, next_at=next_at)
+    return bool(count_changed(session.execute(claimed)))
 
 
-def over(session: Session, notice: NoticeRow) -> None:
+def delete_notice(session: Session, notice: NoticeRow) -> None:
     """Delete a notice that was posted, or that can never be posted."""
     session.execute(delete(NoticeRow).where(col(NoticeRow.id) == notice.id))

@@ -1,7 +1,7 @@
 """Webhooks as rows: the addresses to call when scripts' requests have ended.
 
-A row counts its attempts, and each change of it names the attempt, so of several processes only one makes an
-attempt (`claim`). ``bot/jobs/webhooks.py`` sends them.
+A row counts the attempts to call its address. Each change of the row names the number that was read, so of
+several processes only one makes an attempt (`claim`). ``bot/jobs/webhooks.py`` sends the webhooks.
 """
 
 from datetime import datetime
@@ -16,11 +16,13 @@ from bot.store.tables.row import count_changed
 
 
 def add_webhook(session: Session, proposal_id: str, url: str, now: datetime) -> None:
+    """Store the webhook of a request, the proposal with this id."""
     session.add(CallbackRow(proposal_id=proposal_id, url=url, next_at=now))
     session.flush()
 
 
 def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
+    """Return the webhook of a request, or None."""
     return session.get(CallbackRow, proposal_id)
 
 
@@ -61,6 +63,7 @@ def mark_failed(session: Session, callback: CallbackRow, fault: str, *, over: bo
 
 
 def _change(session: Session, proposal_id: str, attempts: int, values: dict[str, Any]) -> bool:
+    """Change the row of a webhook; False if its number of attempts is another one by now, or it is over."""
     statement = (
         update(CallbackRow)
         .where(

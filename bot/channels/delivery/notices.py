@@ -150,7 +150,7 @@ class Notices:
                 log.error("notice not delivered", address=str(notice.address), why=error.message)
                 await self.database.write(self._handle_refusal, notice, error.message)
             else:
-                await self.database.write(notices.over, notice)
+                await self.database.write(notices.delete_notice, notice)
 
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
         """Post a notice; one about a proposal reminds of its card or posts the card, while that is open."""
@@ -223,7 +223,7 @@ class Notices:
 
     def _handle_refusal(self, session: Session, notice: NoticeRow, why: str) -> None:
         """Queue a refused notice for another place, or tell the people who must know."""
-        notices.over(session, notice)
+        notices.delete_notice(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
         around = self.find_place_around(notice.address)
         if notice.instead:

@@ -10,7 +10,7 @@ BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15, 30, 60))
 """The wait after each refusal in a row; the last one from then on."""
 GIVE_UP = timedelta(hours=12)
 """The time for which a platform that can't be reached is tried again."""
-_MAX_PLANNED = 1000
+_MAX_PLANNED = 1000  # of more planned tries, those whose time has come are forgotten
 
 Key = TypeVar("Key", bound=Hashable)
 
