@@ -23,7 +23,7 @@ from bot.tools.signature import Storable
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "agents"
-_GONE = "This token has ended, or it is not for you. Nothing was allowed."
+_GONE_TEXT = "This token has ended, or it is not for you. Nothing was allowed."
 _MAX_NAMED = 40  # the most names of tools on a card
 
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
@@ -78,15 +78,18 @@ def agent_tools(database: Database, clock: Clock) -> FixedToolset:
         person = Actor.parse(context.requested_by)
         agreed = await database.write(tokens.confirm_agent, label, person, servers or [], clock())
         if agreed is None or list(agreed.tools) != patterns:
-            raise ToolError(_GONE)
+            raise ToolError(_GONE_TEXT)
         return f"{agreed.name} may call tools for you. What it would change still asks."
 
-    consent_tool = replace(allow_agent, offered=False, kind=kinds.AGENT)
+    consent_tool = replace(allow_agent, offered=False, kind=kinds.AGENT)  # ``offered``: to models
     if consent_tool.name != ALLOW:
         raise TypeError("the tool has another name than the kernel asks for")
     return FixedToolset(GROUP, (consent_tool,))
 
 
 def _list_names(names: Sequence[str]) -> str:
+    """Return the first names for a card, and the number of the others."""
+    if not names:
+        return "none yet"
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return (", ".join(names[:_MAX_NAMED]) or "none yet") + more
+    return ", ".join(names[:_MAX_NAMED]) + more

@@ -33,9 +33,9 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 
 def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
-    """Return the function that deletes old records of how people read their cards.
+    """Return the function that deletes old notes on how people read their cards.
 
-    If the setting does not allow such records, records of any age are deleted.
+    If the setting does not allow such notes, notes of any age are deleted.
     """
     retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
 

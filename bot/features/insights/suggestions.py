@@ -103,7 +103,7 @@ def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
 
 
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
-    """Return the tool of suggestions; no model is offered it, and no script can ask for it."""
+    """Return the tool `set_suggested_rule`; no model is offered it, and no script can ask for it."""
 
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         return _preview_rule(arguments)
@@ -142,7 +142,7 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
 def find_suggestions(
     session: Session, policies: Policies, available: AvailableTools, now: datetime
 ) -> list[Suggested]:
-    """Return the kinds of calls for which a rule could be suggested now, the most frequent first.
+    """Return the suggestions that could be opened now, for the most frequent calls first.
 
     At most `_MAX_SUGGESTIONS_A_DAY` are returned.
     """
@@ -168,7 +168,10 @@ def find_suggestions(
 
 
 def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[str, str], _Group]:
-    """Return the changing calls of the last month about which people were asked, by tool and place."""
+    """Return the calls of the last month that do more than read and about which people were asked.
+
+    They are grouped by the names of their tools and by their places.
+    """
     groups: dict[tuple[str, str], _Group] = {}
     # arguments are read only if a rule has a condition on them (``conditional``)
     newest = record.list_newest(session, now - MONTH, ended=True, arguments=policy.book.conditional)

@@ -1,6 +1,6 @@
 """The tools of the built-in issue tracker, and its sample issues for the demo.
 
-A tool that changes an issue has functions that the kernel calls at other times than the run of a call:
+Around the run of a call, the kernel calls further functions of a tool that changes an issue:
 
 - A preview, before people are asked: the fields with the old and new values that people approve. It raises
   `ToolError` if the call could not run, or would change nothing.
@@ -43,6 +43,7 @@ from bot.tools.tool import (
 )
 
 T = TypeVar("T")
+ToolDecorator = Callable[[Callable[..., Awaitable[Any]]], Tool]  # turns an async function into a tool
 
 _MAX_LISTED = 50  # the most issues in one answer
 _FIELDS = (
@@ -178,9 +179,7 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
     return search_issues, get_issue, list_issues, workload
 
 
-def _make_issue_decorator(
-    database: Database,
-) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
+def _make_issue_decorator(database: Database) -> Callable[..., ToolDecorator]:
     """Return a decorator for tools that change one issue. The titles of their cards name the issue, too."""
 
     def issue_tool(
@@ -189,7 +188,7 @@ def _make_issue_decorator(
         touches: str,
         current: Callable[[Session, Arguments], Mapping[str, str | None]],
         undo: Undo | None = None,
-    ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
+    ) -> ToolDecorator:
         async def title(arguments: Arguments) -> str:
             issue = await database.read(issues.find, arguments["number"])
             return f"{summary(arguments)} “{issue.title}”"
@@ -232,7 +231,8 @@ async def _change_as_shown(
 
 
 def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
-    issue_tool, change_as_shown = _make_issue_decorator(database), partial(_change_as_shown, database)
+    issue_tool = _make_issue_decorator(database)
+    change_as_shown = partial(_change_as_shown, database)
 
     @tool(
         group="issues",
