@@ -294,8 +294,8 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those that the settings name.
 
-    ``demo``: it is `nod demo`, of which the console tells people. ``receives``: this process takes in
-    messages and HTTP requests. ``works``: it runs turns and approved calls. On SQLite one process does both.
+    ``demo``: the process is that of ``nod demo``, and its pages say so. ``receives``: it takes in messages
+    and HTTP requests. ``works``: it runs turns and approved calls. On SQLite one process does both.
     """
     # the database, and the processes that work on it
     database = _open_database(settings)

@@ -50,13 +50,12 @@ TOOL = "set_suggested_rule"
 _SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions
 _MIN_APPROVALS = 20  # the fewest approvals in a month for a suggestion
 _MAX_SUGGESTIONS_A_DAY = 3
-_UNDER_WAY = frozenset(
-    {State.PROPOSED, State.APPROVED, State.EXECUTING}
-)  # the states of calls without an end
+# the states of calls that have not ended
+_UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _SAMPLE_ROWS = 50  # the most calls of one kind that are examined
 _MAX_WAITS = 1_000  # the most waits of which the median is taken
 _MAX_EARLIER = 5_000  # the most earlier suggestions that are searched
-_TIME_TO_DECIDE = timedelta(days=7)
+_TIME_TO_DECIDE = timedelta(days=7)  # for which a suggestion is open
 _NOT_APPROVED_TEXT = "Only a suggestion that someone approved sets a rule."
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
