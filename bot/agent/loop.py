@@ -438,7 +438,7 @@ class Loop:
                     request = shorter
                 elif may_retry:
                     request.attempt += 1
-                else:
+                else:  # another model answers instead, once
                     stand_in = self._find_stand_in(request.model, error)
                     if stand_in is None or request.model is not chosen:
                         raise

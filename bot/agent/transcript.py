@@ -186,10 +186,10 @@ def _list_overdue(parts: Sequence[_Part]) -> Sequence[Line]:
     """
     requests = _find_requests(parts)
     current = requests[-1] if requests else 0
-    cut_end = max((position + 1 for position in range(1, current) if parts[position].is_cut), default=0)
-    if cut_end or len(parts) > _MAX_LINES:
-        cut_end = max(cut_end, current // 2)
-    end = max((position for position in requests if 1 < position <= cut_end), default=0)
+    due_end = max((position + 1 for position in range(1, current) if parts[position].is_cut), default=0)
+    if due_end or len(parts) > _MAX_LINES:
+        due_end = max(due_end, current // 2)
+    end = max((position for position in requests if 1 < position <= due_end), default=0)
     return [part.line for part in parts[1:end]]
 
 
@@ -199,9 +199,13 @@ def _shorten_parts(parts: Sequence[_Part], room: int) -> None:
     All ends together count at most a quarter of the room, since the note has no more of them.
     """
     _mark_current_request(parts)
+
+    # the last part
     last, share = parts[-1], room * 2 // 5
     if last.size > share:
         last.shorten(_Length.BOUNDED, share)
+
+    # the others, step by step until they fit
     size = sum(part.size for part in parts[:-1])
     ends_size = sum(part.ends_size for part in parts[:-1])
     for step_parts, length in _plan_steps(parts):
@@ -229,7 +233,8 @@ def _plan_steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Leng
     """Yield the parts to shorten in each step, and the length to which they are shortened.
 
     The order: the first message is bounded, then results are cut, then older texts are cut, then earlier
-    exchanges are left out one by one. The current request comes last.
+    exchanges are left out one by one. The current request comes last: its message is bounded, then its texts
+    are cut, then its answers are left out.
     """
     requests = _find_requests(parts) or [0]
     current = requests[-1]
@@ -241,8 +246,7 @@ def _plan_steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Leng
         yield [part], _Length.THIN
     for part in parts[1:recent]:
         yield [part], _Length.BRIEF
-    starts = _find_requests(earlier)
-    for start, end in zip([0, *starts], [*starts, len(earlier)], strict=True):
+    for start, end in pairwise([0, *_find_requests(earlier), len(earlier)]):
         yield earlier[start:end], _Length.GONE
     yield parts[current : current + 1], _Length.BOUNDED
     for length in (_Length.BRIEF, _Length.GONE):

@@ -166,7 +166,7 @@ class Thoughts:
         return self._show(text)
 
     def _show(self, text: str) -> str:
-        """Note that a text is visible, and return it without white space that is no part of the answer."""
+        """Record a text as visible, and return it without white space that is no part of the answer."""
         if self._trims:
             text = text.lstrip()
             self._trims = not text
@@ -188,8 +188,8 @@ class Thoughts:
     def _read_mark(self, mark: re.Match[str], visible: str) -> str:
         """Judge the mark at the beginning of the held text.
 
-        ``visible`` is the visible text before it. Returns the visible text by now, which is empty if the mark
-        makes reasoning of it.
+        ``visible``: the visible text before the mark that was not returned yet. Returns this text and what
+        the mark adds to it, or an empty text if the mark turns all of it into reasoning.
         """
         text = mark[0]
         if mark["line"]:
@@ -247,7 +247,7 @@ class Thoughts:
     def _retract(self, visible: str) -> None:
         """Turn the visible text into reasoning: its opening mark was part of the prompt.
 
-        ``visible`` is the end of it, which was not returned yet.
+        ``visible``: the end of this text, which was not returned yet.
         """
         self._thought += self._shown
         self._retracted = self._retracted or len(self._shown) > len(visible)
