@@ -209,6 +209,40 @@ def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> 
 
 
 @pytest.mark.parametrize(
+    "alternatives",
+    [
+        {"anyOf": [{"required": ["path"]}, {"required": ["url"]}]},
+        {"oneOf": [{"properties": {"mode": {"const": "fast"}}}, {"properties": {"mode": {"const": "slow"}}}]},
+        {"anyOf": [{"type": "object"}, {"type": "null"}]},
+        {"$ref": "#/$defs/More"},
+    ],
+)
+def test_the_alternatives_of_a_schema_have_what_the_schema_itself_says(alternatives: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"path": {"x-names": "path"}, "count": {"type": "integer"}},
+        "$defs": {"More": {"properties": {"mode": {"type": "string"}}}},
+        **alternatives,
+    }
+    known, unknown = Condition.parse("count > 3"), Condition.parse("cuont > 3")
+    assert known.misfit(schema) is None
+    assert known.holds({"count": 4}, schema, of_several=True) is True
+    assert unknown.misfit(schema) == "it has no cuont (did you mean count?)"
+    assert unknown.holds({"count": 4}, schema, of_several=True) is False
+    assert Condition.parse("path = a").holds({"path": "./a"}, schema) is True  # as the tool declares a path
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"allOf": [{"properties": {"count": {"type": "integer"}}}]}, {"patternProperties": {"^c": {}}}],
+)
+def test_a_field_that_another_part_of_the_schema_may_have_is_not_lacking(more: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"path": {}}, **more}
+    assert Condition.parse("count > 3").misfit(schema) is None
+    assert Condition.parse("count > 3").holds({"count": 4}, schema, of_several=True) is True
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "due before 2026-12-01",

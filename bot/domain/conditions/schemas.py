@@ -23,6 +23,9 @@ _KINDS = {
     "array": LIST,
     "object": OBJECT,
 }
+_ALTERNATIVES = frozenset({"$ref", "anyOf", "oneOf"})  # keywords that say what else a part may be
+# keywords by which a schema may have fields that its "properties" do not list
+_FURTHER_FIELDS = ("additionalProperties", "patternProperties", "allOf")
 
 
 def kind_of(value: object) -> str:
@@ -49,24 +52,35 @@ def list_kinds(part: Schema) -> list[str]:
 def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema]:
     """Return the alternatives of a schema, with references into ``root`` followed.
 
-    Alternatives that say nothing, or are null, are left out.
+    Each alternative has what the schema says next to ``anyOf`` or ``$ref``, too. Alternatives that say
+    nothing, or are null, are left out.
     """
     reference = part.get("$ref")
     if isinstance(reference, str) and depth < MAX_DEPTH:
         referred = find_referred(root, reference)
         if isinstance(referred, Mapping):
-            return list_alternatives(referred, root, depth + 1)
+            return list_alternatives(_join(part, referred), root, depth + 1)
         return []
     alternatives = part.get("anyOf") or part.get("oneOf")
     if isinstance(alternatives, list) and depth < MAX_DEPTH:
         found = []
         for alternative in alternatives:
             if isinstance(alternative, Mapping) and alternative.get("type") != "null":
-                found += list_alternatives(alternative, root, depth + 1)
+                found += list_alternatives(_join(part, alternative), root, depth + 1)
         return found
     if {"type", "enum", "properties"} & part.keys():
         return [part]
     return []
+
+
+def _join(part: Schema, alternative: Schema) -> Schema:
+    """Return an alternative of a part together with what the part itself says."""
+    own = {key: value for key, value in part.items() if key not in _ALTERNATIVES}
+    joined = {**own, **alternative}
+    properties = (part.get("properties"), alternative.get("properties"))
+    if all(isinstance(each, Mapping) for each in properties):
+        joined["properties"] = {**part["properties"], **alternative["properties"]}
+    return joined
 
 
 def may_have(part: Schema, name: str) -> bool:
@@ -80,10 +94,10 @@ def may_have(part: Schema, name: str) -> bool:
 def is_left_out(part: Schema, name: str) -> bool:
     """Return whether a schema lists its fields without this one.
 
-    Unlike in JSON Schema, other fields are allowed only where ``additionalProperties`` says so.
+    Unlike in JSON Schema, other fields are allowed only where one of `_FURTHER_FIELDS` says so.
     """
     properties = part.get("properties")
-    if not isinstance(properties, Mapping) or part.get("additionalProperties"):
+    if not isinstance(properties, Mapping) or any(part.get(keyword) for keyword in _FURTHER_FIELDS):
         return False
     return name not in properties
 
