@@ -7,9 +7,9 @@ program may take it for the same and another may not. A rule that makes a call s
 that makes it looser does not (``bot/domain/rules.py``).
 
 The kinds of things are in `Referent`. There are modules for names, paths, hosts, addresses (URLs) and mail.
-Paths are of three kinds: a PATH is one file or folder itself, a TREE a file or a folder with all below it, a
-FOLDER a folder with all below it. Each module compares twice: strictly, as the standard says, and loosely, as
-the most tolerant program reads the text. If both agree, that is the answer.
+Each compares two texts twice. Two spellings are equal in their *strict form* if the standard says that
+they are the same, and in their *loose form* if some program takes them for the same. If both comparisons
+agree, that is the answer.
 """
 
 import re
@@ -50,6 +50,7 @@ _FORMATS = {
     **dict.fromkeys(("email", "idn-email"), Referent.EMAIL),
     **dict.fromkeys(("path", "file-path", "directory-path"), Referent.TREE),
 }
+# words that suggest what a field holds; the first kind whose words are a part of the field's name counts
 _FIELD_NAMES = {
     Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
     Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
@@ -126,8 +127,9 @@ def _suggest_referents(found: str, named: str, field_name: str) -> set[Referent]
     if has_scheme or (is_like_host and not is_path_by_field):
         suggested.add(Referent.ADDRESS)
     if not is_path_by_field and any(_PATH_MARKS.search(text) for text in texts):
-        is_relative = "/" in named and not found.startswith("/")
-        suggested.add(Referent.TREE if is_relative and not has_scheme else Referent.PATH)
+        # a relative path may be a folder above the file that the rule names
+        may_be_folder_above = "/" in named and not found.startswith("/") and not has_scheme
+        suggested.add(Referent.TREE if may_be_folder_above else Referent.PATH)
     if any(LIKE_MAIL.search(text) for text in texts):
         suggested.add(Referent.EMAIL)
     return suggested

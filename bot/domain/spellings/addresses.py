@@ -1,7 +1,9 @@
 """Addresses (URLs), compared as RFC 3986 (6.2) normalises them, and as the most tolerant program reads them.
 
-``HTTP://Example.org:80/a/../b`` and ``http://example.org/b`` are the same address in the strict form. In the
-loose form scheme, user, usual port, case and doubled slashes do not count either.
+Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
+*loose form* if some program takes them for the same. ``HTTP://Example.org:80/a/../b`` and
+``http://example.org/b`` have the same strict form. The loose form is also without the scheme, the user, the
+usual port, the fragment, capitals and doubled slashes.
 """
 
 import contextlib
@@ -31,7 +33,7 @@ _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
     """Compare an argument with an address that a rule names.
 
-    True if it fits in both forms. None
+    True if it fits in both forms, False if in none. None
 
     - if it fits in one form alone, or as one program reads it (`_list_readings`),
     - if it fits and has an ``@``: programs disagree on where a user's name ends,
@@ -44,16 +46,16 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
     strict = _normalize_address(found)
     loose_wanted = _loosen_address(wanted.text)
     loose_forms = [_loosen_address(reading) for reading in _list_readings(found)]
-    fits_loosely = any(wanted.fits(loose, loose_wanted) for loose in loose_forms)
+    fits_loosely = any(wanted.fits(form, loose_wanted) for form in loose_forms)
     is_below = False
     if loose_wanted and not wanted.pattern:
         beginnings = tuple(f"{loose_wanted}{mark}" for mark in "/?;!")
-        is_below = any(loose.startswith(beginnings) for loose in loose_forms)
+        is_below = any(form.startswith(beginnings) for form in loose_forms)
 
     is_unclear = _UNCLEAR.search(found) is not None and found != wanted.text
     if strict is None or is_unclear:
-        may_be_address = _BEGINNING.match(found)
-        return None if fits_loosely or is_below or may_be_address else False
+        begins_like_address = _BEGINNING.match(found)
+        return None if fits_loosely or is_below or begins_like_address else False
 
     fits_strictly = wanted.fits(strict, wanted.normal(_normalize_address))
     if wanted.pattern and not fits_strictly:  # a pattern may have no path, or be written as the argument is
@@ -98,7 +100,7 @@ def _split_address(text: str) -> _SplitAddress | None:
 
 
 def _normalize_address(text: str) -> str | None:
-    """Return an address in the strict form, without its fragment; None for a text that is no address."""
+    """Return an address in its strict form, without its fragment; None for a text that is no address."""
     address = _split_address(text)
     if address is None or not address.host:
         return None
@@ -141,7 +143,7 @@ def _without_dots(path: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _loosen_address(text: str) -> str:
-    """Return an address in the loose form: no scheme, user, usual port, fragment, doubled slashes, case."""
+    """Return an address in its loose form."""
     plain = decode_percent(text.strip().strip("<>\"'"))
     plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
     # up to three schemes with their slashes, as in "view-source:http://", or one with too few slashes
@@ -162,7 +164,10 @@ def _loosen_address(text: str) -> str:
 
 
 def compare_host_or_address(found: str, wanted: NamedText) -> Answer:
-    """Compare an argument that is a bare host, perhaps with a port, or a full address."""
+    """Compare an argument that is a bare host, perhaps with a port, or a full address.
+
+    None if a bare host fits, and the argument has a port.
+    """
     if "/" in found or "@" in found or "/" in wanted.text:
         return compare_addresses(found, wanted)
     without_port = re.sub(r":[0-9]{1,5}$", "", found)

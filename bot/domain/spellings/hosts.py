@@ -1,8 +1,9 @@
 """Hosts: names in Unicode or punycode, and IP addresses in any of their notations (UTS #46).
 
-``compare_host`` is for the host in an address, which programs may read differently; ``compare_hosts``
-compares two bare hosts. In the loose form ``0x7f.1`` is ``127.0.0.1``, and ``xn--bcher-kva.de`` is
-``bücher.de``.
+Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
+*loose form* if some program takes them for the same: ``127.0.0.1`` is the loose form of ``0x7f.1``, and
+``bücher.de`` that of ``xn--bcher-kva.de``. `compare_host` is for the host in an address (a URL), which
+programs may read differently; `compare_hosts` compares two bare hosts.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # the second host in "a.exa
 def compare_host(address: str, wanted: NamedText) -> Answer:
     """Compare the host in an address with the host that a rule names.
 
-    None if programs read different hosts in the address, and these have different answers.
+    None also if programs read different hosts in the address, and these have different answers.
     """
     return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
@@ -53,7 +54,7 @@ def compare_hosts(found: str, wanted: NamedText) -> Answer:
 
 
 def normalize_host(text: str) -> str:
-    """Return a host in lower case, without a dot at its end; an IP address in its shortest form."""
+    """Return a host in its strict form: in lower case, without a dot at its end, an IP address shortened."""
     plain = text.strip("[]").lower().removesuffix(".")
     with contextlib.suppress(ValueError):
         return str(ipaddress.ip_address(plain))
@@ -62,7 +63,7 @@ def normalize_host(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def loosen_host(text: str) -> str:
-    """Return a host in Unicode, an IPv4 address in any of its notations as four numbers."""
+    """Return a host in its loose form: in Unicode, an IPv4 address in any notation as four numbers."""
     plain = unicodedata.normalize("NFKC", decode_percent(text.strip())).strip("[]").casefold()
     plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")  # the full stops of UTS #46
     if re.fullmatch(r"[0-9a-fx.]+", plain) and plain[:1].isdecimal():
@@ -75,6 +76,7 @@ def loosen_host(text: str) -> str:
 
 
 def _decode_label(label: str) -> str:
+    """Return one part of a host's name, decoded from punycode and in its loose form."""
     if label.startswith("xn--") and len(label) <= _MAX_LABEL_CHARS:
         with contextlib.suppress(UnicodeError):
             label = label[4:].encode().decode("punycode")

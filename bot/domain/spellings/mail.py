@@ -1,7 +1,9 @@
 """Mail addresses (RFC 5321): an argument may have several of them, with names, or be a ``mailto:`` link.
 
-A mail address with a tag, as ``ana+news@example.org``, reaches the same mailbox as without. So the answer is
-True only if every address in the argument is what the rule names.
+Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
+*loose form* if some program takes them for the same. An address with a tag, ``ana+news@example.org``, reaches
+the mailbox of the address without it, so an argument with the one counts as naming both. The answer is True
+only if every address that the argument names is what the rule names.
 """
 
 import re
@@ -10,48 +12,52 @@ from email.utils import getaddresses
 
 from bot.domain.spellings.hosts import loosen_host, normalize_host
 from bot.domain.spellings.names import decode_percent, fold
-from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
+from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
 
 LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _TAG = re.compile(r"\+[^@]*@")  # "+news@"
-_DOTLESS = frozenset({"gmail.com", "googlemail.com"})  # one mailbox, with or without dots in the name
+# two names of one host, which ignores dots in a user's name
+_GMAIL_HOSTS = frozenset({"gmail.com", "googlemail.com"})
 
 
 def compare_mail(found: str, wanted: NamedText) -> Answer:
     """Compare an argument with a mail address that a rule names.
 
-    True if all addresses in the argument fit, in the strict form too; None if some fit; False if none does.
+    True if each address in the argument fits in its loose form, and the argument as a whole in its strict
+    form; False if nothing fits; None in between.
     """
     if len(found) > MAX_CHARS:
         return None
     wanted_mail = _loosen_mail(wanted.text)
-    wanted_mailbox = _TAG.sub("@", wanted_mail)
+    wanted_mailbox = _TAG.sub("@", wanted_mail)  # the same without its tag
     fits_strictly = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
     fits_loosely = [
         wanted.fits(mail, wanted_mail) or wanted.fits(mail, wanted_mailbox) for mail in _list_mail(found)
     ]
     if fits_loosely and all(fits_loosely):
-        return agree(fits_strictly, *fits_loosely)
+        return True if fits_strictly else None
     return None if fits_strictly or any(fits_loosely) else False
 
 
 def _normalize_mail(text: str) -> str:
-    user, mark, host = text.rpartition("@")
-    return f"{user}{mark}{normalize_host(host)}"
+    """Return a mail address in its strict form: only its host is case-insensitive."""
+    user, at_sign, host = text.rpartition("@")
+    return f"{user}{at_sign}{normalize_host(host)}"
 
 
 def _loosen_mail(text: str) -> str:
-    user, mark, host = text.strip().strip("'").rpartition("@")
-    name, at = fold(user).strip('"'), loosen_host(host)
-    if at in _DOTLESS:
-        name, at = name.replace(".", ""), "gmail.com"
-    return f"{name}{mark}{at}"
+    """Return a mail address in its loose form, with its tag."""
+    user, at_sign, host = text.strip().strip("'").rpartition("@")
+    loose_user, loose_host = fold(user).strip('"'), loosen_host(host)
+    if loose_host in _GMAIL_HOSTS:
+        loose_user, loose_host = loose_user.replace(".", ""), "gmail.com"
+    return f"{loose_user}{at_sign}{loose_host}"
 
 
 def _list_mail(text: str) -> list[str]:
-    """Return the mail addresses in a text, in the loose form; an address with a tag also without the tag."""
+    """Return the mail addresses in a text, in their loose form; each with a tag also without the tag."""
     plain = decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
-    if plain != text:  # a mailto address, which may name others after its question mark
+    if plain != text:  # a mailto link or an encoded text: others may be named after a question mark
         plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)
         plain = re.sub(r"[?&]\w+=[^,&]*", "", plain)
     plain = re.sub(r"\s+@|@\s+", "@", unicodedata.normalize("NFKC", plain)).replace(";", ",")

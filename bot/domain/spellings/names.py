@@ -1,7 +1,9 @@
 """Names and free text, such as names of accounts, branches and channels.
 
-Some programs ignore case, width, unseen characters and white space in names, others do not. The *strict* form
-of a name is its text; the *loose* form (`fold`) has none of these.
+Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
+*loose form* if some program takes them for the same. No standard says it of names, so the strict form of a
+name is its text. Some programs ignore case, width, unseen characters and extra white space, so the loose form
+(`fold`) is without them.
 """
 
 import re
@@ -18,7 +20,10 @@ _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")  # the prefix of a git 
 
 
 def compare_names(found: str, wanted: NamedText) -> Answer:
-    """Compare names and free text; None if they differ only in what some programs ignore."""
+    """Compare names and free text; None if they differ only in what some programs ignore.
+
+    A text of more than `MAX_CHARS` characters is compared in its strict form alone.
+    """
     strict = wanted.fits(found, wanted.text)
     if len(found) > MAX_CHARS:
         return strict
@@ -36,7 +41,7 @@ def compare_name_or_id(found: str, wanted: NamedText) -> Answer:
 
 
 def _list_names(text: str) -> Iterator[str]:
-    """Yield the spellings of a name: as it is, without a mark in front, without a git reference's prefix."""
+    """Yield a name in its loose form: in full, without marks in front, without a git reference's prefix."""
     plain = fold(text)
     yield plain
     yield plain.lstrip("@#/")
@@ -45,7 +50,7 @@ def _list_names(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def fold(text: str) -> str:
-    """Return a text in the loose form: in one case and width, without unseen characters and extra space."""
+    """Return a text in its loose form: in one case and width, without unseen characters and extra space."""
     visible = [
         character
         for character in text

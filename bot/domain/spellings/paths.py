@@ -1,11 +1,14 @@
 """Paths, compared as the tool's own system splits them, and as the most tolerant program does.
 
-A path is split into its names (`Steps`): ``/srv/a.txt`` is ``("", "srv", "a.txt")``. In the loose form case,
-the kind of slash, percent-escapes, drives, and what Windows ignores do not count
-(https://learn.microsoft.com/windows/win32/fileio/naming-a-file). The answer is False only if the path is
-certainly not what the rule names. It is None where the answer depends on links, on wildcards that a program
-may expand, or on the folder at which a relative path begins. It is also None where the path lies below or
-above what the rule names.
+Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
+*loose form* if some program takes them for the same. Both forms are the names in the path (`Steps`):
+``/srv/./a.txt`` is ``("", "srv", "a.txt")``. The loose form is also without capitals, backslashes,
+percent-escapes, drives, and what Windows ignores
+(https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
+
+The answer is False only if the path is certainly not what the rule names. It is None where the answer depends
+on links, on wildcards that a program may expand, or on the folder at which a relative path begins. It is also
+None where the path lies below what the rule names, or is a folder above it of which the call reaches all.
 """
 
 import re
@@ -34,8 +37,9 @@ Steps = tuple[str, ...]
 def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = None) -> Answer:
     """Compare an argument with a path that a rule names.
 
-    ``below``: the call also reaches everything below a folder: TREE if the path may be one, FOLDER if it is.
-    None: the call reaches only the file or folder itself.
+    ``below`` says if the call reaches all that is below the path. FOLDER: the path is a folder, and the call
+    reaches all below it. TREE: the same if the path is a folder, which is not known. None: the call reaches
+    only the file or folder itself.
     """
     if len(found) > MAX_CHARS:
         return None
@@ -56,6 +60,72 @@ def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = Non
     if _is_near(loose, loose_wanted, wanted, below):
         return None
     return False
+
+
+def compare_trees(found: str, wanted: NamedText) -> Answer:
+    """Compare the path of a file, or of a folder of which a call reaches all that is below."""
+    return compare_paths(found, wanted, below=Referent.TREE)
+
+
+def compare_folders(found: str, wanted: NamedText) -> Answer:
+    """Compare the path of a folder of which a call reaches all that is below."""
+    return compare_paths(found, wanted, below=Referent.FOLDER)
+
+
+def _split_strictly(text: str) -> Steps:
+    """Return a path in its strict form: split into its names at each slash."""
+    names = tuple(name for name in text.split("/") if name not in ("", "."))
+    if text.startswith("/"):
+        return ("", *names)
+    return names
+
+
+@lru_cache(maxsize=1024)
+def _split_loosely(text: str) -> Steps:
+    """Return a path in its loose form. A path from a home folder or a drive counts as absolute."""
+    path = _loosen_path(text)
+    names = [_loosen_name(name) for name in path.split("/")]
+    is_absolute = path.startswith("/")
+    if _DRIVE.match(path):
+        is_absolute, names[0] = True, _DRIVE.sub("", names[0], count=1)
+    elif _HOME.match(path):
+        is_absolute, names[0] = True, ""
+    steps = tuple(name for name in names if name not in ("", "."))
+    return ("", *steps) if is_absolute else steps
+
+
+def _loosen_path(text: str) -> str:
+    """Return a path decoded, with plain slashes, without ``file:`` and quotes, and cut at a NUL."""
+    path = text.strip()
+    if _HOME.match(path):
+        path = _HOME.sub("~", path, count=1)
+    path = decode_percent(path).partition("\0")[0]
+    if path[:5].casefold() == "file:":
+        path = "/" + path[5:].lstrip("/")
+    path = unicodedata.normalize("NFKC", path).replace("\\", "/").replace("\u2215", "/")
+    return path.strip("\"'` \t\r\n")
+
+
+def _loosen_name(name: str) -> str:
+    """Return one name in its loose form: ``Notes.TXT. :stream`` -> ``notes.txt``."""
+    plain = fold(name)
+    if plain in (".", ".."):
+        return plain
+    head = plain if _DRIVE.fullmatch(plain) else plain.partition(":")[0]
+    return (head or plain).strip(" ").rstrip(". ") or "."
+
+
+def _join_steps(steps: Steps) -> str:
+    if steps != ("",):
+        return "/".join(steps)
+    return "/"
+
+
+def _has_other_expansions(found: str, wanted: NamedText) -> bool:
+    """Return whether a path that fits the rule letter for letter may be expanded to one that does not."""
+    if not (_WILD.search(found) or _BRACED.search(found)):
+        return False
+    return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
 
 
 def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
@@ -113,75 +183,9 @@ def _mark_positions(text: str, characters: str) -> int:
     return sum(1 << position for position, character in enumerate(text) if character in characters)
 
 
-def _has_other_expansions(found: str, wanted: NamedText) -> bool:
-    """Return whether a path that fits the rule, as a text, may be expanded to a path that does not fit."""
-    if not (_WILD.search(found) or _BRACED.search(found)):
-        return False
-    return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
-
-
-def compare_trees(found: str, wanted: NamedText) -> Answer:
-    """Compare the path of a file, or of a folder of which a call reaches all that is below."""
-    return compare_paths(found, wanted, below=Referent.TREE)
-
-
-def compare_folders(found: str, wanted: NamedText) -> Answer:
-    """Compare the path of a folder of which a call reaches all that is below."""
-    return compare_paths(found, wanted, below=Referent.FOLDER)
-
-
-def _split_strictly(text: str) -> Steps:
-    """Split a path into its names at each slash, in the strict form."""
-    names = tuple(name for name in text.split("/") if name not in ("", "."))
-    if text.startswith("/"):
-        return ("", *names)
-    return names
-
-
-@lru_cache(maxsize=1024)
-def _split_loosely(text: str) -> Steps:
-    """Split a path into its names, in the loose form."""
-    path = _loosen_path(text)
-    names = [_loosen_name(name) for name in path.split("/")]
-    is_absolute = path.startswith("/")
-    if _DRIVE.match(path):
-        is_absolute, names[0] = True, _DRIVE.sub("", names[0], count=1)
-    elif _HOME.match(path):
-        is_absolute, names[0] = True, ""
-    steps = tuple(name for name in names if name not in ("", "."))
-    return ("", *steps) if is_absolute else steps
-
-
-def _loosen_path(text: str) -> str:
-    """Return a path decoded, with plain slashes, without a scheme and quotes, and cut at a NUL."""
-    path = text.strip()
-    if _HOME.match(path):
-        path = _HOME.sub("~", path, count=1)
-    path = decode_percent(path).partition("\0")[0]
-    if path[:5].casefold() == "file:":
-        path = "/" + path[5:].lstrip("/")
-    path = unicodedata.normalize("NFKC", path).replace("\\", "/").replace("\u2215", "/")
-    return path.strip("\"'` \t\r\n")
-
-
-def _loosen_name(name: str) -> str:
-    """Return one name in the loose form: ``Notes.TXT. :stream`` -> ``notes.txt``."""
-    plain = fold(name)
-    if plain in (".", ".."):
-        return plain
-    head = plain if _DRIVE.fullmatch(plain) else plain.partition(":")[0]
-    return (head or plain).strip(" ").rstrip(". ") or "."
-
-
-def _join_steps(steps: Steps) -> str:
-    if steps != ("",):
-        return "/".join(steps)
-    return "/"
-
-
 def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
     """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
-    if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
+    if below and _is_absolute(found) and not _is_absolute(named) and "." not in found[-1]:
         return True  # the path may be above the folder at which the rule begins
     for placed, placed_named in _place_in_one_folder(found, named):
         if wanted.fits(_join_steps(placed), _join_steps(placed_named)):
@@ -198,13 +202,16 @@ def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, St
 
     If one path is absolute and the other relative, the relative one may begin at each folder of the other.
     """
-    roots = (found[:1] == ("",), named[:1] == ("",))
-    if roots[0] == roots[1]:
+    if _is_absolute(found) == _is_absolute(named):
         yield found, named
-    elif roots[0]:
-        yield from ((found[at:], named) for at in range(1, max(2, len(found))))
+    elif _is_absolute(found):
+        yield from ((found[start:], named) for start in range(1, max(2, len(found))))
     else:
-        yield from ((found, named[at:]) for at in range(1, len(named)))
+        yield from ((found, named[start:]) for start in range(1, len(named)))
+
+
+def _is_absolute(steps: Steps) -> bool:
+    return steps[:1] == ("",)
 
 
 def _is_inside(found: Steps, named: Steps, wanted: NamedText) -> bool:
@@ -218,8 +225,8 @@ def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | N
 
     The folder whose content a rule names, as in ``infra/*``, counts also for calls that reach nothing below.
     """
-    content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
-    if content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
+    names_content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
+    if names_content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True
     if below is None:
         return False
@@ -231,4 +238,6 @@ def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | N
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
-    return wanted.pattern and below is Referent.FOLDER and bool(named) and bool(_WILD.search(named[0]))
+    # a pattern that begins with a wildcard may fit something in any folder
+    begins_with_wildcard = wanted.pattern and bool(named) and _WILD.search(named[0]) is not None
+    return begins_with_wildcard and below is Referent.FOLDER
