@@ -99,7 +99,7 @@ def give_grant(
         is_private = conversation is not None and conversation.private
         here = "one private conversation" if is_private else f"one conversation in {chat}"
         whose = audience.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
-    is_for_any_requester = audience.wide or (is_of_plan and proposal.teammate)
+    is_for_any_requester = audience.is_wide or (is_of_plan and proposal.teammate)
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,

@@ -2,7 +2,8 @@
 
 A channel turns what its platform sends into a `Message`, `Press`, `Choice`, `Command` or `Request` and hands
 it to the `Inbox`, which is `Assistant.handle` in ``bot/inbox.py``. The `Reply` is for that one person. Cards
-and the agent's texts go out by another way, which ``bot/channels/base.py`` describes.
+and the agent's texts go out by another way, which ``bot/channels/base.py`` describes. A *proposal* is a call
+that waits for people; a *batch* is several of them on one card.
 
 A message of Nod may have choice buttons below it. Pressing a choice button sends its words, as if the person
 had written them: a message, or a command if the words begin with a slash.
@@ -25,12 +26,12 @@ Clock = Callable[[], datetime]
 
 OFFERED = "/nod "
 """The beginning of the words of a choice button that offers a command: such a button stays after a press."""
-_MAX_CHOICES = 5
+EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
+"""The beginning of another command that a choice button may send, and the label of that button."""
+_MAX_CHOICES = 5  # the most choice buttons below one message
 _MARK_PREFIX = "nod:say:"  # the *mark* of a choice button, its data, is this prefix and its words
 _MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
 _ALREADY_TEXT = "This was pressed already."
-EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
-"""The beginning of a command that a choice button may send, and the label of that button."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Address:
         return cls(channel, key)
 
     def is_own(self, actor: Actor) -> bool:
-        """Return whether the address lies below the account's own, as for conversations over HTTP."""
+        """Return whether the address lies below the account's key, as an account's own over HTTP do."""
         return self.channel == actor.channel and self.key.startswith(f"{actor.key}/")
 
 
@@ -73,12 +74,12 @@ class Message:
     address: Address
     actor: Actor
     text: str
-    event_id: str  # unique within the channel: a second delivery of it is dropped
+    event_id: str  # unique within the channel: a second delivery of the same event is dropped
     private: bool = True  # no one else reads along
     begin: str | None = None  # the id of the conversation, if the message begins one; None: a new id
-    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
+    names: Names = field(default_factory=dict, compare=False)  # the platform's names of places and people
     files: tuple[Upload, ...] = ()
-    continues: bool = False  # the message belongs to an open conversation and starts none
+    continues: bool = False  # the message belongs to an open conversation, and begins none
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,9 @@ class Press:
     """A decision about one proposal.
 
     ``round``, ``seen`` and ``digest`` identify the content that the person saw; each that is None is not
-    compared. If the content has changed since, the press is refused as stale.
+    compared. If the content has changed since, the press is refused as stale. ``rung``, ``lasting`` and
+    ``reach`` go with the verb SIMILAR (*Approve similar*), which also gives a grant: they are the grant's
+    scope, duration and audience, as ``bot/domain/similarity.py`` explains them.
     """
 
     actor: Actor
@@ -94,16 +97,16 @@ class Press:
     proposal_id: str
     round: int | None = None  # the card's round; for the verbs ``*_all`` the sum over the group; None: any
     reason: str | None = None
-    arguments: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = None  # the edited arguments; None: not edited
     digest: str | None = None  # `Proposal.digest`; None: any
     address: Address | None = None  # the address of the pressed card
-    rung: GrantScope | None = None  # with SIMILAR: how similar the calls must be that the grant lets run
-    lasting: GrantDuration | None = None  # with SIMILAR: how long the grant lasts
-    reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls the grant lets run, and where
+    rung: GrantScope | None = None  # how similar the calls must be that the grant lets run
+    lasting: GrantDuration | None = None  # how long the grant holds
+    reach: GrantAudience = GrantAudience.HERE  # whose calls the grant lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None  # `Proposal.seen`; None: any
     by_api: bool = False  # a program pressed; after an edit it must name the content that it decides on
-    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
+    names: Names = field(default_factory=dict, compare=False)  # as in `Message`
 
 
 class PickedRow(NamedTuple):
@@ -116,7 +119,10 @@ class PickedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A decision about some rows of a batch: which to approve and which to decline; the others stay open."""
+    """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
+
+    Fields that a `Press` also has mean the same, unless a comment says more.
+    """
 
     actor: Actor
     batch: str  # the id of the batch
@@ -143,10 +149,10 @@ class Command:
     name: str  # without the slash
     text: str  # after the name, unparsed
     address: Address
-    private: bool = True
+    private: bool = True  # no one else reads along
     in_conversation: bool = True  # False: the platform does not say in which conversation it was typed
     mentions: tuple[Actor, ...] = field(default=(), compare=False)  # mentioned people, with their membership
-    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
+    names: Names = field(default_factory=dict, compare=False)  # as in `Message`
     begun_by: datetime | None = None  # for a command that stops work: only work begun by then; None: all
 
 
@@ -162,9 +168,9 @@ class Request:
     arguments: Mapping[str, Any]
     address: Address
     text: str  # the text that people read above the card
-    private: bool = False
+    private: bool = False  # no one else reads along at ``address``
     into: str | None = None  # the id of a conversation
-    begin: str | None = None  # the id of the conversation that begins unless one continues at ``address``
+    begin: str | None = None  # the id for a new conversation, which begins unless one is open at ``address``
     event_id: str | None = None  # unique within the channel: a request with the same id is a repetition
     reason: str = ""
     ttl: timedelta | None = None  # shortens the time that it waits
@@ -217,10 +223,13 @@ class Reply:
     message_id: int | None = None
     rule: int | None = None  # the id of a rule that was set
     is_private: bool = False  # no one else may read the reply, since it may be about other chats
-    link: LinkButton | None = None  # a page to open, which is the first line of ``text``, too
+    link: LinkButton | None = None  # a page to open; its Markdown is also the first line of ``text``
 
     def split_link(self) -> tuple[str, LinkButton | None]:
-        """Return the text without the line of the link, and the link; without one the full text and None."""
+        """Return the text without its line for the link, and the link to put on a button.
+
+        The full text and None if there is no link, or none that platforms take on a button.
+        """
         if self.link is None or not self.link.is_button:
             return self.text, None
         return self.text.removeprefix(self.link.markdown).lstrip(), self.link
@@ -241,8 +250,9 @@ class ChatMoved:
 
 
 Sent = Message | Press | Choice | Command | Request
-"""A message, press, command or request that a person sends."""
+"""An input that a person, or a program in a person's name, sends."""
 Incoming = Sent | ChatMoved
+"""Everything that a channel hands to the `Inbox`."""
 
 
 def names_in(incoming: Sent) -> dict[str, str]:
@@ -258,7 +268,7 @@ Inbox = Callable[[Incoming], Awaitable[Reply]]
 
 
 class Parts(StrEnum):
-    """The dimension by which the usage of models is grouped, in a report for people."""
+    """The dimension by which a report groups the usage of models: one group a day, for example."""
 
     DAY = "day"  # in UTC
     CONVERSATION = "conversation"
@@ -331,9 +341,10 @@ def read_choice(mark: str) -> str | None:
 def act_on_choice(
     words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
 ) -> Message | Command:
-    """Return the message or command of a choice button, in the name of the person who pressed it.
+    """Return the message or command that a choice button sends, in the name of the person who pressed it.
 
-    A message has an event id made of ``ref`` and the words, so pressing twice sends it once.
+    ``words`` are those of the button, ``ref`` is the platform's reference to its message. The event id of a
+    message is made of both, so pressing twice sends it once.
     """
     if words.startswith("/"):
         name, _, text = words[1:].partition(" ")
@@ -342,7 +353,7 @@ def act_on_choice(
 
 
 def refusal(reply: Reply) -> str:
-    """Return the text to show to a person who pressed a choice button; empty where nothing has to be said."""
+    """Return the text of the reply to a press on a choice button; empty where nothing has to be said."""
     if reply.answer is Answer.DUPLICATE:
         return _ALREADY_TEXT
     return reply.text

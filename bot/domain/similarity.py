@@ -1,8 +1,9 @@
 """Approve similar: a grant lets further calls run that are like one that people approved.
 
-A grant has a *scope*: which calls are alike. The scopes that one call offers are its `ladder`, and each step
-of it is a *rung*: exactly these arguments, the same key, the same beginning, or any call of the tool. A grant
-also has a duration, and an audience: whose calls, and where.
+A grant has a *scope* (how much a call must be like the approved one), an *audience* (whose calls, and where)
+and a *duration*. The scopes that one call offers, from exactly these arguments to any call of the tool, are
+its `ladder`. A press and the HTTP API have other names for the three: ``rung`` (a rung of the ladder) is the
+scope, ``reach`` the audience, and ``lasting`` the duration.
 
 A grant is matched against full canonical arguments, never against what a card displayed. A tool may give its
 calls a `Likeness`: a key (for a file the resolved folder) and a beginning (the first words of a command).
@@ -24,7 +25,7 @@ _HERE, _CHAT = "the conversation where it was asked", "the chat where it was ask
 
 
 class GrantScope(StrEnum):
-    """The scope of a grant, narrowest first."""
+    """The scope of a grant, narrowest first. A press and the HTTP API call it ``rung``."""
 
     EXACT = "exact"  # exactly these arguments
     KEY = "key"  # the same tool with the same key arguments
@@ -33,9 +34,9 @@ class GrantScope(StrEnum):
 
 
 class GrantDuration(StrEnum):
-    """The duration of a grant. A CONVERSATION grant ends with its conversation."""
+    """The duration of a grant. A press and the HTTP API call it ``lasting``."""
 
-    CONVERSATION = "conversation"
+    CONVERSATION = "conversation"  # until the conversation ends
     HOUR = "1h"
     EIGHT_HOURS = "8h"
     DAY = "24h"
@@ -53,7 +54,7 @@ class GrantDuration(StrEnum):
 
 
 class GrantAudience(StrEnum):
-    """The people and places that a grant covers."""
+    """The people whose calls a grant lets run, and the places. A press and the HTTP API call it ``reach``."""
 
     HERE = "here"  # calls of the requester, in the conversation of the card; the default
     REQUESTER = "requester"  # calls of the requester, everywhere
@@ -62,14 +63,15 @@ class GrantAudience(StrEnum):
     SCHEDULE = "schedule"  # runs of the schedule that asked for this call
 
     @property
-    def wide(self) -> bool:
+    def is_wide(self) -> bool:
         """True if the grant is for other people, too."""
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
     def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
         """Return the audience in words, for example ``Ana everywhere``.
 
-        ``here`` and ``chat`` are the names of its conversation and its chat.
+        ``here`` and ``chat`` are the names of the grant's conversation and chat, ``schedule`` the id of its
+        schedule.
         """
         return {
             GrantAudience.HERE: f"{requester} in {here}",
@@ -86,7 +88,7 @@ class Beginning(NamedTuple):
     ``git push origin main``: a grant may fix the first two words, so it allows any call of ``git push``.
     """
 
-    words: tuple[str, ...] = ()  # empty: by its beginning, the call is like no other call
+    words: tuple[str, ...] = ()  # empty: the call has no beginning, so it is like no other call by it
     fixed: int = 0  # the number of first words that calls under a grant must share
     said: str = ""  # the calls that such a grant allows, in words
 
@@ -98,16 +100,16 @@ class Likeness(NamedTuple):
     """The properties by which a tool says which calls are alike."""
 
     key: Mapping[str, Any] | None = None  # the arguments that calls must share; None: the tool names none
-    begins: Beginning = NO_BEGINNING
+    begins: Beginning = NO_BEGINNING  # the beginning that calls must share
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The calls a grant covers."""
+    """The calls that a grant covers: the `GrantScope`, and what a call must have in common with it."""
 
     tool_name: str
     tool_version: str
-    rung: GrantScope  # how similar a call must be
+    rung: GrantScope  # named as in a press
     match: str  # canonical JSON of all arguments (EXACT), the key (KEY) or the words (PREFIX); TOOL: empty
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
@@ -129,7 +131,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A permission for similar calls, given with one decision. People know it as ``G-7``."""
+    """A permission for similar calls, given with one decision. People know it as ``G-7``.
+
+    Its audience is in the fields ``conversation_id``, ``requester``, ``place`` and ``schedule``.
+    """
 
     id: int
     scope: Scope
@@ -141,8 +146,8 @@ class Grant:
     place: str | None  # the address, as text, at and below which it holds; None: everywhere
     proposal_id: str
     created_at: datetime
-    expires_at: datetime | None
-    uses: int = 0
+    expires_at: datetime | None  # None: it has no time at which it ends
+    uses: int = 0  # the number of calls that it let run
     plan_digest: str | None = None  # the digest of the plan that gave it: it holds while that plan is current
     schedule: str | None = None  # the id of the schedule whose calls alone it lets run
     connection: str | None = None  # the key of the connection whose calls it lets run; None: Nod's calls
