@@ -26,7 +26,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy, terms
-from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, clock
+from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, start_timers
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veil
 from bot.domain.times import format_relative
@@ -410,7 +410,7 @@ def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs:
         State.PROPOSED,
         **_FORGET_RUN,
         **undecided,
-        **clock(p.ttl, p.remind_every, context.now),
+        **start_timers(p.ttl, p.remind_every, context.now),
         round=p.round + 1,
         votes=(context.vote(Verb.APPROVE),),
     )
@@ -433,7 +433,7 @@ def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Restart the timer of an open proposal."""
     now = context.now
-    p = context.move(session, p, **clock(p.ttl, p.remind_every, now))
+    p = context.move(session, p, **start_timers(p.ttl, p.remind_every, now))
     return accept(session, p, f"It now expires {format_relative(p.expires_at, now)}.")
 
 

@@ -26,7 +26,7 @@ from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, bound_text, for_model
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
+from bot.domain.proposals import Cause, PreviewField, Proposal, State, start_timers
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Rulebook
@@ -166,7 +166,7 @@ def ask_again(
         round=p.round + 1,
         votes=(),
         changed=True,
-        **clock(p.ttl, p.remind_every, now),
+        **start_timers(p.ttl, p.remind_every, now),
         decided_by=None,
         decided_from=None,
         decided_at=None,

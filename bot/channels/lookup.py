@@ -25,8 +25,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
-from bot.domain.proposals import SETTLED, Proposal, State
-from bot.domain.proposals import together as group_by_card
+from bot.domain.proposals import SETTLED, Proposal, State, group_by_card
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals

@@ -22,7 +22,7 @@ from bot.cli.shared import (
     safe_line,
 )
 from bot.domain.connections import Connection
-from bot.domain.proposals import Level, Proposal, others, together
+from bot.domain.proposals import Level, Proposal, describe_others, group_by_card
 from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.steps import DueStep
 from bot.domain.times import format_expiry, format_relative, now
@@ -51,7 +51,7 @@ def pending(
         if as_json:
             print_json([_proposal_to_json(proposal, database) for proposal in waiting])
             return
-        for proposal, *others_of_batch in together(waiting):  # the proposals of each card
+        for proposal, *others_of_batch in group_by_card(waiting):  # the proposals of each card
             print(_format_row(proposal, len(others_of_batch)))
         if count > len(waiting):
             print(f"…and {count - len(waiting)} more; nod pending --json lists all.")
@@ -66,7 +66,7 @@ def _format_row(proposal: Proposal, more: int = 0) -> str:
     """
     due = format_expiry(proposal.expires_at, now())
     asked = f"asked by {safe_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
-    description = f"{safe_line(proposal.description)}{others(more)}"
+    description = f"{safe_line(proposal.description)}{describe_others(more)}"
     row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({asked})")
     return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
@@ -87,7 +87,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
                 lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in ended + new]
             else:
                 lines = [_format_ended(proposal) for proposal in ended]
-                for proposal, *others_of_batch in together(new):
+                for proposal, *others_of_batch in group_by_card(new):
                     lines.append(_format_row(proposal, len(others_of_batch)))
             if lines:
                 print("\n".join(lines), flush=True)

@@ -177,7 +177,7 @@ def _describe_difference(field: PreviewField) -> str:
 
 
 def is_approved(plan: Proposal) -> bool:
-    """Tell if a plan was approved and has not changed since. It succeeds by the approval, as no tool runs."""
+    """Tell if a plan was approved and has not changed since. The state after the approval is SUCCEEDED."""
     current_digest = digest(plan.tool_name, plan.tool_version, plan.arguments)
     return plan.state is State.SUCCEEDED and plan.digest == current_digest
 

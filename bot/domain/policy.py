@@ -30,7 +30,7 @@ from bot.domain.people import (
     workspace_of,
 )
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, clock, time_steps
+from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, start_timers, time_steps
 from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
@@ -517,7 +517,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     due_steps = start_steps(steps, now)
     if due_steps:
         columns |= time_steps(due_steps)  # also ``escalate_at``: the time of the first step that escalates
-    return columns | clock(verdict.ttl, verdict.remind_every, now)
+    return columns | start_timers(verdict.ttl, verdict.remind_every, now)
 
 
 def explain(verdict: Verdict, requester: str) -> str:

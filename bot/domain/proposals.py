@@ -4,7 +4,11 @@ Usually it is one write call of a tool; its `ProposalKind` says how plans, quest
 goes through the states of `TRANSITIONS`. Its *digest* is a hash over the tool and every argument, so that
 only what people saw can run. Its *round* grows each time its contents change, so that an outdated button
 decides nothing. A `Sibling` is another proposal of the same answer of the agent; a *batch* is several of them
-as one table.
+as one table on one card.
+
+Some nouns of its fields: the *lead agent* is the one that people write to, and a *teammate* a sub-agent that
+it started; a *grant* lets calls run without a decision that are like one that people approved; a *trial* is a
+run in a closed copy before the decision; a *step* is a target that is told of the waiting card, and when.
 
 The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
 """
@@ -96,27 +100,27 @@ class Cause(StrEnum):
 
     ERROR = "error"  # failed: the tool refused or raised
     OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
-    STOPPED = "stopped"  # failed: a person ended its run (while it executes: wants it ended)
+    STOPPED = "stopped"  # failed: a person ended its run; while it executes: a person wants the run to end
     REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     FORBIDDEN = "forbidden"  # failed: a rule forbids it by now, so it was not run
     DISCONNECTED = "disconnected"  # failed: the account in whose name it runs is gone, or another one
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
-    UNASKED = "unasked"  # cancelled: the call that asked this question waits no more
-    WRITTEN = "written"  # cancelled: who was asked this question wrote in the conversation instead
+    UNASKED = "unasked"  # cancelled: the call that asked this question no longer waits for the answer
+    WRITTEN = "written"  # cancelled: the person who was asked wrote in the conversation instead
     SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
     REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
 
 
 class Tone(StrEnum):
-    """The tone of an outcome's display. A text always says the same."""
+    """The tone in which a card shows its outcome, such as a colour. A text always says the same."""
 
-    WAITING = "waiting"
+    WAITING = "waiting"  # no one has decided, or the call has not ended
     GOOD = "good"
     BAD = "bad"
     WARNED = "warned"  # the call ran, but did not end well
-    QUIET = "quiet"
+    QUIET = "quiet"  # nothing ran, or what ran was undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +203,8 @@ class Vote:
     """One Person's vote in one round, or another verb that changed the proposal."""
 
     person_id: str
-    actor: Actor
-    verb: str
+    actor: Actor  # the account that pressed
+    verb: str  # a `Verb`, or ``consent`` (`bot.domain.connections.CONSENT`)
     reason: str | None
     at: datetime
     absent: Actor | None = None  # the absent person whose right the vote used; None: the voter's own right
@@ -263,7 +267,7 @@ def _shorten_value(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """The people who may decide, as a card names them; `Deciders` is the rule behind it."""
+    """The people who may decide, as a card names them. `Deciders` is the rule that they follow from."""
 
     members: tuple[Actor | str, ...]  # accounts; roles and groups in words
     but: str = ""  # the name of the person who may not decide, although the members include them
@@ -327,7 +331,7 @@ class Deciders:
             also_escalated=chats[1:],
         )
 
-    def named(self, requester: Actor) -> tuple[Actor, ...]:
+    def list_named(self, requester: Actor) -> tuple[Actor, ...]:
         """Return the accounts that may decide by name, not by a role. Reminders mention them."""
         asker = (requester,) if self.requester and not self.four_eyes else ()
         people = [Actor.parse(name) for name in self.people if _is_account(name)]
@@ -382,14 +386,15 @@ class AskerFacts:
     name: str
     place: str  # the chat of the request, in words; empty on a card in that chat
     pending: bool  # the proposal still waits
-    decides: bool  # no one else needs to decide
+    decides: bool  # the asker may decide alone
 
 
 def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[Verb, ...]:
-    """Return the verbs of the buttons of an open proposal, for kinds that have no others.
+    """Return the verbs of the buttons of an open proposal, for kinds without a function of their own.
 
-    ``grantable``: the rules let a grant allow calls like it in advance. The functions of other kinds take
-    other facts by keyword, and each ignores the facts that it does not need.
+    ``grantable``: the rules let people give a grant with their approval. A card passes all its facts by
+    keyword (also ``fillable``: the arguments have fields), and each kind's function ignores what it does not
+    need.
     """
     may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
     has_trial = p.trial is not None and p.trial.tried
@@ -447,16 +452,16 @@ def is_never_own(_: Mapping[str, Any]) -> bool:
 class ProposalKind:
     """A kind of proposal: its words, what people may do with it, who decides, and whether it runs.
 
-    The kinds are in ``bot/domain/kinds/``. Each is compared by identity.
+    The kinds are in ``bot/domain/kinds/``. Each is compared by identity. The defaults are right for most
+    kinds.
     """
 
-    # a field that is not given is as for most kinds
     name: str  # in rows, rules and the API
     waiting: str  # the sentence on its card while no one has decided
 
     # words
-    answered: str = "Approved"  # the word for the deciders' act, on its card
-    decided: str = "decided"  # the same in a sentence, such as "no one decided in time"
+    answered: str = "Approved"  # what the deciders did, at the beginning of a sentence on its card
+    decided: str = "decided"  # the verb for it in the middle of a sentence, as "no one decided in time"
     approved_text: str = "Approved."  # the reply to the vote that approves it
     edited_text: str = "Edited. It needs approval in this form."
     declined_text: str = "Declined."
@@ -464,27 +469,28 @@ class ProposalKind:
     risk_text: str = ""  # the text on its card instead of the risk
     no_approval_text: str = ""  # why no one can approve it; empty: people can
     no_edit_text: str = ""  # why no one can edit it; empty: people can
-    introduce: Callable[[AskerFacts], str] = introduce_asker
-    find_outcome: "Callable[[Proposal], tuple[Tone, str] | None]" = find_no_outcome  # None: the usual words
-    tell_model: "Callable[[Proposal], str]" = find_no_words  # empty: the usual words
+    introduce: Callable[[AskerFacts], str] = introduce_asker  # makes the line on who asked
+    # makes the words on how it stands or ended, for its card; None: the usual words
+    find_outcome: "Callable[[Proposal], tuple[Tone, str] | None]" = find_no_outcome
+    tell_model: "Callable[[Proposal], str]" = find_no_words  # the same for the model; empty: the usual words
 
     # verbs
-    takes: frozenset[Verb] = frozenset()  # the verbs of this kind that not all kinds have
-    offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # the buttons while it waits
+    takes: frozenset[Verb] = frozenset()  # the verbs that people may press on it, of those not for all kinds
+    offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # lists the buttons while it waits
     buttons: Mapping[Verb, Button] = field(default_factory=dict)  # buttons with labels of its own
 
     # who decides
     always_asks: bool = True  # no rule and no grant lets it run without a decision
     is_own: Callable[[Mapping[str, Any]], bool] = is_never_own  # True: the requester decides alone
-    hides_own: bool = False  # no one but the requester sees it, if the requester decides alone
+    hides_own: bool = False  # if the requester decides alone, no one else sees it
     of_script: bool = False  # a script asks, and reads the outcome
     # chat members do not decide it, nor does the requester, unless they are alone at this machine
     for_approvers: bool = False
     has_lead: bool = False  # rules may give the lead agent of a team a say (`Deciders.lead`)
 
     # its run and its place on cards
-    runs: bool = True  # its tool runs after the approval; False: no tool runs, and the kind words the end
-    runs_locked: bool = False  # it runs also while its teammate is *locked* (may only read)
+    runs: bool = True  # its tool runs after the approval; False: the tool only words how it ended
+    runs_locked: bool = False  # it runs also while its teammate is *locked*, which else may only read
     shows_itself: bool = False  # its card shows no current values, which could change before the decision
     is_final: bool = False  # programs act on its end, so it never opens again
     is_answer: bool = False  # approving it answers a question and changes nothing
@@ -494,8 +500,8 @@ class ProposalKind:
     may_be_requested: bool = True  # people and programs may ask for it, not only Nod itself
     may_be_undone: bool = False
     is_batched: bool = False  # several proposals of one answer are one table
-    is_locked: bool = False  # two proposals that change the same thing run one after the other
-    may_claim_early: bool = False  # its run may be claimed in the transaction that approves it
+    runs_one_by_one: bool = False  # two proposals that change the same thing run one after the other
+    may_claim_early: bool = False  # the transaction that approves it may also claim its run for this process
     is_counted: bool = True  # the insights count it
     of_agent: "ProposalKind | None" = None  # the kind to use instead where a call of the model led to it
 
@@ -520,21 +526,21 @@ class Proposal:
     tool_name: str
     tool_version: str
     arguments: Mapping[str, Any]
-    description: str
+    description: str  # what it will do, in one sentence for people
     preview: tuple[PreviewField, ...]
     risk: Risk
-    reason: str
+    reason: str  # why it was asked for, in the words of the model or the program
     requester: Actor
     deciders: Deciders
-    quorum: int
+    quorum: int  # the number of approvals that it needs
     state: State
     round: int  # grows with new contents (edits, changed previews) and retries; a button is for one round
     version: int  # grows with every change
-    digest: str
+    digest: str  # of the call, as the function `digest` makes it
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-    cause: Cause | None = None
+    cause: Cause | None = None  # why it is in its state; None where the state says it
     votes: tuple[Vote, ...] = ()
     decided_by: str | None = None  # who decided, in words: people, a grant or the policy
     decided_from: str | None = None  # the channel of the decision
@@ -544,20 +550,20 @@ class Proposal:
     edits: tuple[Edited, ...] = ()  # oldest first
     changed: bool = False  # current values changed after an approval, so it waits again
     progress: str | None = None  # the progress that its tool reported, while it runs
-    result: str | None = None
+    result: str | None = None  # the output of its tool
     ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
     told: str | None = None  # the result in one sentence for people; None where the tool gave no sentence
     result_url: str | None = None
-    error: str | None = None
+    error: str | None = None  # why it failed, in words
     rule: str = ""  # the rule behind the verdict on the call, in words
     declines: int = 1  # it is declined once this many people voted against it
     grant_id: int | None = None  # the grant that let it run
     ttl: timedelta = timedelta(hours=24)  # the time that it waits, again after each extension
     warn_at: datetime | None = None  # the time to warn deciders that it expires; None once they were
-    remind_at: datetime | None = None
+    remind_at: datetime | None = None  # the time of the next reminder; None: no reminder
     remind_every: timedelta | None = None
     escalate_at: datetime | None = None  # the time to let further people decide; None once they may
-    escalate_to: str | None = None  # the address of those people
+    escalate_to: str | None = None  # the address or the group of those people
     notify_at: datetime | None = None  # the time of the next step that adds no deciders; None: no more steps
     steps: tuple[DueStep, ...] = ()  # the steps of a notify rule; empty: `escalate_at` is the only step
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
@@ -579,12 +585,12 @@ class Proposal:
 
     @property
     def applies(self) -> bool:
-        """True if an approval applies the result of the trial; False if it runs the call itself."""
+        """True if approving applies the result of the trial; False if it runs the call itself."""
         return self.trial is not None and self.trial.applies and not self.for_real
 
     @property
     def card_id(self) -> str:
-        """The proposal whose posted card shows it: the first of its batch, else itself."""
+        """The id of the proposal whose posted card shows it: the first of its batch, else its own."""
         return self.batch or self.id
 
     @property
@@ -619,7 +625,7 @@ class Proposal:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """The unusual facts about the call, as its card says them."""
+        """The unusual facts about the call, compared with earlier calls, as its card says them."""
         return find_record(self.annotations)
 
     @property
@@ -659,8 +665,8 @@ class Proposal:
     @property
     def is_escalated(self) -> bool:
         """True once it came to people of another chat or group, because no one decided in time."""
-        came = any(step.is_over and step.escalates for step in self.steps)
-        return came or bool(self.deciders.escalation_chats)
+        has_escalated = any(step.is_over and step.escalates for step in self.steps)
+        return has_escalated or bool(self.deciders.escalation_chats)
 
     @property
     def escalation_targets(self) -> tuple[str, ...]:
@@ -682,8 +688,8 @@ class Proposal:
         return bool(self.call_id)
 
 
-def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
-    """Return the times at which a proposal that begins to wait now is due, by the names of its fields."""
+def start_timers(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
+    """Return the times of expiry, warning and reminder for a proposal that begins to wait now, by field."""
     return {
         "expires_at": now + ttl,
         "warn_at": now + ttl * (1 - WARN_SHARE),
@@ -692,7 +698,7 @@ def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict
 
 
 def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
-    """Return these steps and the times of the next ones, by the names of a proposal's fields."""
+    """Return these steps, and the time of the next step of each sort, by the names of a proposal's fields."""
     return {
         "steps": steps,
         "notify_at": find_next(steps, escalating=False),
@@ -758,7 +764,7 @@ class ProposalFilter(NamedTuple):
     order: Order = Order.CHANGED
 
 
-def together(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
+def group_by_card(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
     """Group proposals by their cards: the rows of a batch in their order, or a single proposal."""
     groups: dict[str, list[Proposal]] = {}
     for proposal in proposals:
@@ -766,7 +772,7 @@ def together(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
     return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
 
 
-def others(more: int) -> str:
+def describe_others(more: int) -> str:
     """Return the remark on the ``more`` other rows of a batch, after words on one row; empty for 0."""
     if more:
         return f", and {more} more of its batch"

@@ -22,7 +22,7 @@ from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
 from bot.domain.people import Role, is_group
-from bot.domain.proposals import Proposal, others, time_steps, together
+from bot.domain.proposals import Proposal, describe_others, group_by_card, time_steps
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.steps import REMINDER, is_place, take_steps
@@ -181,7 +181,7 @@ class Reminders:
         notifier = find_notifier(session, name)
         if notifier is None or notifier.hindrance:
             hindrance = notifier.hindrance if notifier else f"Nothing here is called {name}."
-            about = as_written(f"{proposal.description}{others(more_count)}")
+            about = as_written(f"{proposal.description}{describe_others(more_count)}")
             change = "Change the rule: `/approvals rules`."
             text = f"The step `{name}` can't be taken for {about}. {hindrance} {change}"
             self.notices.for_admins(session, text)
@@ -209,7 +209,7 @@ class Reminders:
 
 def _format_reminder(act: Act, proposal: Proposal, more_count: int, now: datetime) -> str:
     left = format_span(proposal.expires_at - now)
-    about = f"{proposal.description}{others(more_count)}"
+    about = f"{proposal.description}{describe_others(more_count)}"
     if act is Act.WARN:
         return f"Expires in {left} if no one decides: {about}"
     return f"Still waiting for a decision ({left} left): {about}"
@@ -247,9 +247,9 @@ def _format_digest(session: Session, scope: str, now: datetime) -> str:
     if not listed:
         return "Nothing is waiting for a decision today."
     lines = [
-        f"- `{first.id[:8]}` {first.description}{others(len(more))} "
+        f"- `{first.id[:8]}` {first.description}{describe_others(len(more))} "
         f"(asked by {first.requester.label}, {format_span(first.expires_at - now)} left)"
-        for first, *more in together(listed)  # the proposals of one card are one line
+        for first, *more in group_by_card(listed)  # the proposals of one card are one line
     ]
     if total > len(listed):
         lines.append(f"…and {total - len(listed)} more")

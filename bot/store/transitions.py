@@ -16,7 +16,7 @@ from sqlmodel import Session, select
 
 from bot.domain.annotations import bound_annotations
 from bot.domain.people import is_group
-from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State, clock
+from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State, start_timers
 from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log
@@ -270,7 +270,7 @@ def raise_requirements(
     changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
     if before.state is State.APPROVED:
         no_decision = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
-        changes |= {**no_decision, **clock(before.ttl, before.remind_every, now)}
+        changes |= {**no_decision, **start_timers(before.ttl, before.remind_every, now)}
         return move(session, before, by, now, State.PROPOSED, **changes)
     return move(session, before, by, now, **changes)
 

@@ -16,7 +16,7 @@ The functions of the last three points, but for ``run``, are *looks*: they chang
 
 Three kinds of tools differ. A tool with a `Trying` is tried before people decide, and its trial is applied. A
 tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. A tool
-whose kind of proposal has no run (a plan, a question) has ``conclude``, which gives its output once it is
+whose kind of proposal has no run (a request) has ``conclude``, which gives its output once it is
 approved.
 """
 
@@ -428,11 +428,11 @@ class Tool:
 
         Empty: the call runs side by side with others. If the tool has no ``touches``, but a preview, the name
         is that of the tool with the values of its ``key``: the old values in a preview must not change during
-        a run. A tool whose kind of proposal is not locked (`ProposalKind.is_locked`) gets no such name.
+        a run. A kind of proposal that does not set `ProposalKind.runs_one_by_one` gets no such name.
         """
         if self.touches is not None:
             return self.touches(arguments)
-        if self.preview is None or not self.kind.is_locked:
+        if self.preview is None or not self.kind.runs_one_by_one:
             return ""
         key = await self.key(arguments) if self.key else None
         if key:

@@ -27,7 +27,7 @@ from bot.approvals.lookup import context
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, find_written, place_called, with_names
-from bot.domain.proposals import Proposal, State, others, together
+from bot.domain.proposals import Proposal, State, describe_others, group_by_card
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, value_of, value_words
 from bot.domain.times import format_expiry, format_relative
@@ -159,10 +159,10 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
     """Return a heading and a line for each proposal or batch, at most `MAX_LISTED`; empty without any."""
     if not listed:
         return ""
-    batches = together(listed)  # lists of proposals, one for each card
+    batches = group_by_card(listed)  # lists of proposals, one for each card
     lines = [f"**{title}**"]
     for first, *more in batches[:MAX_LISTED]:
-        what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{others(len(more))}"
+        what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{describe_others(len(more))}"
         lines.append(f"- {what} (asked by {first.requester.label}, {format_expiry(first.expires_at, now)})")
     if len(batches) > MAX_LISTED:
         lines.append(f"…and {len(batches) - MAX_LISTED} more")

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.domain import kinds
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State, together
+from bot.domain.proposals import Proposal, State, group_by_card
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -52,7 +52,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         involvements = await database.read(_list_visible, context, [State.PROPOSED], policies)
         may_decide = {one.proposal.id: one.may_decide for one in involvements}
         summaries = []
-        for first, *others in together(one.proposal for one in involvements):  # a batch is one entry
+        for first, *others in group_by_card(one.proposal for one in involvements):  # a batch is one entry
             summary = _summarize(first, policies.held.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:

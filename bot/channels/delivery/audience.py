@@ -271,7 +271,7 @@ def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, plac
 
 def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
     """Return the people who are named as deciders, and their stand-ins."""
-    deciders = proposal.deciders.named(proposal.requester)
+    deciders = proposal.deciders.list_named(proposal.requester)
     stand_ins = (absence.stand_in for absence in policy.absences if absence.who in deciders)
     named = tuple(dict.fromkeys((*deciders, *stand_ins)))
     names = people.find_known_names(session, map(str, named))
@@ -321,7 +321,7 @@ def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal)
 
 def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the accounts that the cards of a proposal mention, without the accounts of its requester."""
-    named = frozenset(map(str, proposal.deciders.named(proposal.requester)))
+    named = frozenset(map(str, proposal.deciders.list_named(proposal.requester)))
     accounts = policy.expand_groups(named)
     mentioned = frozenset(account for account in accounts if not is_group(account))
     if proposal.agent:
@@ -334,7 +334,7 @@ def _replace_mentions(
 ) -> Mapping[str, Sequence[Actor]]:
     """Return the people to mention instead of each named account or group with someone who is left out."""
     instead: dict[str, Sequence[Actor]] = {}
-    for named in map(str, proposal.deciders.named(proposal.requester)):
+    for named in map(str, proposal.deciders.list_named(proposal.requester)):
         members = policy.expand_groups([named])
         if members & left_out:
             mentioned = sorted(members - left_out)[:_MAX_MENTIONED]

@@ -14,6 +14,6 @@ CALL = ProposalKind(
     always_asks=False,
     may_be_undone=True,
     is_batched=True,
-    is_locked=True,
+    runs_one_by_one=True,
     may_claim_early=True,
 )

@@ -1,7 +1,8 @@
-"""Plans: what the agent or a teammate wants to do, step by step.
+"""Plans: what the agent or a teammate (a sub-agent of it) wants to do, step by step.
 
-No tool runs after the approval: an approved plan unlocks its teammate, which could only read before, and lets
-the calls that its steps list run (``bot/domain/plans.py``). People may also send it back for changes.
+The approval alone changes nothing outside Nod: an approved plan unlocks its teammate, which could only read
+before, and lets the calls that its steps list run (``bot/domain/plans.py``). People may also send it back for
+changes. `ProposalKind` explains the fields of `PLAN`.
 """
 
 from dataclasses import replace
@@ -13,6 +14,7 @@ from bot.domain.verbs import BUTTONS, Verb
 
 
 def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
+    """Return the tone and the words on a plan's card for how it stands or ended; None: the usual words."""
     who, why = p.decided_by or "someone", because(p)
     match p.state:
         case State.PROPOSED:
@@ -31,7 +33,7 @@ def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
             return Tone.QUIET, f"Plan rejected by {who}{why}."
         case State.CANCELLED if p.cause is Cause.SUPERSEDED:
             return Tone.QUIET, "Replaced by a newer version of the plan."
-    return None  # the words that most kinds have
+    return None  # the words that most kinds use
 
 
 def _tell_model(p: Proposal) -> str:
@@ -40,7 +42,8 @@ def _tell_model(p: Proposal) -> str:
         return "CANCELLED: a newer version of the plan took its place."
     if p.state is not State.DECLINED:
         return ""
-    who, locked = p.decided_by or "someone", "You are still locked. " if p.teammate else ""
+    who = p.decided_by or "someone"
+    locked = "You are still locked. " if p.teammate else ""
     if p.cause is Cause.REVISE:
         return (
             f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
@@ -54,7 +57,7 @@ def _tell_model(p: Proposal) -> str:
 
 
 def _offer(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
-    """Return the buttons of a plan that waits. People can ask about it only if a model made it by a call."""
+    """Return the verbs of a waiting plan's buttons. It has ASK only if a model's call made the plan."""
     ask = (Verb.ASK,) if p.called else ()
     approve_steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
     return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *ask, *approve_steps, Verb.EXTEND)

@@ -1,7 +1,8 @@
 """Questions: of the agent to people, and of a tool's server to the person for whom the server runs a call.
 
 An answer approves nothing. Rows have the name ``question`` for both kinds: it is the agent's `QUESTION` if a
-call of its model led to it, else a `FORM` (see `ProposalKind.of_agent`).
+call of its model led to it, else a `FORM` (see `ProposalKind.of_agent`). `ProposalKind` explains the fields
+of both.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ _WAITING_TEXT = "Waiting for an answer."
 
 
 def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
+    """Return True: only the person who is asked answers."""
     return True
 
 
@@ -29,19 +31,23 @@ def _introduce(asker: AskerFacts) -> str:
 
 
 def _introduce_asked(asker: AskerFacts) -> str:
+    """Return the line on the person who is asked."""
     return introduce_asker(asker).replace("Asked by", "Asked of", 1)
 
 
 def _offer_choices(p: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    """Return the verbs of a question's buttons: one for each choice, an answer in words, or none at all."""
     return (*CHOICES[: len(p.choices or ())], Verb.ANSWER, Verb.DECLINE)
 
 
 def _offer_form(_: Proposal, *, fillable: bool, **_given: bool) -> tuple[Verb, ...]:
+    """Return the verbs of a form's buttons. ``fillable``: it has fields; a form without any is confirmed."""
     filling = (Verb.EDIT,) if fillable else ()
     return (*filling, Verb.APPROVE, Verb.DECLINE)
 
 
 def _tell_model(p: Proposal) -> str:
+    """Return the text for the model on how its question stands or ended."""
     who = p.decided_by or "someone"
     match p.state:
         case State.PROPOSED:

@@ -1,9 +1,9 @@
 """Readings: a call that only reads, but under a person's account, in a conversation with other people.
 
-Such a call runs unasked where its person alone caused it and reads along. Where others would see what the
-account may read, or had it read, the owner of the account is asked by a card that no one else has: allow it
-in this conversation, only in private, or not now.
-``bot/approvals/readings.py`` asks.
+Such a call runs without asking where the account's owner caused it and no one else reads along. Where others
+would see what is read, or caused the call, the owner is asked by a card that no one else sees: allow it in
+this conversation, only in private, or not now. ``bot/approvals/readings.py`` asks. `ProposalKind` explains
+the fields of `READING`.
 """
 
 from dataclasses import replace

@@ -18,7 +18,7 @@ from bot.domain.chat import Address
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State, together
+from bot.domain.proposals import Proposal, State, group_by_card
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject
@@ -86,7 +86,7 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
             watcher.tell_later(session, account, waiting, now)
     if person.channel in notices.POSTLESS:
         return
-    cards = together(waiting)  # the proposals of each card
+    cards = group_by_card(waiting)  # the proposals of each card
     name = people.find_known_names(session, [account]).get(account, "")
     sentence = _describe_count(len(cards))
     text = as_written(f"{name}, {sentence}" if name else sentence)
