@@ -31,7 +31,7 @@ from bot.domain.people import (
 )
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, start_timers, time_steps
-from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
+from bot.domain.rules import LEVELS, MODES, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
 
@@ -247,7 +247,7 @@ class Policy:
     def _find_usual_mode(self, call: CallFacts) -> Mode:
         """Return the mode that counts without a rule. Calls of agents ask at least about each write."""
         if call.place.is_of_agent:
-            return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
+            return max(self.mode, Mode.WRITES, key=MODES.index)
         return self.mode
 
     def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
@@ -467,7 +467,7 @@ def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
     """Tell if the mode, the risk or the quorum grew, or if someone may no longer decide."""
     old_mode = before.book.mode(call, before.mode).value
     new_mode = after.book.mode(call, after.mode).value
-    if STRICTNESS.index(new_mode) > STRICTNESS.index(old_mode):
+    if MODES.index(new_mode) > MODES.index(old_mode):
         return True
     old_level, new_level = before.book.level(call).value, after.book.level(call).value
     if LEVELS.index(new_level) > LEVELS.index(old_level):

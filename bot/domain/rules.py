@@ -1,9 +1,10 @@
 """The rules that admins set at run time, as one value: the rulebook.
 
-A `Rule` has a subject (what it sets, as the quorum or the deciders), a scope (where it counts), a pattern
-(for which tools), limits (an end, hours, a condition on the call) and a value. `Rulebook` has a method for
-each subject, which looks at the rules that match a call. Where several match, the strictest wins;
-`Found.rule` says which one that was.
+A `Rule` has a subject (what it sets, such as the quorum: the number of approvals that are needed), a scope
+(where it counts), a pattern (for which tools), limits (an end, hours, a condition on the call) and a value.
+`Rulebook` has a method for each subject, which looks at the rules that match a call. Where several match, the
+strictest wins; `Found.rule` says which one that was. A *grant*, by which people let similar calls run without
+asking, is no rule (``bot/domain/similarity.py``), but rules limit it.
 
 Judging calls with the rulebook is in ``bot/domain/policy.py``; the rows are in ``bot/store/rules.py``.
 """
@@ -108,8 +109,8 @@ class Mode(StrEnum):
                 return False
 
 
-STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
-"""Policy modes from the loosest to the strictest."""
+MODES = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
+"""Modes of a policy rule from the loosest to the strictest."""
 
 # An agent here is a program that calls tools with a token, at a place of its own. A rule for all places was
 # made with people in mind, so because of it no call of an agent may run with fewer questions.
@@ -231,7 +232,7 @@ class CallFacts:
     at: datetime
     kind: ProposalKind = kinds.CALL
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    schema: Mapping[str, Any] = field(default_factory=dict)  # the tool's JSON schema, with its defaults
+    schema: Mapping[str, Any] = field(default_factory=dict)  # the JSON schema of the tool's arguments
     undoes: bool = False  # the call undoes an approved one
     followed: Mapping[str, Any] = field(default_factory=dict)  # the targets of arguments that are links
     identity: Identity = Identity.NOD  # the account under which the call is made
@@ -244,7 +245,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a rule besides tools and a place: arguments, a person, hours, an end."""
+    """The limits of a rule besides tools and a place: a condition, a person, hours, days, an end."""
 
     condition: Condition | None = None
     who: str = ""  # an account: the rule is only for requests of its Person
@@ -324,7 +325,7 @@ class Rule:
         """
         limits = self.limits or Limits()
         expires = limits.until is not None
-        difference: object = self.value is Mode.FORBID  # rules that differ in it do not replace each other
+        difference: object = self.value is Mode.FORBID  # in what else two rules must be equal
         if isinstance(self.value, Budget):
             difference = self.value.per
         elif self.subject in (Subject.ROLE, Subject.ROUTE):
@@ -346,7 +347,7 @@ class Rule:
         return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
 
     def lacks(self, schema: Mapping[str, Any]) -> str | None:
-        """Return a field of the condition that a tool lacks; None if it has all.
+        """Return the first field of the condition that is not in a tool's schema; None if all are.
 
         None also for a rule about a single tool, whose condition was checked when the rule was set.
         """
@@ -356,6 +357,7 @@ class Rule:
         return None
 
     def concerns(self, tool_name: str) -> bool:
+        """Return whether the rule is about a tool, wherever and whenever it counts."""
         return self.pattern == EVERYWHERE or _compile(self.pattern).match(tool_name) is not None
 
     @property
@@ -395,7 +397,34 @@ class Rule:
         word = "for" if self.subject in FOR_WHOM else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
         limits = f" {self.limits.said}" if self.limits else ""
-        return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}{limits}"
+        return f"{self.subject.typed} {format_value(self.subject, self.value)}{tools}{where}{limits}"
+
+
+def _measure_narrowness(words: Sequence[str]) -> tuple[int, ...]:
+    """Return the strictness of the deciders in a rule, as a sort key: the fewer people, the larger the key.
+
+    Members of the chat make it widest, then the requester, then the number of roles, then all words.
+    """
+    has_members, has_requester = int("member" in words), int("requester" in words)
+    role_count = sum(":" not in word for word in words)
+    return -has_members, -has_requester, -role_count, -len(words)
+
+
+_STRICTNESS_BY_SUBJECT: Mapping[Subject, Callable[[Any], Any]] = {
+    Subject.POLICY: MODES.index,
+    Subject.RISK: LEVELS.index,
+    Subject.TTL: lambda length: -length,
+    Subject.QUORUM: lambda value: value.needed,
+    Subject.DECIDERS: _measure_narrowness,
+    Subject.REMIND: lambda length: -length,
+    Subject.ESCALATE: lambda value: -value.after,
+    Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
+    Subject.OPINION: lambda value: list(Raising).index(value.raising),
+    Subject.PLANS: APPROVERS.index,
+    Subject.ATTENTION: lambda value: -value.cards,
+    Subject.UNDO: lambda length: -length,
+}
+"""The function that measures how strict a value is, by subject: of several rules the largest counts."""
 
 
 class Found(NamedTuple, Generic[T]):
@@ -422,9 +451,9 @@ class Rulebook:
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
-    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)  # of rules that have limits
-    forbids: bool = field(init=False, compare=False, repr=False)  # whether any rule forbids anything
-    conditional: bool = field(init=False, compare=False, repr=False)  # whether any rule has a condition
+    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)  # of rules with limits
+    forbids: bool = field(init=False, compare=False, repr=False)  # a rule forbids something
+    conditional: bool = field(init=False, compare=False, repr=False)  # a rule has a condition
 
     def __post_init__(self) -> None:
         grouped: dict[Subject, list[Rule]] = {}
@@ -461,12 +490,16 @@ class Rulebook:
         return [rule for rule in rules if covers(rule.scope, place)]
 
     def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
-        """Return the strictest value among the matching rules; the default if none matches."""
-        strictness = _STRICTNESS[subject]
+        """Return the strictest value among the matching rules; the default if none matches.
+
+        At the place of an agent (a program with a token), unless a matching rule names agents, rules on the
+        subjects in `_MAY_LOOSEN` count only if they are stricter than the default.
+        """
+        strictness = _STRICTNESS_BY_SUBJECT[subject]
         rules = self.matching(subject, call)
         if subject in _MAY_LOOSEN and is_agents_place(call.place.address):
-            names_agents = any(is_agents_place(rule.scope) for rule in rules)
-            if not names_agents:
+            has_rule_for_agents = any(is_agents_place(rule.scope) for rule in rules)
+            if not has_rule_for_agents:
                 rules = [rule for rule in rules if strictness(rule.value) > strictness(default)]
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
@@ -487,7 +520,7 @@ class Rulebook:
         rule forbids the call, so changes ask.
         """
         found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
-        if not self.conditional or STRICTNESS.index(found.value) >= STRICTNESS.index(Mode.WRITES):
+        if not self.conditional or MODES.index(found.value) >= MODES.index(Mode.WRITES):
             return found
         for rule in self._list_at(Subject.POLICY, call.place.address, call.tool_name):
             is_unclear = rule.value is Mode.FORBID and rule.lacks(call.schema)
@@ -530,11 +563,11 @@ class Rulebook:
         return found.value or ()
 
     def opinion(self, call: CallFacts) -> Opinion | None:
-        """Return the second opinion that a call needs: of several, the strictest."""
+        """Return the second opinion that a call needs, None if it needs none: of several, the strictest."""
         opinions = [
             rule.value for rule in self.matching(Subject.OPINION, call) if isinstance(rule.value, Opinion)
         ]
-        return max(opinions, key=_STRICTNESS[Subject.OPINION], default=None)
+        return max(opinions, key=_STRICTNESS_BY_SUBJECT[Subject.OPINION], default=None)
 
     def attention(self, names: AbstractSet[str]) -> int | None:
         """Return the number of cards an hour that reach a person: the least of several; None without a rule.
@@ -551,12 +584,13 @@ class Rulebook:
         return fewest
 
     def routes(self, call: CallFacts) -> list[str]:
+        """Return the addresses where the call's card is posted too."""
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
-        """Return the approver of plans."""
+        """Return the approver of plans at a place (an address as text): of several, the strictest."""
         rules = self._list_at(Subject.PLANS, place, EVERYWHERE)
-        best = max(rules, key=lambda rule: _STRICTNESS[Subject.PLANS](rule.value), default=None)
+        best = max(rules, key=lambda rule: _STRICTNESS_BY_SUBJECT[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
     def grants_reach_destructive(self, call: CallFacts) -> bool:
@@ -595,7 +629,7 @@ class Rulebook:
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
         """Return the stricter rules of the same subject, which win over this one for one of these tools."""
-        strictness = _STRICTNESS.get(rule.subject)
+        strictness = _STRICTNESS_BY_SUBJECT.get(rule.subject)
         if strictness is None:
             return []
         return [
@@ -664,44 +698,6 @@ class Pause(NamedTuple):
     name: str  # the admin's name; empty if it is not known
 
 
-def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the sort key of the deciders in a rule: the fewer people, the larger the key.
-
-    Members of the chat make it widest, then the requester, then the number of roles, then all words.
-    """
-    has_members, has_requester = int("member" in words), int("requester" in words)
-    role_count = sum(":" not in word for word in words)
-    return -has_members, -has_requester, -role_count, -len(words)
-
-
-_STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
-    Subject.POLICY: STRICTNESS.index,
-    Subject.RISK: LEVELS.index,
-    Subject.TTL: lambda length: -length,
-    Subject.QUORUM: lambda value: value.needed,
-    Subject.DECIDERS: _narrowness,
-    Subject.REMIND: lambda length: -length,
-    Subject.ESCALATE: lambda value: -value.after,
-    Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
-    Subject.OPINION: lambda value: list(Raising).index(value.raising),
-    Subject.PLANS: APPROVERS.index,
-    Subject.ATTENTION: lambda value: -value.cards,
-    Subject.UNDO: lambda length: -length,
-}
-"""The strictness of a value, by subject; of several matching rules the strictest counts."""
-_ENUM_SUBJECTS: Mapping[Subject, Callable[[str], RuleValue]] = {
-    Subject.POLICY: Mode,
-    Subject.RISK: Level,
-    Subject.PLANS: Approver,
-}
-"""The types of values that are stored as one word."""
-_COUNT_SUBJECTS: Mapping[Subject, Callable[..., RuleValue]] = {
-    Subject.QUORUM: Quorum,
-    Subject.ATTENTION: Attention,
-}
-"""The types of values that are stored as lists of whole numbers."""
-
-
 def is_agents_place(place: str) -> bool:
     """Tell if an address or a scope (as text) is for agents' calls."""
     return place.startswith(f"{AGENTS}:")
@@ -721,7 +717,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
 
 
-def value_words(subject: Subject, value: RuleValue) -> str:
+def format_value(subject: Subject, value: RuleValue) -> str:
     """Return the value as an admin would write it."""
     match value:
         case Budget():
@@ -784,7 +780,20 @@ def _read_part(part: Any) -> Any:
     return part
 
 
-def value_of(subject: Subject, stored: Any) -> RuleValue:
+_ENUM_SUBJECTS: Mapping[Subject, Callable[[str], RuleValue]] = {
+    Subject.POLICY: Mode,
+    Subject.RISK: Level,
+    Subject.PLANS: Approver,
+}
+"""The types of values that are stored as one word."""
+_COUNT_SUBJECTS: Mapping[Subject, Callable[..., RuleValue]] = {
+    Subject.QUORUM: Quorum,
+    Subject.ATTENTION: Attention,
+}
+"""The types of values that are stored as lists of whole numbers."""
+
+
+def read_value(subject: Subject, stored: Any) -> RuleValue:
     """Read what `store_value` returned. Raises ValueError, TypeError or IndexError for anything else."""
     match subject:
         case Subject.POLICY | Subject.RISK | Subject.PLANS:

@@ -22,7 +22,7 @@ from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, store_value, value_of
+from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, read_value, store_value
 from bot.domain.times import format_in_zone
 from bot.domain.times import now as today
 from bot.store import database, people, proposal_rows, proposals
@@ -372,4 +372,4 @@ def _to_rule(row: RuleRow, zone: tzinfo) -> Rule:
             row.until.astimezone(zone) if row.until else None,
             row.days,
         )
-    return Rule(row.id or 0, subject, row.scope, row.pattern, value_of(subject, row.value), limits)
+    return Rule(row.id or 0, subject, row.scope, row.pattern, read_value(subject, row.value), limits)

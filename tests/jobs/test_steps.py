@@ -10,7 +10,7 @@ from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks, Notifier
 from bot.domain.people import Actor, UserGroup
 from bot.domain.proposals import Proposal, State
-from bot.domain.rules import Subject, value_of, value_words
+from bot.domain.rules import Subject, format_value, read_value
 from bot.domain.steps import TimedStep
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
@@ -281,9 +281,9 @@ async def test_the_rule_with_the_soonest_first_step_counts(nod: Nod) -> None:
 
 
 def test_a_rule_is_kept_and_read_as_it_was_set() -> None:
-    steps = value_of(Subject.NOTIFY, [["push", 120.0], ["slack:T1/S2", 600.0]])
+    steps = read_value(Subject.NOTIFY, [["push", 120.0], ["slack:T1/S2", 600.0]])
     assert steps == (TimedStep("push", 2 * MINUTE), TimedStep("slack:T1/S2", 10 * MINUTE))
-    assert value_words(Subject.NOTIFY, steps) == "push after 2m, slack:T1/S2 after 10m"
+    assert format_value(Subject.NOTIFY, steps) == "push after 2m, slack:T1/S2 after 10m"
 
 
 async def test_what_only_its_asker_decides_has_no_steps(nod: Nod) -> None:

@@ -29,7 +29,7 @@ from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, find_written, place_called, with_names
 from bot.domain.proposals import Proposal, State, describe_others, group_by_card
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Subject, value_of, value_words
+from bot.domain.rules import Subject, format_value, read_value
 from bot.domain.times import format_expiry, format_relative
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
@@ -224,7 +224,7 @@ def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> s
         return f"{state['stand_in']} until {state['until'][:16]}Z"
     if "value" in state and subject is not None:
         until = f" until {state['until'][:16]}Z" if "until" in state else ""
-        return value_words(subject, value_of(subject, state["value"])) + until
+        return format_value(subject, read_value(subject, state["value"])) + until
     for name in ("value", "allows", "person", "since", "account", "call", "ended"):
         if name in state:
             value = state[name]
