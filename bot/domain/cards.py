@@ -3,7 +3,8 @@
 `card_of` renders a proposal as it is now, pending or ended, as a `Card` of plain values. Channels turn these
 into blocks, entities or HTML, and must show every part; what does not fit goes behind *View all*, for which
 `whole_text` has everything. `place_card` fits a card to one place, since the people there may have fewer
-rights. Several proposals may share buttons (`Group`) or be the rows of one card (`Batch`).
+rights. Several proposals may share buttons (`Group`) or be the rows of one card (`Batch`). The nouns of a
+proposal, such as round, trial and teammate, are explained in ``bot/domain/proposals.py``.
 """
 
 import json
@@ -44,7 +45,7 @@ from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
 _CAN_BE_UNDONE_TEXT = "Can be undone"  # the beginning of `Card.undo` if the call can be undone
-_MAX_EDIT_NOTES = 5  # a card names the newest edits
+_MAX_EDIT_NOTES = 5  # the most edits that a card names, the newest ones
 _MAX_CHECKED_FIELDS = 3  # the most fields, read again after the run, that a card names
 _MIN_TOGETHER = 2  # the least number of proposals for a button that decides them together
 _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
@@ -106,7 +107,7 @@ class Card:
     verbs: tuple[Verb, ...]  # the buttons, in their order
     group: Group | None  # the group whose shared buttons this card has; None: it has none
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
-    told: str = ""  # the result in one sentence of the tool, the headline once the call has succeeded
+    told: str = ""  # the result in one sentence of the tool, which replaces the title once it has succeeded
     data: str = ""  # the tool's full output, if the card shows ``told`` in its place
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
     wait: timedelta | None = None  # the time that it waits when it is extended
@@ -118,7 +119,7 @@ class Card:
     undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
     undoing: str = ""  # the effect of Undo in words, where the card offers it
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
-    again: str = ""  # a sentence on the fields that were read again after the run: they are as approved
+    again: str = ""  # a sentence that the fields, read again after the run, are as approved; else empty
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
     unsure: bool = False  # the call failed, and may have happened all the same
@@ -146,7 +147,7 @@ class Card:
 
     @property
     def led(self) -> bool:
-        """True if people can read the turn of the agent that led to the proposal, and ask about it."""
+        """True if a turn of the agent led to the proposal, so that people can read it and ask about it."""
         cards = (self, *(row.card for row in self.rows))
         return any(Verb.ASK in card.verbs for card in cards)
 
@@ -162,7 +163,7 @@ class Card:
 
     @property
     def headline(self) -> str:
-        """The first line: what the call will do, or what the tool says it did."""
+        """The first line of the card: what the call will do, or what the tool says it did."""
         return self.told or self.title
 
     @property
@@ -188,9 +189,9 @@ class Card:
 
     @property
     def why(self) -> str:
-        """The agent's reason, unless it only repeats the person's words; *View all* has it in any case.
+        """The agent's reason, that of a program in quotes; empty if it only repeats the person's words.
 
-        The reason of a program is quoted.
+        *View all* has the reason in any case.
         """
         if not self.reason or is_echo(self.reason):
             return ""
@@ -302,7 +303,7 @@ class Card:
 
     @property
     def carried_out(self) -> bool:
-        """True for an approved plan: its card still shows the steps."""
+        """True for an approved plan, whose card still shows the steps."""
         return self.kind.has_steps and self.state is State.SUCCEEDED
 
 
@@ -359,174 +360,18 @@ class Batch:
 
         Posted cards are redrawn when it changes.
         """
-        ended = sum(not (row.runs or row.card.pending) for row in self.rows)
+        ended_count = sum(not (row.runs or row.card.pending) for row in self.rows)
         rounds = [(row.card.round, row.card.pending) for row in self.rows]
-        return 10 * ended // len(self.rows), *rounds
+        return 10 * ended_count // len(self.rows), *rounds
 
 
-def _describe_end(p: Proposal) -> tuple[Tone, str]:
-    """Return the tone and the outcome of a proposal."""
-    outcome_of_kind = p.kind.find_outcome(p)
-    if outcome_of_kind:
-        return outcome_of_kind
-    who = p.decided_by or "someone"
-    answered = p.kind.answered
-    done = "" if p.kind.is_final or p.told else "Done. "
-    unchanged = "" if p.kind.is_final else " Nothing was changed."
-    match p.state:
-        case State.PROPOSED:
-            return Tone.WAITING, p.kind.waiting
-        case State.APPROVED:
-            return Tone.WAITING, f"{answered} by {who}. It has not run yet."
-        case State.EXECUTING:
-            far = f" ({p.progress})" if p.progress and "\n" not in p.progress else ""
-            doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{far}"
-            return Tone.WAITING, f"{answered} by {who}. {doing}…"
-        case State.SUCCEEDED:
-            if p.ended_badly:
-                done = f"{p.ended_badly}. "
-            if p.undone:
-                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {p.undone}."
-            warned = p.ended_badly or p.misread
-            return Tone.WARNED if warned else Tone.GOOD, f"{done}{answered} by {who}."
-        case State.DECLINED:
-            return Tone.QUIET, f"Declined by {who}{because(p)}."
-        case State.EXPIRED:
-            return Tone.QUIET, f"Expired: {why_expired(p, p.kind.decided)}.{unchanged}"
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
-            return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
-        case State.CANCELLED:
-            return Tone.QUIET, _describe_withdrawal(p, who)
-        case State.FAILED:
-            return Tone.BAD, _describe_failure(p, who)
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The chat in which a call was proposed, as its card in another chat names it."""
 
-
-def _describe_withdrawal(p: Proposal, who: str) -> str:
-    match p.cause:
-        case Cause.UNASKED:
-            return "Withdrawn: the call that asked this has ended."
-        case Cause.WRITTEN:
-            return f"Withdrawn: {who} wrote in the conversation instead."
-        case _:
-            return f"Withdrawn by {who}{because(p)}."
-
-
-def _describe_failure(p: Proposal, who: str) -> str:
-    match p.cause:
-        case Cause.OUTCOME_UNKNOWN:
-            return (
-                f"Outcome unknown: {who} approved it and it started, but never reported back. "
-                "Check whether it happened before you retry."
-            )
-        case Cause.STOPPED:
-            return f"Stopped while it ran, after {who} approved it. Check what it did before you retry."
-        case Cause.TOOL_CHANGED:
-            return f"Not run: the tool changed after {who} approved it. Nothing was changed."
-        case Cause.FORBIDDEN:
-            return f"Not run: {who} approved it, but a rule now forbids it. Nothing was changed."
-        case Cause.DISCONNECTED:
-            return f"Not run after {who} approved it. Nothing was changed."
-        case _:
-            return f"Failed after {who} approved it."
-
-
-def _list_verbs(
-    p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
-) -> tuple[Verb, ...]:
-    """Return the verbs of a card's buttons: verbs for the proposal, then verbs for its group."""
-    own: tuple[Verb, ...] = ()
-    if p.state is State.PROPOSED:
-        own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
-    elif p.state is State.EXECUTING and Verb.STOP in p.kind.takes and p.cause is not Cause.STOPPED:
-        own = (Verb.STOP,)
-    elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
-        own = (Verb.UNDO,)
-    elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
-        own = (Verb.RETRY,)
-    if group is None or group.open < _MIN_TOGETHER:
-        return own
-    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
-    return (*own, *approve_all, Verb.DECLINE_ALL)
-
-
-def _describe_undo(p: Proposal) -> str:
-    """Return a sentence for deciders on whether the call can be undone; empty where that is unknown."""
-    if p.state is not State.PROPOSED or p.undo_seconds is None:
-        return ""
-    if p.undo_seconds:
-        return f"{_CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=p.undo_seconds))}."
-    reason = p.inverse.reason if p.inverse else ""
-    if reason:
-        return sentence(f"Nod can't undo this: {reason}")
-    return "Nod can't undo this."
-
-
-def _describe_checks(p: Proposal) -> str:
-    """Return a sentence that the fields, read again after the run, are as approved.
-
-    Empty where a field differs, or none could be read.
-    """
-    if p.misread or not p.read_again or p.undone:
-        return ""
-    values = ", ".join(one_line(field.words) for field in p.read_again[:_MAX_CHECKED_FIELDS])
-    others = len(p.read_again) - _MAX_CHECKED_FIELDS
-    if others > 0:
-        return f"Checked: {values} and {others} more as approved."
-    return f"Checked: {values}."
-
-
-def _list_undo_notes(p: Proposal) -> Iterator[str]:
-    """Yield notes on an undo: the call that it undoes and, after the run, the fields and the new Undo."""
-    if p.undoes and p.state is State.PROPOSED:
-        yield f"This undoes proposal {p.undoes[:8]}."
-    if p.state is not State.SUCCEEDED:
-        return
-    if p.misread:
-        values = ", ".join(one_line(field.words) for field in p.misread[:_MAX_CHECKED_FIELDS])
-        yield f"⚠️ Checked: this is not what was approved: {values}."
-    if p.undo_seconds and p.inverse and p.inverse.reason:
-        yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
-    if p.undone_by and not p.undone:
-        yield "Undo was pressed. It has a card of its own."
-
-
-def redact_fields(
-    fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
-) -> tuple[PreviewField, ...]:
-    """Return the fields for people: labelled, without secrets."""
-
-    def hide_secrets(name: str, value: str | None) -> str | None:
-        if value is None:
-            return None
-        if " of " in name:  # "content of secrets.md" names a file, so its value need not be a secret
-            return redact_text(value, secrets)
-        hidden: str | None = redact({name: value}, schema, secrets)[name]
-        return hidden
-
-    shown = []
-    for field in fields:
-        old = hide_secrets(field.field, field.old_value)
-        new = hide_secrets(field.field, field.new_value)
-        shown.append(PreviewField(one_line(label_of(field.field)), old, new, field.titled))
-    return tuple(shown)
-
-
-def _name_asker(p: Proposal) -> str:
-    if p.agent:
-        return describe_agent(p.agent, p.requester)
-    if p.teammate:
-        return f"{p.teammate}, a teammate, for {p.requester.label}"
-    return p.requester.label
-
-
-def _may_asker_decide_alone(p: Proposal) -> bool:
-    """Tell if the requester alone decides and no one else has to know."""
-    who = p.deciders
-    return who.requester and not who.four_eyes and not who.people and p.quorum == 1
-
-
-def _format_vote(vote: Vote) -> str:
-    return one_line(f"{vote.who}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
+    words: str  # the chat for people
+    address: str | None  # None for a private chat
+    named: bool  # the words are the chat's own name, such as ``#general``
 
 
 def card_of(
@@ -543,8 +388,8 @@ def card_of(
 ) -> Card:
     """Render a proposal as it is now.
 
-    - ``siblings``: all proposals of the same answer, with this one, if this one is the first, whose card
-      carries the buttons for the group; otherwise empty
+    - ``siblings``: all proposals of the same answer, if this one is the first of them: its card has the
+      buttons for all. Otherwise empty
     - ``grantable``: the rules let people allow calls like this one from the card
     - ``paused``: the words on who paused Nod and since when; empty while Nod runs
     - ``declined``: an earlier proposal of the same call that was declined
@@ -613,116 +458,6 @@ def card_of(
     )
 
 
-def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
-    waiting = [proposal for proposal in siblings if proposal.state is State.PROPOSED]
-    members = [proposal.id for proposal in waiting if proposal.risk.level is not Level.DESTRUCTIVE]
-    return Group(
-        size=len(siblings),
-        open=len(waiting),
-        round=sum(proposal.round for proposal in siblings),
-        members=tuple(members),
-        irreversible=len(waiting) - len(members),
-    )
-
-
-def _list_notes(
-    p: Proposal, secrets: Sequence[str], names: Names, *, paused: str, declined: Proposal | None
-) -> list[str]:
-    """Return the notes of a card, without secrets, such as on the votes, edits, a trial and an undo."""
-    notes = []
-    is_open = p.state is State.PROPOSED
-    if p.quorum > 1 and is_open:
-        approvals = sum(vote.verb == Verb.APPROVE for vote in p.votes)
-        notes.append(f"{approvals} of {p.quorum} approvals so far.")
-    if paused and p.state in (State.PROPOSED, State.APPROVED):
-        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
-    if declined and declined.decided_at and is_open:
-        ago = format_relative(declined.decided_at, p.created_at)
-        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
-    if p.unasked:
-        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
-    if is_open and p.deciders.lead in _LEAD_TEXTS:
-        notes.append(f"{_LEAD_TEXTS[p.deciders.lead]}: {with_names(p.rule, names)}.")
-    if p.edited_by and not p.edits:
-        notes.append(f"Edited by {p.edited_by} before approval.")
-    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_MAX_EDIT_NOTES:]]
-    notes += [redact_text(edit, secrets) for edit in edits]
-    if p.trial is not None:
-        notes += _list_trial_notes(p, p.trial)
-    if p.connection and p.connection.is_personal and _waits_for_owner(p):
-        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
-    if p.changed and is_open:
-        notes.append("The data changed after approval, so this needs a new decision.")
-    if p.result and p.told is None and not fits_card(p.result):
-        notes.append("The result is long. All of it is in a file.")
-    notes += [redact_text(note, secrets) for note in _list_undo_notes(p)]
-    return notes
-
-
-def _waits_for_owner(p: Proposal) -> bool:
-    """Tell if others decide the call, too, and the person under whose account it runs has not agreed yet.
-
-    That person agrees by a vote to approve, or by a `CONSENT` if they may not decide.
-    """
-    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
-        return False
-    owner = p.connection.owner
-    return not any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in p.votes)
-
-
-def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
-    """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
-    return find_written(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
-
-
-def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the accounts that arguments name, by the labels of their fields."""
-    accounts = {}
-    for field in fields_of(schema, arguments):
-        if field.shape is Shape.USER and isinstance(field.value, str):
-            accounts[one_line(field.label)] = {field.value}
-    return accounts
-
-
-def _with_people(
-    fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
-) -> tuple[PreviewField, ...]:
-    """Return the fields with names instead of accounts; *View all* has the account."""
-    accounts = _find_accounts(schema, arguments) if names else {}
-    named = []
-    for field in fields:
-        account = field.new_value
-        if account is not None and account in accounts.get(field.field, ()):
-            named.append(replace(field, new_value=names.get(account, account)))
-        else:
-            named.append(field)
-    return tuple(named)
-
-
-def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
-    """Return notes on a trial, also on whether people chose its result or to run the call for real."""
-    if p.for_real:
-        begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
-        return [f"{begun} for real, instead of applying its trial."]
-    if p.state is not State.PROPOSED:
-        return []
-    why = one_line(sentence(trial.why))
-    if not trial.tried:
-        return [f"Not tried first. {why}"]
-    if not trial.applies:
-        return [f"Tried in a closed copy. It can't be applied: {why}"]
-    return ["Tried in a closed copy. Approve applies exactly this, without running it again."]
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The chat in which a call was proposed, as its card in another chat names it."""
-
-    words: str  # the chat for people
-    address: str | None  # None for a private chat
-    named: bool  # the words are the chat's own name, such as ``#general``
-
-
 def place_card(
     card: Card,
     p: Proposal,
@@ -742,6 +477,8 @@ def place_card(
     """
     if not card.pending:
         return card
+
+    # the buttons and the notes
     verbs, notes = card.verbs, card.notes
     if escalated:
         notes = (*notes, "No one decided in time, so anyone in this chat may decide.")
@@ -752,6 +489,8 @@ def place_card(
         verbs = tuple(verb for verb in verbs if verb not in _APPROVING_VERBS)
         if sent_on:
             notes = (*notes, "Sent to those who may approve it.")
+
+    # the deciders, as people in this place read them
     circle = card.circle
     if elsewhere:
         if elsewhere.named:
@@ -769,26 +508,6 @@ def place_card(
         asked_in=one_line(elsewhere.words) if elsewhere else "",
         origin=elsewhere.address if elsewhere else None,
     )
-
-
-def _find_tool_words(p: Proposal) -> str:
-    """Return the tool's output: its last printed lines while it runs, then its answer or error."""
-    if p.state is State.EXECUTING:
-        if p.progress and "\n" in p.progress:
-            return p.progress
-        return ""
-    if p.error:
-        return p.error
-    if p.told:  # the card's first line says it
-        return ""
-    return p.result or ""
-
-
-def _show_result(result: str | None, secrets: Sequence[str]) -> str:
-    """Return a result for people; secrets are hidden twice, since unfolding may reveal another."""
-    if not result:
-        return ""
-    return redact_text(unfold(redact_text(result, secrets)), secrets)
 
 
 def whole_text(card: Card) -> str:
@@ -827,6 +546,305 @@ def number_texts(cards: Sequence[Card]) -> str:
     return "\n\n".join(texts)
 
 
+def everything(card: Card) -> str:
+    """Return the text of `whole_text`, followed by the votes, the notes and the outcome."""
+    parts = [whole_text(card), *card.votes, *card.notes]
+    if not card.pending:
+        parts += [card.end, card.result]
+    return "\n\n".join(parts)
+
+
+def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
+    """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
+    return find_written(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
+
+
+def redact_fields(
+    fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
+) -> tuple[PreviewField, ...]:
+    """Return the fields for people: labelled, without secrets."""
+
+    def hide_secrets(name: str, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if " of " in name:  # "content of secrets.md" names a file, so its value need not be a secret
+            return redact_text(value, secrets)
+        hidden: str | None = redact({name: value}, schema, secrets)[name]
+        return hidden
+
+    shown = []
+    for field in fields:
+        old = hide_secrets(field.field, field.old_value)
+        new = hide_secrets(field.field, field.new_value)
+        shown.append(PreviewField(one_line(label_of(field.field)), old, new, field.titled))
+    return tuple(shown)
+
+
+def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
+    waiting = [proposal for proposal in siblings if proposal.state is State.PROPOSED]
+    members = [proposal.id for proposal in waiting if proposal.risk.level is not Level.DESTRUCTIVE]
+    return Group(
+        size=len(siblings),
+        open=len(waiting),
+        round=sum(proposal.round for proposal in siblings),
+        members=tuple(members),
+        irreversible=len(waiting) - len(members),
+    )
+
+
+def _describe_end(p: Proposal) -> tuple[Tone, str]:
+    """Return the tone and the words of how a proposal stands or ended."""
+    outcome_of_kind = p.kind.find_outcome(p)
+    if outcome_of_kind:
+        return outcome_of_kind
+    who = p.decided_by or "someone"
+    answered = p.kind.answered  # "Approved", unless the kind has another word
+    # a card of a final kind says neither, and "Done" is not said where the tool's own sentence says it
+    done = "" if p.kind.is_final or p.told else "Done. "
+    unchanged = "" if p.kind.is_final else " Nothing was changed."
+    match p.state:
+        case State.PROPOSED:
+            return Tone.WAITING, p.kind.waiting
+        case State.APPROVED:
+            return Tone.WAITING, f"{answered} by {who}. It has not run yet."
+        case State.EXECUTING:
+            progress = f" ({p.progress})" if p.progress and "\n" not in p.progress else ""
+            doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{progress}"
+            return Tone.WAITING, f"{answered} by {who}. {doing}…"
+        case State.SUCCEEDED:
+            if p.ended_badly:
+                done = f"{p.ended_badly}. "
+            if p.undone:
+                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {p.undone}."
+            tone = Tone.WARNED if p.ended_badly or p.misread else Tone.GOOD
+            return tone, f"{done}{answered} by {who}."
+        case State.DECLINED:
+            return Tone.QUIET, f"Declined by {who}{because(p)}."
+        case State.EXPIRED:
+            return Tone.QUIET, f"Expired: {why_expired(p, p.kind.decided)}.{unchanged}"
+        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
+        case State.CANCELLED:
+            return Tone.QUIET, _describe_withdrawal(p, who)
+        case State.FAILED:
+            return Tone.BAD, _describe_failure(p, who)
+
+
+def _describe_withdrawal(p: Proposal, who: str) -> str:
+    match p.cause:
+        case Cause.UNASKED:
+            return "Withdrawn: the call that asked this has ended."
+        case Cause.WRITTEN:
+            return f"Withdrawn: {who} wrote in the conversation instead."
+        case _:
+            return f"Withdrawn by {who}{because(p)}."
+
+
+def _describe_failure(p: Proposal, who: str) -> str:
+    match p.cause:
+        case Cause.OUTCOME_UNKNOWN:
+            return (
+                f"Outcome unknown: {who} approved it and it started, but never reported back. "
+                "Check whether it happened before you retry."
+            )
+        case Cause.STOPPED:
+            return f"Stopped while it ran, after {who} approved it. Check what it did before you retry."
+        case Cause.TOOL_CHANGED:
+            return f"Not run: the tool changed after {who} approved it. Nothing was changed."
+        case Cause.FORBIDDEN:
+            return f"Not run: {who} approved it, but a rule now forbids it. Nothing was changed."
+        case Cause.DISCONNECTED:
+            return f"Not run after {who} approved it. Nothing was changed."
+        case _:
+            return f"Failed after {who} approved it."
+
+
+def _list_notes(
+    p: Proposal, secrets: Sequence[str], names: Names, *, paused: str, declined: Proposal | None
+) -> list[str]:
+    """Return the notes of a card, without secrets, such as on the votes, edits, a trial and an undo."""
+    notes = []
+    is_open = p.state is State.PROPOSED
+    if p.quorum > 1 and is_open:
+        approvals = sum(vote.verb == Verb.APPROVE for vote in p.votes)
+        notes.append(f"{approvals} of {p.quorum} approvals so far.")
+    if paused and p.state in (State.PROPOSED, State.APPROVED):
+        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
+    if declined and declined.decided_at and is_open:
+        ago = format_relative(declined.decided_at, p.created_at)
+        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
+    if p.unasked:
+        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
+    if is_open and p.deciders.lead in _LEAD_TEXTS:
+        notes.append(f"{_LEAD_TEXTS[p.deciders.lead]}: {with_names(p.rule, names)}.")
+    if p.edited_by and not p.edits:
+        notes.append(f"Edited by {p.edited_by} before approval.")
+    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_MAX_EDIT_NOTES:]]
+    notes += [redact_text(edit, secrets) for edit in edits]
+    if p.trial is not None:
+        notes += _list_trial_notes(p, p.trial)
+    if p.connection and p.connection.is_personal and _waits_for_owner(p):
+        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
+    if p.changed and is_open:
+        notes.append("The data changed after approval, so this needs a new decision.")
+    if p.result and p.told is None and not fits_card(p.result):
+        notes.append("The result is long. All of it is in a file.")
+    notes += [redact_text(note, secrets) for note in _list_undo_notes(p)]
+    return notes
+
+
+def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
+    """Return notes on a trial, also on whether people chose its result or to run the call for real."""
+    if p.for_real:
+        begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
+        return [f"{begun} for real, instead of applying its trial."]
+    if p.state is not State.PROPOSED:
+        return []
+    why = one_line(sentence(trial.why))
+    if not trial.tried:
+        return [f"Not tried first. {why}"]
+    if not trial.applies:
+        return [f"Tried in a closed copy. It can't be applied: {why}"]
+    return ["Tried in a closed copy. Approve applies exactly this, without running it again."]
+
+
+def _waits_for_owner(p: Proposal) -> bool:
+    """Tell if others decide the call, too, and the person under whose account it runs has not agreed yet.
+
+    That person agrees by a vote to approve, or by a `CONSENT` if they may not decide.
+    """
+    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
+        return False
+    owner = p.connection.owner
+    return not any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in p.votes)
+
+
+def _may_asker_decide_alone(p: Proposal) -> bool:
+    """Tell if the requester's approval is enough, and no rule names other people."""
+    deciders = p.deciders
+    return deciders.requester and not deciders.four_eyes and not deciders.people and p.quorum == 1
+
+
+def _list_undo_notes(p: Proposal) -> Iterator[str]:
+    """Yield notes on what it undoes, on fields that are not as approved, and on its own Undo."""
+    if p.undoes and p.state is State.PROPOSED:
+        yield f"This undoes proposal {p.undoes[:8]}."
+    if p.state is not State.SUCCEEDED:
+        return
+    if p.misread:
+        values = ", ".join(one_line(field.words) for field in p.misread[:_MAX_CHECKED_FIELDS])
+        yield f"⚠️ Checked: this is not what was approved: {values}."
+    if p.undo_seconds and p.inverse and p.inverse.reason:
+        yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
+    if p.undone_by and not p.undone:
+        yield "Undo was pressed. It has a card of its own."
+
+
+def _name_asker(p: Proposal) -> str:
+    if p.agent:
+        return describe_agent(p.agent, p.requester)
+    if p.teammate:
+        return f"{p.teammate}, a teammate, for {p.requester.label}"
+    return p.requester.label
+
+
+def _with_people(
+    fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
+) -> tuple[PreviewField, ...]:
+    """Return the fields with names instead of accounts; *View all* has the account."""
+    accounts = _find_accounts(schema, arguments) if names else {}
+    named = []
+    for field in fields:
+        account = field.new_value
+        if account is not None and account in accounts.get(field.field, ()):
+            named.append(replace(field, new_value=names.get(account, account)))
+        else:
+            named.append(field)
+    return tuple(named)
+
+
+def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the accounts that arguments name, by the labels of their fields."""
+    accounts = {}
+    for field in fields_of(schema, arguments):
+        if field.shape is Shape.USER and isinstance(field.value, str):
+            accounts[one_line(field.label)] = {field.value}
+    return accounts
+
+
+def _format_vote(vote: Vote) -> str:
+    reason = f" ({vote.reason})" if vote.reason else ""
+    return one_line(f"{vote.who}: {vote.verb}{reason}")
+
+
+def _find_tool_words(p: Proposal) -> str:
+    """Return the tool's output: its last printed lines while it runs, then its answer or error."""
+    if p.state is State.EXECUTING:
+        if p.progress and "\n" in p.progress:
+            return p.progress
+        return ""
+    if p.error:
+        return p.error
+    if p.told:  # the card's first line says it
+        return ""
+    return p.result or ""
+
+
+def _show_result(result: str | None, secrets: Sequence[str]) -> str:
+    """Return a result for people, a JSON object line by line, and all without secrets.
+
+    Secrets are hidden twice, since the lines of an object may reveal another one.
+    """
+    if not result:
+        return ""
+    return redact_text(unfold(redact_text(result, secrets)), secrets)
+
+
+def _list_verbs(
+    p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
+) -> tuple[Verb, ...]:
+    """Return the verbs of a card's buttons: those for the proposal, then those for its group."""
+    own: tuple[Verb, ...] = ()
+    if p.state is State.PROPOSED:
+        own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
+    elif p.state is State.EXECUTING and Verb.STOP in p.kind.takes and p.cause is not Cause.STOPPED:
+        own = (Verb.STOP,)
+    elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
+        own = (Verb.UNDO,)
+    elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
+        own = (Verb.RETRY,)
+    if group is None or group.open < _MIN_TOGETHER:
+        return own
+    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
+    return (*own, *approve_all, Verb.DECLINE_ALL)
+
+
+def _describe_undo(p: Proposal) -> str:
+    """Return a sentence for deciders on whether the call can be undone; empty where that is unknown."""
+    if p.state is not State.PROPOSED or p.undo_seconds is None:
+        return ""
+    if p.undo_seconds:
+        return f"{_CAN_BE_UNDONE_TEXT} for {format_span(timedelta(seconds=p.undo_seconds))}."
+    reason = p.inverse.reason if p.inverse else ""
+    if reason:
+        return sentence(f"Nod can't undo this: {reason}")
+    return "Nod can't undo this."
+
+
+def _describe_checks(p: Proposal) -> str:
+    """Return a sentence that the fields, read again after the run, are as approved.
+
+    Empty where a field differs, or none could be read.
+    """
+    if p.misread or not p.read_again or p.undone:
+        return ""
+    values = ", ".join(one_line(field.words) for field in p.read_again[:_MAX_CHECKED_FIELDS])
+    others = len(p.read_again) - _MAX_CHECKED_FIELDS
+    if others > 0:
+        return f"Checked: {values} and {others} more as approved."
+    return f"Checked: {values}."
+
+
 def _list_change_lines(field: PreviewField) -> list[str]:
     old, new = field.old_value, field.new_value
     changed_lines = diff(old, new, folded=False)
@@ -849,27 +867,6 @@ def _indent(value: str) -> str:
     return value.replace("\r", "␍").replace("\n", "\n    ")
 
 
-def _list_defaults(card: Card) -> list[str]:
-    """Return a line for each argument that has its default, unless the changes show it."""
-    given = without_defaults(card.arguments, defaults_of(card.schema))
-    labels_elsewhere = {label_of(name) for name in given}
-    labels_elsewhere.update(field.field for field in card.fields)
-    lines = []
-    for name, words in list_values(card.schema, card.arguments):
-        label = label_of(name)
-        if label not in labels_elsewhere:
-            lines.append(f"- {label}: {words}")
-    return lines
-
-
-def everything(card: Card) -> str:
-    """Return the text of `whole_text`, followed by the votes, the notes and the outcome."""
-    parts = [whole_text(card), *card.votes, *card.notes]
-    if not card.pending:
-        parts += [card.end, card.result]
-    return "\n\n".join(parts)
-
-
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
     """Tell if a field shows this argument literally, or as a complete outline.
 
@@ -887,3 +884,16 @@ def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
         if shown in texts and (field.field == label or len(shown or "") >= _MIN_UNIQUE_CHARS):
             return True
     return False
+
+
+def _list_defaults(card: Card) -> list[str]:
+    """Return a line for each argument that has its default, unless the changes show it."""
+    given = without_defaults(card.arguments, defaults_of(card.schema))
+    labels_elsewhere = {label_of(name) for name in given}
+    labels_elsewhere.update(field.field for field in card.fields)
+    lines = []
+    for name, words in list_values(card.schema, card.arguments):
+        label = label_of(name)
+        if label not in labels_elsewhere:
+            lines.append(f"- {label}: {words}")
+    return lines
