@@ -41,7 +41,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> "Condition":
-        """Parse a condition and write its text in the plain form. Raises ConditionError."""
+        """Parse a condition; its text gets single spaces and straight quotes. Raises ConditionError."""
         plain, root = parse_expression(text)
         return cls(plain, root)
 
@@ -55,10 +55,12 @@ class Condition:
 
     @property
     def fields(self) -> list[ArgumentPath]:
+        """The paths of the arguments that the condition compares."""
         return [comparison.field for comparison in self._comparisons]
 
     @property
     def looks_at_risk(self) -> bool:
+        """True if a part of the condition is ``risk is …``."""
         return any(isinstance(part, RiskIs) for part in list_parts(self.root))
 
     @property
@@ -78,12 +80,14 @@ class Condition:
 
         ``of_several``: the rule is about several tools. The answer for a tool that lacks a field of the
         condition is then False, unless another of its arguments may be the path that the rule names.
-        ``identity``: the account under which the call is made. ``level``: the risk of the call.
+        ``identity``: the account under which the call is made. ``level``: the risk of the call, None if it is
+        not known yet.
         """
         if self.root is None:
             return None
         if of_several and self.lacking(schema):
-            call = GivenArguments(arguments, schema, condition_fields=frozenset())  # it has none of these
+            # the call has none of the condition's fields, so all of its arguments are others
+            call = GivenArguments(arguments, schema, condition_fields=frozenset())
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
             return False

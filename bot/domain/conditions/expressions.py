@@ -37,7 +37,7 @@ _MISSING = object()  # the value of a field that a call does not have
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPath:
-    """The path to a value in the arguments, such as ``options.force`` or ``files.0``."""
+    """The path to a value in a call's arguments, such as ``options.force`` or ``files.0``: a *field*."""
 
     path: tuple[str, ...]  # each step is the name of a field, or the index of an item in a list
     host: bool = False  # the condition is about the host in the address at this path: ``host(url)``
@@ -55,7 +55,7 @@ class ArgumentPath:
     def read(self, arguments: Mapping[str, Any], schema: Schema) -> Any:
         """Return the value at this path, or the schema's default for an argument that is not given.
 
-        `_MISSING` where there is no value, or no host in it.
+        `_MISSING` if there is no value, or if the condition is about the host in it and it has none.
         """
         value: Any = arguments
         for step in self.path:
@@ -153,15 +153,17 @@ def _list_texts(value: object, field_name: str, depth: int = 0) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of a field with values: any value (``in``), a bound, or a pattern (``matches``)."""
+    """The comparison of a field with values: one of several (``in``), a bound, or a pattern (``matches``)."""
 
     field: ArgumentPath
     sign: Literal["in", "matches", "<", "<=", ">", ">="]
-    values: tuple[Value, ...]
+    values: tuple[Value, ...]  # only for ``in`` there may be more than one
 
     def holds(self, call: GivenArguments) -> Answer:
         """Judge a call; None if the field is missing or its value is of a kind that can't be compared."""
         value = self.field.read(call.arguments, call.schema)
+        if value is _MISSING:
+            return None
         if self.sign in ORDER:
             if schemas.kind_of(value) == NUMBER:
                 return ORDER[self.sign](value, self.values[0])
@@ -218,11 +220,8 @@ class Comparison:
 
         Only for a field whose name suggests a path.
         """
-        if (
-            self.field.host
-            or self.sign in ORDER
-            or spellings.guess_referent(self.field.last_field_name) not in PATHS
-        ):
+        is_about_text = not self.field.host and self.sign not in ORDER
+        if not is_about_text or spellings.guess_referent(self.field.last_field_name) not in PATHS:
             return False
         return any(answer is not False for answer in self._compare_other_paths(call))
 
@@ -235,10 +234,10 @@ class Comparison:
 
     def _is_one_of_values(self, value: object) -> Answer:
         """Compare a value that is not a text; None if one of the condition's values is of another kind."""
-        same_kind = [each for each in self.values if schemas.kind_of(each) == schemas.kind_of(value)]
-        if value in same_kind:
+        values_of_kind = [other for other in self.values if schemas.kind_of(other) == schemas.kind_of(value)]
+        if value in values_of_kind:
             return True
-        if len(same_kind) == len(self.values):
+        if len(values_of_kind) == len(self.values):
             return False
         return None
 
@@ -306,7 +305,9 @@ class Comparison:
         if self.sign != "in":
             return None
         if all(part.get("type") == "integer" for part in parts):
-            fractions = [each for each in self.values if isinstance(each, float) and not each.is_integer()]
+            fractions = [
+                value for value in self.values if isinstance(value, float) and not value.is_integer()
+            ]
             if fractions:
                 return f"{self.field.name} is a whole number, never {fractions[0]}"
         if not self.field.host and all("enum" in part for part in parts):
@@ -319,7 +320,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionIs:
-    """The account under which the call is made: Nod's own, a person's, or a chat's."""
+    """The condition on the account under which the call is made: Nod's own, a person's, or a chat's."""
 
     identity: Identity
 
@@ -329,7 +330,7 @@ class ConnectionIs:
 
 @dataclass(frozen=True, slots=True)
 class RiskIs:
-    """The level of risk that the call has, by the rules or else by its tool."""
+    """The condition on the level of the call's risk, by the rules or else by its tool."""
 
     level: Level
 
@@ -372,7 +373,7 @@ Expression = Comparison | ConnectionIs | RiskIs | Not | Several
 
 
 def list_parts(part: Expression | None) -> Iterator[Comparison | ConnectionIs | RiskIs]:
-    """Yield the parts of an expression that read something of a call."""
+    """Yield the parts of an expression that are no combination of others; nothing for None."""
     match part:
         case Comparison() | ConnectionIs() | RiskIs():
             yield part

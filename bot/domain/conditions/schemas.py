@@ -1,7 +1,7 @@
 """Reading of JSON schemas as far as conditions need it: the kinds of value that a part may have.
 
-A *part* is the schema of one field or item within a tool's schema (``root``). A part that names neither types
-nor fields may have any value.
+A *part* is the schema of one field or item within a tool's schema, the *root*. The *kind* of a value is its
+type in words for people, such as "a number". A part that names neither types nor fields allows any value.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,8 @@ from typing import Any
 
 from bot.domain.redaction import find_referred
 
-MAX_DEPTH = 8  # the most references in a row in a schema, names in a path, nested brackets and nots
+MAX_DEPTH = 8
+"""The most references and alternatives inside one another; also for paths and brackets of conditions."""
 LIST, NUMBER, OBJECT, TEXT, YES_OR_NO = "a list", "a number", "an object", "text", "yes or no"
 """The kinds of values, as messages to people name them."""
 
@@ -29,7 +30,7 @@ _FURTHER_FIELDS = ("additionalProperties", "patternProperties", "allOf")
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a value that a condition can name, in words; "something else" for others."""
+    """Return the kind of a value that a condition can name; "something else" for any other value."""
     if isinstance(value, bool):
         return YES_OR_NO
     if isinstance(value, int | float):
@@ -40,7 +41,7 @@ def kind_of(value: object) -> str:
 
 
 def list_kinds(part: Schema) -> list[str]:
-    """Return the kinds of value that a schema allows, from its types or from its enum."""
+    """Return the kinds of value that a schema allows, by its types or its enum; empty if it has neither."""
     types = part.get("type")
     if not types:
         return [kind_of(value) for value in part.get("enum", ())]
