@@ -1,10 +1,11 @@
 """Forms: the fields of a call by its tool's JSON schema, how to ask people for them, how to display them.
 
-Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`, and cards list
-values by `list_values`. A channel reads what people typed with `Field.read`, and `fill_in` makes the
-arguments. `Field.fault` checks what a schema says about one value; the tool checks everything when the form
-is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is run. A
-*part* of a schema is the schema of one argument within the tool's schema, the *root*.
+People edit a call's arguments in a form, or answer a question by it. Slack's modals, Telegram's dialogue and
+the console's form are all made from `fields_of`, and cards list values by `list_values`. A channel reads what
+people typed with `Field.read`, and `fill_in` makes the arguments. `Field.fault` checks what a schema says
+about one value; the tool checks everything when the form is sent. A schema is untrusted: it is followed
+`_MAX_DEPTH` levels down, and none of its patterns is run. A *part* of a schema is the schema of one argument
+within the tool's schema, the *root*.
 """
 
 import json
@@ -22,6 +23,7 @@ from bot.domain.text import shorten, whole_until
 from bot.domain.value_text import label_of, speak_value
 
 MOST_FIELDS = 60
+"""The most fields of a form."""
 _MORE_FIELDS = "More fields than fit here. The others stay as they are."
 _MAX_DEPTH = 8  # levels of references and unions inside one another
 _MAX_OPTIONS = 100  # a field with more options is a text and no choice
@@ -121,7 +123,7 @@ class Field:
             if self.nullable or not self.required:
                 return ""
             return "This is needed."
-        return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
+        return _describe_misfit(value, self.shape, self.options) or _describe_broken_bound(value, self.schema)
 
     def check_value(self, value: Any) -> Any:
         """Return the value; raise BadAnswer if it does not fit."""
@@ -138,7 +140,7 @@ class Field:
         """Return the value that a text means.
 
         Texts, dates, lists and choices are typed as they are, ``red, blue`` for two choices. A list may also
-        be typed as JSON. Values of other shapes must be.
+        be typed as JSON. Values of other shapes are always typed as JSON. Raises BadAnswer.
         """
         is_json_list = text.lstrip().startswith("[")
         match self.shape:
@@ -158,7 +160,7 @@ class Field:
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
     def option(self, text: str) -> Any:
-        """Return the option that people know by this text, in any case; or None."""
+        """Return the option that people know by this text, in upper or lower case; None if there is none."""
         label = text.strip().casefold()
         for option in self.options:
             if label in (str(option).casefold(), speak_value(option).casefold()):
@@ -204,9 +206,9 @@ def fill_in(
             faults[field_.name] = str(error)
             continue
         if field_.default and value == field_.value:
-            continue  # left as it was: the argument stays as it is, or stays absent
+            continue  # the default was left as it was: the argument stays as it is, or stays absent
         if value == [] and not field_.required and not field_.present:
-            value = None  # a list that was left as it was: empty
+            value = None  # no entries in an optional list that had none: the argument stays absent
         takes_null = field_.nullable and (field_.present or field_.required)
         if value is not None or takes_null:
             values[field_.name] = value
@@ -283,10 +285,10 @@ def _make_field(name: str, part: Any, root: Mapping[str, Any], arguments: Mappin
 def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
     """Return a part of a schema in its simplest form, and True if its value may be null.
 
-    Local references are followed, ``allOf`` is joined, and null is taken out of unions. A union of which one
-    type is left is replaced by that type.
+    Local references are followed, ``allOf`` is joined, and null is taken out of unions (``anyOf``, ``oneOf``,
+    lists of types). A union of which one type is left is replaced by that type.
     """
-    flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
+    flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}  # the form that is returned
     nullable = False
     if depth >= _MAX_DEPTH:
         return flat, nullable
@@ -298,20 +300,20 @@ def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[di
         parts = flat.get(word)
         if not isinstance(parts, list):
             continue
-        types = [each for each in parts if not _is_null_type(each)]
-        has_null = len(types) < len(parts)
+        others = [other for other in parts if not _is_null_type(other)]
+        has_null = len(others) < len(parts)
         if has_null and word != "allOf":
             nullable = True
-        if word == "allOf" or len(types) == 1:
+        if word == "allOf" or len(others) == 1:
             joined: dict[str, Any] = {}
-            for each in types:
-                inner, is_inner_nullable = resolve_part(each, root, depth + 1)
+            for other in others:
+                inner, is_inner_nullable = resolve_part(other, root, depth + 1)
                 joined |= inner
-                if len(types) == 1:
+                if len(others) == 1:
                     nullable = nullable or is_inner_nullable
             flat = joined | _without_key(flat, word)
         elif has_null:
-            flat[word] = types
+            flat[word] = others
     return _without_null(flat, nullable=nullable)
 
 
@@ -385,7 +387,7 @@ def _is_multiline(schema: Mapping[str, Any], given: Any) -> bool:
     return schema.get("format") == "multiline" or (isinstance(given, str) and "\n" in given)
 
 
-def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
+def _describe_misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
     """Return a sentence on what is expected if the value has another shape; else an empty text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     match shape:
@@ -408,7 +410,7 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
     return "" if fits else _EXPECTED[shape]
 
 
-def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
+def _describe_broken_bound(value: Any, schema: Mapping[str, Any]) -> str:
     """Return a sentence on the first bound that the value breaks; empty if the value keeps all bounds."""
     if isinstance(value, bool):
         return ""
@@ -424,18 +426,19 @@ def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
 
 def describe_bound(keyword: str, bound: Any) -> str:
     """Describe a bound of JSON Schema for people; empty for any other keyword."""
-    one = bound == 1
+    characters = "character" if bound == 1 else "characters"
+    entries = "entry" if bound == 1 else "entries"
     match keyword:
+        case "minLength" if bound == 1:
+            return "This is empty. Write something."
         case "minLength":
-            if one:
-                return "This is empty. Write something."
-            return f"At least {bound} characters."
+            return f"At least {bound} {characters}."
         case "maxLength":
-            return f"At most {bound} character{'' if one else 's'}."
+            return f"At most {bound} {characters}."
         case "minItems":
-            return f"At least {bound} entr{'y' if one else 'ies'}."
+            return f"At least {bound} {entries}."
         case "maxItems":
-            return f"At most {bound} entr{'y' if one else 'ies'}."
+            return f"At most {bound} {entries}."
         case "minimum":
             return f"At least {bound}."
         case "maximum":

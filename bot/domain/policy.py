@@ -2,8 +2,9 @@
 
 `Policy` joins the defaults of the settings with the rulebook that admins keep at run time
 (``bot/domain/rules.py``). `Policy.judge` is asked before a call becomes a proposal; its `Verdict` is frozen
-into the proposal. An *own* call is one that its requester decides alone (`ProposalKind.is_own`), so rules on
-deciders, the quorum and escalation do not count for it.
+into the proposal. The *quorum* is the number of approvals that a call needs. An *own* call is one that its
+requester decides alone (`ProposalKind.is_own`), so rules on deciders, the quorum and escalation do not count
+for it.
 
 Four methods look for an objection. Each returns it in words, or None: `Policy.find_call_objection` (a rule
 forbids the call), `Policy.find_message_objection` (this person may not talk to Nod here),
@@ -91,11 +92,11 @@ class _Asking(NamedTuple):
 class Policy:
     """The current rules: the defaults of the settings, and the rulebook. Accounts are Actors as text."""
 
-    mode: Mode = Mode.WRITES
-    ttl: timedelta = timedelta(hours=24)
+    mode: Mode = Mode.WRITES  # the calls that ask, where no rule says it
+    ttl: timedelta = timedelta(hours=24)  # the time that a proposal waits, where no rule says it
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
-    plans: Approver = Approver.HUMAN
+    plans: Approver = Approver.HUMAN  # the approver of plans, where no rule says it
     book: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those whose members are known now
     missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed but not known
@@ -216,19 +217,18 @@ class Policy:
     def _decide_to_ask(self, call: CallFacts, risk: Risk, found: Found[Mode], *, is_spared: bool) -> _Asking:
         """Decide whether people are asked about a call whose mode was ``found``.
 
+        ``is_spared``: a rule says that people need not be asked; then the mode asks only if it is ``always``.
         The first row that fits counts:
 
-        ================================================  ======================  =========================
-        Call                                             Asks                     Rule that is named
-        ================================================  ======================  =========================
-        a plan                                           yes                      the rule on plans
-        a write by someone outside, not asked otherwise  yes                      that outsiders always ask
-        its kind always asks, its mode doesn't, or is    yes                      its kind
-        writes or destructive and a rule spares it
-        spared by a rule, mode writes or destructive     no                       the rule that spares
-        spared by a rule, mode always                    yes                      its mode
-        any other                                        if its mode asks         its mode
-        ================================================  ======================  =========================
+        =============================================  ================  =========================
+        Call                                           Asks              Rule that is named
+        =============================================  ================  =========================
+        a plan                                         yes               the rule on plans
+        a write by someone outside, else not asked     yes               that outsiders always ask
+        its kind always asks, and its mode does not    yes               its kind
+        spared, and its mode is writes or destructive  no                the rule that spares it
+        any other                                      if its mode asks  its mode
+        =============================================  ================  =========================
         """
         mode, kind = found.value, call.kind
         asks_by_mode = mode is Mode.ALWAYS if is_spared else mode.asks(risk)
