@@ -3,7 +3,12 @@
 Each protocol here is one hook: a hook that is *asked* returns an answer, one that is *told* takes note. A
 feature hands a `Hooks` value to ``bot/app.py``; the kernel calls what is in it, and knows no feature by name.
 No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. A
-hook's writes in a transaction are a part of it: if the hook raises, the transaction is rolled back.
+hook's writes in a transaction are a part of it: if the hook raises, the transaction is rolled back, unless
+the hook's docstring says otherwise.
+
+A *proposal* is a call that waits for people; a *round* of it is one version of its contents. A *claim* is the
+write by which one process takes the run of an approved proposal. A *step* is a target that is notified of a
+waiting card, and when.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -323,5 +328,7 @@ class Hooks:
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":
         """Return the hooks of several features as one."""
         listed = list(several)
-        names = [each.name for each in fields(cls)]
-        return cls(**{name: tuple(hook for each in listed for hook in getattr(each, name)) for name in names})
+        joined = {}
+        for kind in fields(cls):  # one field for each kind of hook
+            joined[kind.name] = tuple(hook for hooks in listed for hook in getattr(hooks, kind.name))
+        return cls(**joined)

@@ -1,9 +1,10 @@
 """Jobs, their queues, and the processes that work on one database.
 
-A job is a wake-up for one kind of work at one key: its worker reads the rows and does the work that they ask
-for. So a lost job is found again, and a superfluous job does no harm. Dispatchers run jobs
-(``bot/jobs/dispatcher.py``, ``bot/jobs/distributed.py``); `Watch` finds dead processes; `OwnWork` saves reads
-of rows that this process itself has just written.
+A job is a wake-up for one kind of work at one key, such as the id of a conversation: its worker reads the
+rows and does the work that they ask for. So a lost job is found again, and a superfluous job does no harm. A
+*turn* is one piece of the agent's work in a conversation. Dispatchers run jobs (``bot/jobs/dispatcher.py``,
+``bot/jobs/distributed.py``); `Watch` finds dead processes; `OwnWork` saves reads of rows that this process
+itself has just written.
 """
 
 import os
@@ -109,7 +110,8 @@ class Watch:
 
     def look(self, beats: Mapping[str, int]) -> dict[str, int]:
         """Take in the number of beats of each other process; return those of processes that are gone."""
-        before, self._seen = self._seen, {}
+        before = self._seen
+        self._seen = {}
         for process_id, count in beats.items():
             earlier = before.get(process_id)
             silent_looks = 0

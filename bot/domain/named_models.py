@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 
 from bot.domain.times import parse_duration
 
-_MOST_CHARS, _MOST_MODELS = 200_000, 100  # of the file
+_MOST_CHARS, _MOST_MODELS = 200_000, 100  # the most characters and models of the file
 _NAME = re.compile(r"[\w.:/@+-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-# the start of a table: ["my model"], ['my model'], [my-model], or of a table in it: [my-model.options]
-_HEADER = re.compile(r"\s*\[\s*(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))\s*([.\]])")
+# the start of a table: ["my model"], ['my model'], [my-model], or of a table in it: [my-model.options]; the
+# first three groups are its name in the three notations
+_HEADER = re.compile(r"\s*\[\s*(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))\s*(?P<mark>[.\]])")
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000_000
 _NODS_FIELDS = frozenset(
     {"model", "messages", "input", "instructions", "stream", "stream_options", "tools", "parallel_tool_calls"}
@@ -96,6 +97,7 @@ def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
 
 
 def _read_model(text: str, name: str, table: Any) -> NamedModel:
+    """Return the model of one table; ``text`` is the file, for the numbers of lines in errors."""
     at = f"line {_find_line(text, name)}: {name[:100]}"
     if not isinstance(table, dict) or not _NAME.fullmatch(name):
         raise ValueError(f'{at}: begin each model with its name in brackets, such as ["gpt-4.1"]; no spaces')
@@ -116,16 +118,17 @@ def _find_line(text: str, table: str, key: str = "") -> int:
     The parser of TOML does not tell lines, so they are searched for. A value that is not found counts as on
     the line of its table, and a table that is not found as on the first line.
     """
-    table_line, is_inside = 0, False  # 0: not found yet. ``is_inside``: the lines now belong to the table
+    table_line = 0  # 0: not found yet
+    is_inside = False  # the line belongs to the table
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
             is_inside = table in header.groups()[:3]
             if is_inside and not table_line:
                 table_line = number
-            # the value has a header of its own, as ``options`` in [claude.options]
-            is_of_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
-            if is_inside and key and header[4] == "." and is_of_key:
+            # a value may have a header of its own, as ``options`` in [claude.options]
+            names_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
+            if is_inside and key and header["mark"] == "." and names_key:
                 return number
         elif key and is_inside and _assigns(line, key):  # a line of the table: key = …
             return number
@@ -191,8 +194,8 @@ def _read_window(value: Any) -> int:
 
 def _read_price(value: Any) -> tuple[float, ...]:
     numbers = value if isinstance(value, list) else []
-    good = all(type(each) in (int, float) and 0 <= each < 1e9 for each in numbers)  # noqa: PLR2004
-    if len(numbers) not in (2, 3) or not good:
+    are_prices = all(type(number) in (int, float) and 0 <= number < 1e9 for number in numbers)  # noqa: PLR2004
+    if len(numbers) not in (2, 3) or not are_prices:
         raise ValueError("write two or three prices of a million tokens, such as [0.25, 2, 0.025]")
     return tuple(map(float, numbers))
 

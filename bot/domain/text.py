@@ -1,9 +1,9 @@
 """Text: removing what can't be stored, spelling out what people can't see, cutting, and quoting. Pure.
 
-No one may approve what unseen characters hide, so such characters are spelled out (`make_visible`), except
-where scripts and emoji need them. The console has `HIDDEN` and `WRITTEN` in ``static/dom.js``, letter for
-letter. A test holds both to Unicode's data. The functions at the end put the messages of others, as quotes
-that are marked as data, above the words of a person.
+No one may approve what unseen characters hide, so such characters (`HIDDEN`) are spelled out by
+`make_visible`, except in places where scripts and emoji need them (`WRITTEN`). The console has the same two
+constants in ``static/dom.js``, letter for letter, and a test holds both to Unicode's data. Functions further
+below put the messages of others, as quotes that are marked as data, above the words of a person.
 """
 
 import json
@@ -42,12 +42,16 @@ WRITTEN = (
     r"|(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}][\p{Mn}]{0,3})[<200c><200d>]"
     r"(?=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}]))"
 )
-"""Places where such code points stay, since scripts and emoji need them: code points in ``<`` and ``>``."""
-_WRITTEN = regex.sub("<([0-9a-f]+)>", lambda found: f"\\U{int(found[1], 16):08x}", WRITTEN)
+"""A pattern of the places where hidden code points stay, since scripts and emoji need them.
+
+Code points are in hexadecimal, between ``<`` and ``>``.
+"""
+_WRITTEN_PATTERN = regex.sub("<([0-9a-f]+)>", lambda found: f"\\U{int(found[1], 16):08x}", WRITTEN)
 _MAX_QUOTE_CHARS = 2_000  # the most characters of one quoted message
-_MAX_THREAD_CHARS = 8_000  # of a forwarded message, or of a thread apart from its first message
+# the most characters of a forwarded message, and of all messages of a thread but its first
+_MAX_THREAD_CHARS = 8_000
 _NOTE_CHARS = 100  # the room for the line on messages that are left out
-_MAX_REASON_CHARS = 300
+_MAX_REASON_CHARS = 300  # the most characters of a person's words that a reason repeats
 _ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)  # as `format_request` writes it
 
 
@@ -70,7 +74,7 @@ def storable(value: T) -> T:
 
 
 def unstorable(text: str) -> str | None:
-    """Return why a database could not keep a text, in words; None where it can."""
+    """Return why a database can't keep a text, in words; None where it can."""
     if _NUL in text:
         return "must not have the character NUL"
     if is_halved(text):
@@ -140,20 +144,20 @@ def as_text(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _class(ranges: str) -> str:
+def _make_class(ranges: str) -> str:
     """Return the character class of a regular expression for ranges such as ``0-8 ad``."""
     points = re.sub("[0-9a-f]+", lambda point: f"\\U{int(point[0], 16):08x}", ranges)
     return f"[{points.replace(' ', '')}]"
 
 
-_MAYBE_UNSEEN = regex.compile(_class(HIDDEN))
-_UNSEEN = regex.compile(f"{_WRITTEN}|({_class(HIDDEN)})")
-"""An allowed place, or an unseen code point, which is then its only group."""
+_MAYBE_UNSEEN = regex.compile(_make_class(HIDDEN))
+_UNSEEN = regex.compile(f"{_WRITTEN_PATTERN}|({_make_class(HIDDEN)})")
+"""Matches a place where hidden code points stay, or a hidden code point, which is then its only group."""
 
 
 def make_visible(text: str, shown: Callable[[int], str]) -> str:
     """Return the text with each unseen character replaced by what ``shown`` makes of its code point."""
-    if not _MAYBE_UNSEEN.search(text):  # almost always
+    if not _MAYBE_UNSEEN.search(text):  # true of almost every text
         return text
 
     def replace_unseen(match: regex.Match[str]) -> str:
