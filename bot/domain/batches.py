@@ -47,7 +47,7 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     first = cards[0]
     waiting = [card for card in cards if card.pending]
     open_cards = waiting or cards  # the cards that are described; once none waits, all of them
-    irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)
+    irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)  # each is approved by itself
     group = Group(len(cards), len(waiting), sum(card.round for card in cards), irreversible=irreversible)
 
     title_words = _find_shared_title([card.title for card in cards])
@@ -65,14 +65,15 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     tone, state = _summarize_state(cards)
     outcome = first.outcome if len(waiting) == len(cards) else _format_progress(proposals)
     progress = [outcome] if 0 < len(waiting) < len(cards) else []  # a pending card shows no outcome elsewhere
-    are_all_irreversible = irreversible == len(waiting)  # then the level of the card says so
+    # where all that wait are irreversible, the level of the card says so
+    are_all_irreversible = irreversible > 0 and irreversible == len(waiting)
     warnings = _list_warnings(open_cards, irreversible=0 if are_all_irreversible else irreversible)
     return replace(
         first,
         round=group.round,
         version=sum(card.version for card in cards),
         title=f"{' '.join(title_words) or _name_tools(cards)}: {len(cards)} changes",
-        level=Level.DESTRUCTIVE if irreversible and are_all_irreversible else Level.WRITE,
+        level=Level.DESTRUCTIVE if are_all_irreversible else Level.WRITE,
         risk_reason=_find_shared_text(card.risk_reason for card in open_cards),
         reason=_find_shared_text(card.reason for card in open_cards),
         fields=shared_fields,

@@ -198,14 +198,15 @@ class Policy:
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
         # one approval is enough for an own call, and to undo a call that was approved
-        needed, of = Quorum() if call.own or call.undoes else self.book.quorum(call)
+        quorum = Quorum() if call.own or call.undoes else self.book.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
         escalation = None if call.own else self.book.escalation(judged)
         return replace(
             verdict,
-            quorum=needed,
-            declines=max(1, of - needed + 1),  # with these declines, too few deciders are left to approve
+            quorum=quorum.needed,
+            # with these declines, too few deciders are left to approve
+            declines=max(1, quorum.of - quorum.needed + 1),
             ttl=self.book.ttl(call, self.ttl).value,
             remind_every=self.book.remind_every(judged),
             escalate_after=escalation.after if escalation else None,

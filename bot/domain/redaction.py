@@ -433,11 +433,12 @@ def differences(
     """Return the properties in which two JSON objects differ, as texts for people without secrets."""
     secrets = (*secrets_in(before, schema), *secrets_in(after, schema))
     old, new = redact(before, schema, secrets), redact(after, schema, secrets)
-    names = dict.fromkeys((*before, *after))
-    changed = [
-        name for name in names if before.get(name) != after.get(name) or (name in before) != (name in after)
-    ]
-    return tuple(PreviewField(name, _format_value(old, name), _format_value(new, name)) for name in changed)
+    changed = []
+    for name in dict.fromkeys((*before, *after)):
+        is_in_both = name in before and name in after
+        if not is_in_both or before[name] != after[name]:
+            changed.append(PreviewField(name, _format_value(old, name), _format_value(new, name)))
+    return tuple(changed)
 
 
 def _format_value(values: Mapping[str, Any], name: str) -> str | None:

@@ -285,8 +285,10 @@ class Limits:
 
     def _find_beginning(self, local: datetime) -> datetime:
         """Return a moment of the day on which the hours around ``local`` began, perhaps the day before."""
-        is_after_midnight = self.hours and self.hours.begin > self.hours.end > local.time()
-        return local - timedelta(days=1) if is_after_midnight else local
+        hours = self.hours
+        if hours is not None and hours.begin > hours.end and local.time() < hours.end:
+            return local - timedelta(days=1)  # the hours go past midnight
+        return local
 
     @property
     def said(self) -> str:

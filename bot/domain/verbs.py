@@ -1,5 +1,9 @@
 """Verbs: everything that people can do with a proposal by a press, and the usual button of each verb.
 
+A proposal is a call that waits for people. In the comments below, a *grant* lets calls run that are like one
+that people approved, a *trial* ran a call in a closed copy before the decision, and a *batch* is several
+proposals as the rows of one card.
+
 Every channel reads a verb's label, its text while it works and the input that it needs from `BUTTONS`. So a
 new button is a member of `Verb`, a row of `BUTTONS`, and what the core does with it
 (``bot/approvals/decide.py``). The button on the card of one proposal may differ: ``bot/domain/buttons.py``.
@@ -50,9 +54,9 @@ class Verb(StrEnum):
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     NEVER = "never"  # a suggestion: decline it, and it is not made again
     MUTE = "mute"  # notify this person of no cards like it for a while; the proposal stays as it is
-    APPROVE_ALL = "approve_all"  # every open proposal of the same answer
-    DECLINE_ALL = "decline_all"
-    FOR_REAL = "for_real"  # one vote for running the tried call, instead of applying the trial's result
+    APPROVE_ALL = "approve_all"  # approve every open proposal of the same answer of the agent
+    DECLINE_ALL = "decline_all"  # decline every one
+    FOR_REAL = "for_real"  # one vote for running the call after all, instead of applying its trial's result
     UNDO = "undo"  # put back the change
     STOP_ALL = "stop_all"  # a batch: withdraw the rows that have not begun to run
     UNDO_ALL = "undo_all"  # a batch: put back the change of each row
