@@ -254,7 +254,7 @@ class Card:
         if self.state is State.EXECUTING:
             at = self.running_since
         elif self.state is State.EXPIRED and (at is None or at > self.expires_at):
-            at = self.expires_at  # an admin may have ended the wait earlier
+            at = self.expires_at  # not where an admin ended the wait earlier: then that time counts
         return at.astimezone(self.zone) if at else None
 
     @property

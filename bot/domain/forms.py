@@ -83,7 +83,10 @@ class Field:
 
     @property
     def default(self) -> bool:
-        """True if ``value`` is the default, given or not."""
+        """True if ``value`` is the schema's default, whether the arguments have it or lack the field.
+
+        The HTTP API has a field of this name.
+        """
         if self.value is None:
             return False
         return not self.present or is_same(self.value, self.schema.get("default"))
@@ -148,10 +151,10 @@ class Field:
                 return text
             case Shape.LINES if not is_json_list:
                 return _split_lines(text)
-            case Shape.CHOICE if self.option(text) is not None:
-                return self.option(text)
+            case Shape.CHOICE if self.find_option(text) is not None:
+                return self.find_option(text)
             case Shape.CHOICES if not is_json_list:
-                return [self.option(part) for part in text.split(",") if part.strip()]
+                return [self.find_option(part) for part in text.split(",") if part.strip()]
         try:
             return json.loads(text.strip())
         except (ValueError, RecursionError):
@@ -159,8 +162,8 @@ class Field:
                 return _split_lines(text)  # not JSON after all: the first line begins with a bracket
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
-    def option(self, text: str) -> Any:
-        """Return the option that people know by this text, in upper or lower case; None if there is none."""
+    def find_option(self, text: str) -> Any:
+        """Return the option that people know by this text, in upper or lower case, or None."""
         label = text.strip().casefold()
         for option in self.options:
             if label in (str(option).casefold(), speak_value(option).casefold()):
@@ -455,9 +458,9 @@ def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tupl
 
     Defaults are listed also where the arguments lack them: a proposal of an earlier release runs with them.
     """
-    fields = [each for each in _list_fields(schema, arguments) if each.present or each.default]
-    fields.sort(key=lambda each: each.default)  # False comes first
-    return tuple((each.name, _describe_value(each)) for each in fields)
+    shown = [field_ for field_ in _list_fields(schema, arguments) if field_.present or field_.default]
+    shown.sort(key=lambda field_: field_.default)  # False comes first
+    return tuple((field_.name, _describe_value(field_)) for field_ in shown)
 
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:

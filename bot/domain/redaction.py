@@ -218,7 +218,8 @@ class _Redactor:
 
     def _copy(self, value: Any, parts: list[Mapping[str, Any]]) -> Any:
         """Copy a value; ``parts``: all parts of the schema that could apply to it."""
-        is_secret = self._steps > _MAX_STEPS or any(_is_secret(part) for part in parts)
+        has_given_up = self._steps > _MAX_STEPS  # then all is hidden
+        is_secret = has_given_up or any(_is_secret(part) for part in parts)
         if is_secret and value is not None:
             self.hidden.append(value)
             return HIDDEN
