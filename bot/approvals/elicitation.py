@@ -34,7 +34,7 @@ from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Action, Elicited, Question
-from bot.tools.mcp.schemas import Arguments, as_offered
+from bot.tools.mcp.schemas import ArgumentSchema, as_offered
 from bot.tools.tool import Arguments as GivenArguments
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -168,7 +168,7 @@ class Questions:
 
         No server can bring a tool of that name, since it has a colon. Making the tool blocks.
         """
-        checker = Arguments(question.schema or {"type": "object"})
+        checker = ArgumentSchema(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
 

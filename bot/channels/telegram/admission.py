@@ -105,7 +105,7 @@ class Admission:
             return
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
         code = secrets.token_hex(3).upper()
-        was_asked = await self._ask_for(user, place, key, code)
+        was_asked = await self._record_stranger(user, place, key, code)
         if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
@@ -115,7 +115,7 @@ class Admission:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
         await self._transport.send(place, plain(line))
 
-    async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
+    async def _record_stranger(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
         """Store that a stranger wrote. If it was in private, ask the admins; return True if one was asked."""
         may_ask = place.is_private and bool(self.allow_list.admins) and await self._may_ask_more()
         told_state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}

@@ -27,54 +27,9 @@ _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)
 
 # ACTION.PROPOSAL.ROUND, then an index, then the picked rows: ap.3f9c2a71.2, ct.3f9c2a71.5.12.AAE
 _DATA_PATTERN = re.compile(
-    r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
-    r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
+    r"(?P<action>[a-z_]{2,14})\.(?P<id>[A-Za-z0-9_-]{1,48})\.(?P<round>0|[1-9][0-9]{0,8})"
+    r"(?:\.(?P<index>0|[1-9][0-9]{0,3})(?:\.(?P<picked>[A-Za-z0-9_-]{1,18}))?)?"
 )
-
-
-def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
-    """Return a keyboard with a row for each reply that the agent offers; None without any."""
-    rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
-    if rows:
-        return InlineKeyboardMarkup(rows)
-    return None
-
-
-def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
-    """Return the keyboard with the button that opens a page; None without a link."""
-    if link is None:
-        return None
-    return InlineKeyboardMarkup([[InlineKeyboardButton(link.label, url=link.url)]])
-
-
-def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
-    """Return a keyboard with a button for each offered command, numbered like the lines of the text."""
-    buttons = [
-        InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
-        for number, offer in enumerate(offers, 1)
-    ]
-    rows = [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
-    return InlineKeyboardMarkup(rows)
-
-
-def make_disabled_button(label: str) -> InlineKeyboardButton:
-    """Return a button that can be read and not pressed. Bot API 10.3 has it, the library does not."""
-    return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
-
-
-def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
-    """Return the keyboard without buttons that an older Bot API server refuses; unchanged if it has none."""
-    rows = []
-    has_new = False
-    for row in markup.inline_keyboard:
-        # disabled buttons have ``api_kwargs``
-        old_buttons = [button for button in row if not (button.api_kwargs or button.copy_text)]
-        has_new = has_new or len(old_buttons) < len(row)
-        if old_buttons:
-            rows.append(old_buttons)
-    if not has_new:
-        return markup
-    return InlineKeyboardMarkup(rows)
 
 
 class ButtonAction(StrEnum):
@@ -98,9 +53,9 @@ class ButtonAction(StrEnum):
     APPROVE_STEPS = "as"  # approve a plan and the calls that its steps name
     APPROVE_ALL = "aa"
     DECLINE_ALL = "da"
-    VIEW = "vw"  # show the whole payload, then Approve
-    VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
-    CONTEXT = "cx"  # show the messages that led to the proposal, to the person alone
+    VIEW = "vw"  # show the payload, the full content of a card, then Approve
+    VIEW_GROUP = "va"  # show the payloads of the cards of one answer that were cut, then Approve all
+    CONTEXT = "cx"  # show the messages that led to the proposal, to the person who pressed alone
     MORE = "mo"  # show the buttons that are rarely wanted
     REASON = "dr"  # ask for a reason, then decline
     REVISE = "rv"  # ask what should change in a plan
@@ -121,7 +76,7 @@ class ButtonAction(StrEnum):
     VIEW_ROW = "co"  # open one row by itself
     DECIDE = "cd"  # approve the picked rows and decline the other rows
     DECIDE_SOME = "ca"  # approve the picked rows and leave the other rows open
-    BACK_TO_BATCH = "cb"  # back to the buttons of the batch
+    BACK_TO_BATCH = "cb"  # show the buttons of the batch again
     LET_IN = "pi"  # admit the person who asked to talk to Nod; the id is theirs
     KEEP_OUT = "po"  # refuse that person
 
@@ -245,13 +200,58 @@ class ButtonData:
         match = _DATA_PATTERN.fullmatch(data)
         if match is None:
             return None
-        action = _find_action(match[1])
+        action = _find_action(match["action"])
         if action is None:
             return None
         if isinstance(action, Verb) and action_of(action) is not action:
             return None  # no button carries the name of a verb that has a code, or needs other input
-        index = None if match[4] is None else int(match[4])
-        return cls(action, match[2], int(match[3]), index, match[5] or "")
+        index = None if match["index"] is None else int(match["index"])
+        return cls(action, match["id"], int(match["round"]), index, match["picked"] or "")
+
+
+def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
+    """Return a keyboard with a row for each reply that the agent offers; None without any."""
+    rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
+    if rows:
+        return InlineKeyboardMarkup(rows)
+    return None
+
+
+def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
+    """Return the keyboard with the button that opens a page; None without a link."""
+    if link is None:
+        return None
+    return InlineKeyboardMarkup([[InlineKeyboardButton(link.label, url=link.url)]])
+
+
+def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
+    """Return a keyboard with a button for each offered command, numbered like the lines of the text."""
+    buttons = [
+        InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
+        for number, offer in enumerate(offers, 1)
+    ]
+    rows = [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
+    return InlineKeyboardMarkup(rows)
+
+
+def make_disabled_button(label: str) -> InlineKeyboardButton:
+    """Return a button that can be read and not pressed. Bot API 10.3 has it, the library does not."""
+    return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
+
+
+def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
+    """Return the keyboard without buttons that an older Bot API server refuses; unchanged if it has none."""
+    rows = []
+    has_new = False
+    for row in markup.inline_keyboard:
+        # disabled buttons have ``api_kwargs``
+        old_buttons = [button for button in row if not (button.api_kwargs or button.copy_text)]
+        has_new = has_new or len(old_buttons) < len(row)
+        if old_buttons:
+            rows.append(old_buttons)
+    if not has_new:
+        return markup
+    return InlineKeyboardMarkup(rows)
 
 
 def _find_action(code: str) -> ButtonAction | Verb | None:

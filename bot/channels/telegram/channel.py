@@ -503,7 +503,7 @@ class TelegramChannel(Platform):
     async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
         """Handle an update, together with the other updates of its album, and return these updates."""
         update = kept.update
-        album = await self._mailbox.album(kept, self._bot)
+        album = await self._mailbox.load_album(kept, self._bot)
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)

@@ -40,18 +40,18 @@ _PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a li
 class MenuEntry:
     """A command of the menu: what people type, and the core's command that it stands for.
 
-    The answer to a command goes to the person's private chat, wherever it was sent, in three cases: if only
-    ``admins`` have it in their menu, if it is for deciders (``decides``), or if no group has it (``groups``).
+    The answer to a command is confidential, and goes to the person's private chat, in three cases: if it is
+    for admins, if it is for deciders (the people who may decide a proposal), or if no group has it.
     """
 
     typed: str  # the name that people type in Telegram
     description: str
     name: str  # the name of the core's command
     text: str  # the beginning of that command's text; the words that a person adds follow
-    groups: bool = True  # False if only private chats have it in their menu; groups have none for roles
-    admins: bool = False  # True if only admins have it in their menu
-    decides: bool = False  # True for a command of deciders; approvers and admins have it in their menu
-    listed: bool = True  # False for a command that works, and is in no menu
+    in_groups: bool = True  # False if only private chats have it in their menu
+    for_admins: bool = False  # True if only admins have it in their menu, in private chats
+    for_deciders: bool = False  # True if only approvers and admins have it there; anyone may type it
+    in_menu: bool = True  # False for a command that works, but is in no menu
 
 
 ENTRIES = (
@@ -60,20 +60,35 @@ ENTRIES = (
     MenuEntry("status", "What's waiting for you, and what you asked for", "nod", "status"),
     MenuEntry("team", "My teammates here, and their plans", "nod", "team"),
     MenuEntry("stop", "Stop the answer I'm writing", "stop", ""),
-    MenuEntry("link", "Link this account with your account elsewhere", "nod", "link", groups=False),
+    MenuEntry("link", "Link this account with your account elsewhere", "nod", "link", in_groups=False),
     MenuEntry(
-        "pending", "Everything waiting for a decision", "approvals", "list", groups=False, decides=True
+        "pending",
+        "Everything waiting for a decision",
+        "approvals",
+        "list",
+        in_groups=False,
+        for_deciders=True,
     ),
-    MenuEntry("show", "Show one proposal: /show ID", "approvals", "show", groups=False, decides=True),
-    MenuEntry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, decides=True),
+    MenuEntry("show", "Show one proposal: /show ID", "approvals", "show", in_groups=False, for_deciders=True),
     MenuEntry(
-        "decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, decides=True
+        "approve", "Approve one: /approve ID", "approvals", "approve", in_groups=False, for_deciders=True
     ),
-    MenuEntry("cancel", "Withdraw one: /cancel ID. Or stop answering", "approvals", "cancel", decides=True),
-    MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
-    MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
+    MenuEntry(
+        "decline",
+        "Decline one: /decline ID reason",
+        "approvals",
+        "decline",
+        in_groups=False,
+        for_deciders=True,
+    ),
+    MenuEntry(
+        "cancel", "Withdraw one: /cancel ID. Or stop answering", "approvals", "cancel", for_deciders=True
+    ),
+    MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", for_admins=True),
+    MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", in_menu=False),
 )
-_BY_NAME = {entry.typed: entry for entry in ENTRIES} | {"start": ENTRIES[0]}  # Telegram's first command
+_BY_NAME = {entry.typed: entry for entry in ENTRIES} | {"start": ENTRIES[0]}
+"""The entries by what people type. Telegram sends ``/start`` where a chat begins, which counts as help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +100,27 @@ class Typed:
     arguments: str
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """True if Nod has a command of this name."""
         return self.name in _BY_NAME
 
     @property
-    def confidential(self) -> bool:
-        """True if only the person who asks may see the answer. Raises KeyError if it is not `known`."""
+    def is_confidential(self) -> bool:
+        """True if only the person who asks may see the answer. Raises KeyError if it is not known."""
         entry = _BY_NAME[self.name]
-        return entry.admins or entry.decides or not entry.groups
+        return entry.for_admins or entry.for_deciders or not entry.in_groups
 
-    def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
-        """Return the core's command. Raises KeyError if this one is not `known`."""
+    def make_command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
+        """Return the core's command. Raises KeyError if this one is not known."""
         entry = _BY_NAME[self.name]
         arguments = "" if self.name == "start" else self.arguments
         words = f"{entry.text} {arguments}".strip()
         return Command(actor, entry.name, words, address, private, names=names)
 
-    def as_typed(self, usage: str) -> str:
+    def rewrite_usage(self, usage: str) -> str:
         """Return the core's text on how to write the command, with Telegram's name for the command.
 
-        Raises KeyError if the command is not `known`.
+        Raises KeyError if the command is not known.
         """
         entry = _BY_NAME[self.name]
         if entry.text:
@@ -113,7 +128,7 @@ class Typed:
         return usage
 
 
-def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
+def write_introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
     """Return the answer to `/start` and `/help`, with the commands as they are typed here."""
     entries = list_menu(admin=admin, decides=decides)
     if typed.name == "start":
@@ -128,11 +143,11 @@ def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") 
 
 
 def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
-    """Return the menu entries for a person by their roles."""
+    """Return the menu entries for a person in a private chat, by their roles."""
     entries = []
     for entry in ENTRIES:
-        is_theirs = (admin or not entry.admins) and (decides or not entry.decides)
-        if entry.listed and is_theirs:
+        is_theirs = (admin or not entry.for_admins) and (decides or not entry.for_deciders)
+        if entry.in_menu and is_theirs:
             entries.append(entry)
     return entries
 
@@ -164,7 +179,7 @@ async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[i
     everyone = list_menu()
     menus: list[tuple[BotCommandScope, list[MenuEntry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
-        (BotCommandScopeAllGroupChats(), [entry for entry in everyone if entry.groups]),
+        (BotCommandScopeAllGroupChats(), [entry for entry in everyone if entry.in_groups]),
     ]
     only_approvers = [approver for approver in approvers if approver not in admins]
     menus += [(BotCommandScopeChat(approver), list_menu(decides=True)) for approver in only_approvers]

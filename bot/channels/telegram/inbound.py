@@ -30,7 +30,7 @@ from bot.channels.telegram.reading import (
     describe_attachment,
     files_of,
     find_private_reply,
-    for_model,
+    format_for_model,
     has_content,
     is_meant_for,
     is_private_chat,
@@ -232,12 +232,14 @@ class Inbound:
     ) -> None:
         """Hand a message to the core, with the messages between people in the group before it."""
         known_refs = {file.ref for file in files}
-        earlier_files = [file for file in self.overheard.files(who.place) if file.ref not in known_refs]
-        has_unread_files = self.overheard.has_unread(who.place)
+        earlier_files = [
+            file for file in self.overheard.choose_files(who.place) if file.ref not in known_refs
+        ]
+        has_unread_files = self.overheard.has_unread_files(who.place)
         request = chat.Message(
             who.place.address,
             who.actor,
-            in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
+            in_group(self.overheard.list_messages(who.place), format_for_model(message, words, self.me)),
             event_id,
             private=is_private_chat(message.chat),
             names=who.place.named(message.chat.title),
@@ -291,13 +293,13 @@ class Inbound:
         is_bare_cancel = typed.name == "cancel" and not typed.arguments
         if is_bare_cancel and await self.dialogue_runner.cancel(who):
             return
-        if not typed.known:
+        if not typed.is_known:
             await self._reply(who.place, _NO_COMMAND_TEXT, message)
             return
         if typed.name in ("start", "help"):
             admin = who.user.id in self.admission.allow_list.admins
             decides = admin or who.user.id in self.admission.allow_list.approvers
-            text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
+            text = commands.write_introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
             await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
             return
         if typed.name == "new":
@@ -306,14 +308,14 @@ class Inbound:
         names_of_people = {str(actor_of(user)): user.full_name for user in mentioned}
         names = {**who.place.named(message.chat.title), **names_of_people}
         is_private = is_private_chat(message.chat)
-        command = typed.command(who.actor, who.place.address, private=is_private, names=names)
+        command = typed.make_command(who.actor, who.place.address, private=is_private, names=names)
         was_writing = self.is_written_in(who.place)
         reply = await self.inbox(command)
         if was_writing and reply.text == STOPPED:
             return  # the answer itself shows that it was stopped
         if reply.answer is Answer.INVALID:  # the text says how to write the command
-            reply = replace(reply, text=typed.as_typed(reply.text))
-        if who.place.is_private or not (typed.confidential or reply.is_private):
+            reply = replace(reply, text=typed.rewrite_usage(reply.text))
+        if who.place.is_private or not (typed.is_confidential or reply.is_private):
             await self._post_reply(who, reply, who.place, message.message_id)
             return
         try:

@@ -237,6 +237,7 @@ class ChatPace(BaseRateLimiter[int]):
             queue.wake()
 
     def _count_sent(self, chat_id: int) -> None:
+        """Count a request to a chat, of this process or of another."""
         for queue in (self._queue(chat_id), self._all):
             queue.sent.append(self._now())
 

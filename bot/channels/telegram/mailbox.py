@@ -77,7 +77,7 @@ class Mailbox(asyncio.Queue[object]):
             await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
 
-    async def album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
+    async def load_album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
         """Return the updates of this update's album, or the update itself if it is of none.
 
         Empty if the album was handled with an earlier update. Waits `_ALBUM_SECONDS` for the other pictures.
@@ -85,16 +85,16 @@ class Mailbox(asyncio.Queue[object]):
         group = kept.update.message.media_group_id if kept.update.message else None
         if group is None:
             return [kept]
-        if kept.row_id not in await self._load_album(group):
+        if kept.row_id not in await self._load_unhandled(group):
             return []
         await self._sleep(_ALBUM_SECONDS)
-        payloads = await self._load_album(group)
+        payloads = await self._load_unhandled(group)
         return [
             KeptUpdate(row_id, Update.de_json(readable(payload) or {}, bot))
             for row_id, payload in payloads.items()
         ]
 
-    async def _load_album(self, group: str) -> dict[int, Any]:
+    async def _load_unhandled(self, group: str) -> dict[int, Any]:
         """Return the payloads of an album's unhandled updates, by the id of the row."""
         payloads = {}
         for row_id, payload in await self._database.read(events.list_unhandled, NAME):

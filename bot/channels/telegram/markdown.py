@@ -31,7 +31,7 @@ _RULE = "—" * 8
 _BULLET = "•"
 _INDENT = "  "
 _OPEN_TASK, _DONE_TASK = "☐", "☑"
-_CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of a task
+_CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of an item that is a task
 _AUTOLINK = "auto"  # the parser's mark of a link whose text is its address: <https://example.org>
 _INTO_THE_APP = re.compile(r"(?:tg|ton|tonsite):", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")  # the first word of a fence's info string, such as python
@@ -70,7 +70,10 @@ def from_markdown(markdown: str) -> Rich:
 
 
 def _keep_too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
-    """Make one token of the blocks that are nested too deep; the parser itself would drop them."""
+    """Make one token of the blocks that are nested too deep; the parser itself would drop them.
+
+    A rule of the parser: it tells if it applies to the line ``start``. If ``silent``, it only tells that.
+    """
     if state.level < DEEPEST_LEVEL:
         return False
     if silent:

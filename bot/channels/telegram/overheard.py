@@ -47,29 +47,31 @@ class Overheard:
         if not edited or message.message_id in messages:
             messages[message.message_id] = _read_group_message(message, me, album or [message])
         if len(messages) > _MAX_MESSAGES_BY_PLACE:
-            del messages[next(iter(messages))]
+            oldest_id = next(iter(messages))
+            del messages[oldest_id]
         if len(self._messages) > _MAX_PLACES:
-            del self._messages[next(iter(self._messages))]
+            least_recent_place = next(iter(self._messages))
+            del self._messages[least_recent_place]
 
-    def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
+    def list_messages(self, place: TelegramPlace) -> list[tuple[str, str]]:
         """Return the author and text of each message since the last `forget`, oldest first.
 
         The text names the files, and says which of them are not read.
         """
-        read = {file.ref for file in self.files(place)}
-        unread = {file.ref for file in self._list_files(place)} - read
+        refs_read = {file.ref for file in self.choose_files(place)}
+        refs_unread = {file.ref for file in self._list_files(place)} - refs_read
         lines = []
         for message in self._messages.get(place, {}).values():
-            parts = (message.words, describe_files(message.files, unread))
+            parts = (message.words, describe_files(message.files, refs_unread))
             lines.append((message.author, "\n".join(filter(None, parts))))
         return lines
 
-    def files(self, place: TelegramPlace) -> tuple[Upload, ...]:
-        """Return the newest files of the messages; they are read with the next message for Nod."""
+    def choose_files(self, place: TelegramPlace) -> tuple[Upload, ...]:
+        """Return the newest files of the messages, at most `MAX_EARLIER_FILES`: these are read."""
         return choose_earlier(self._list_files(place))
 
-    def has_unread(self, place: TelegramPlace) -> bool:
-        """Tell if some files are not read, since there are too many."""
+    def has_unread_files(self, place: TelegramPlace) -> bool:
+        """Tell if there are more files than are read."""
         return len(self._list_files(place)) > MAX_EARLIER_FILES
 
     def forget(self, place: TelegramPlace) -> None:

@@ -79,7 +79,7 @@ def is_meant_for(message: Message, me: User) -> bool:
     if command is not None:
         if command.bot:
             return command.bot.lower() == (me.username or "").lower()
-        return command.known
+        return command.is_known
     return any(_mentions(entity, words, me) for entity, words in _list_mentions_and_links(message))
 
 
@@ -122,7 +122,7 @@ def words_of(message: Message, me: User | None = None) -> str:
     return units.decode("utf-16-le", "surrogatepass").strip()
 
 
-def for_model(message: Message, words: str, me: User) -> str:
+def format_for_model(message: Message, words: str, me: User) -> str:
     """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
 
     A note names an attachment that the model can't see, or that was forwarded. The text is empty if there are

@@ -45,7 +45,7 @@ class Screen:
 
 
 def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str = "") -> Screen:
-    """Ask which field to change. ``left_out``: a remark on arguments that people can't edit here."""
+    """Ask which field to change. ``title``: that of the card. ``left_out``: a remark on further arguments."""
     rows = []
     for index, field in enumerate(fields):
         label = _shorten(f"{field.label}: {_summarise_value(field, _find_value(dialogue, field))}")
@@ -104,10 +104,10 @@ def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
-def ask_words(person: User, pressed: Button, title: str) -> Screen:
-    """Ask for the words that go with a press."""
-    prompt = pressed.asks
-    question = prompt.question if prompt else pressed.label
+def ask_words(person: User, button: Button, title: str) -> Screen:
+    """Ask for the words that go with the press of a button. ``title``: that of the card."""
+    prompt = button.asks
+    question = prompt.question if prompt else button.label
     hint = prompt.hint if prompt else ""
     first = question[:1].lower() + question[1:]
     text = _name_person(person) + plain(f"{first} {_REPLY_TEXT}{_CANCEL_TEXT} {hint}\n{_shorten(title, 200)}")

@@ -25,7 +25,7 @@ from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
 _APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)  # such as tg://settings
-_FOLD_KIND = MessageEntity.EXPANDABLE_BLOCKQUOTE
+_FOLD_KIND = MessageEntity.EXPANDABLE_BLOCKQUOTE  # a quote whose end is hidden until it is opened
 _QUOTE_KIND = MessageEntity.BLOCKQUOTE
 _RULE_PATTERN = re.compile(r"-+(?:\+-+)*")  # ---+-----, below the names of a table's columns
 _MAX_HEAD_SHARE = 4  # a table's head is repeated if it takes at most 1/4 of a message
@@ -176,8 +176,8 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     """
     pieces = []
     table_head = Rich()  # the lines that name the columns of a cut table, to repeat in the next message
-    waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
-    current: list[MessageEntity] = []  # entities that reach into the next message
+    waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))  # entities that begin later
+    current: list[MessageEntity] = []  # entities that have begun, and may reach into the next message
     done_chars = done_units = 0  # the sizes of the messages so far
     while done_chars < len(rich.text):
         # look at as much as can fit, and one character more, with its entities
@@ -315,7 +315,7 @@ def keep_harmless(text: str) -> str:
 
 
 def drop_halves(text: str) -> str:
-    """Replace lone surrogates, which can't be sent, and write each line end as one line feed."""
+    """Replace halves of surrogate pairs, which can't be sent, and each CR LF by a line feed."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
 

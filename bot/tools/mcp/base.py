@@ -17,7 +17,7 @@ from typing import Any
 from bot.domain.chat import Clock
 from bot.errors import BadArguments, SignInError
 from bot.store.database import Database
-from bot.tools.mcp.schemas import Arguments
+from bot.tools.mcp.schemas import ArgumentSchema
 from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
@@ -159,7 +159,7 @@ class Question:
     def find_faults(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the faults of a filled-in form, by field. Blocks: call it in a thread."""
         try:
-            Arguments(self.schema or {"type": "object"}).check(dict(content))
+            ArgumentSchema(self.schema or {"type": "object"}).check(dict(content))
         except BadArguments as error:
             return error.fields
         except ValueError as error:

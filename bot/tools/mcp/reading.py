@@ -22,8 +22,7 @@ from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, Server
 from bot.tools.mcp.tools import cut, join_content, name_of, read_content
-from bot.tools.tool import Arguments as Given
-from bot.tools.tool import CallContext, Tool, ToolOutput, tool
+from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput, tool
 
 _MAX_LISTED = 500
 _MAX_TEXT_CHARS = 2000  # an address or a description
@@ -87,7 +86,7 @@ class ReadingTools:
                 ],
             }
 
-        def classify(values: Given) -> Risk:
+        def classify(values: Arguments) -> Risk:
             return self._classify(known=values.get("uri") in self._listed_addresses, what="the address")
 
         @tool(
@@ -118,7 +117,7 @@ class ReadingTools:
             self._listed_prompts.update(prompt.name for prompt in prompts)
             return [_describe_prompt(prompt) for prompt in prompts]
 
-        def classify(values: Given) -> Risk:
+        def classify(values: Arguments) -> Risk:
             known = values.get("name") in self._listed_prompts and not values.get("arguments")
             return self._classify(known=known, what="what it is given")
 

@@ -1,7 +1,8 @@
 """A server's JSON schema of a tool's arguments, in two uses.
 
-`Arguments` checks a call's arguments against the unchanged schema, in a child process, because a schema from
-outside may take centuries to check. `as_offered` returns a simpler form of the schema, which the model gets.
+`ArgumentSchema` checks a call's arguments against the unchanged schema, in a child process, because a schema
+from outside may take centuries to check. `as_offered` returns a simpler form of the schema, which the model
+gets.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ class TooSlow(ValueError):
     """A schema that takes too long to check, whatever the arguments."""
 
 
-class Arguments:
+class ArgumentSchema:
     """A schema that arguments are checked against, in a child that can be killed (``checker.py``).
 
     The constructor raises ValueError if the schema is no JSON schema, or takes too long to check (TooSlow).

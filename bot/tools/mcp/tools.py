@@ -28,11 +28,10 @@ from bot.domain.value_text import summarize_arguments
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.answers import MALFORMED, OUTPUT
 from bot.tools.mcp.config import ServerConfig, Trust
-from bot.tools.mcp.schemas import Arguments, as_offered
+from bot.tools.mcp.schemas import ArgumentSchema, as_offered
 from bot.tools.mcp.server import LOOK_SECONDS, Server
 from bot.tools.schema import fits_strict
-from bot.tools.tool import Arguments as Given
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput
 
 _MAX_NAME_CHARS = 64  # the limit of language models
 _MAX_DESCRIPTION_CHARS = 4000
@@ -57,7 +56,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
     meta = theirs.meta or {}  # has what the transport noted, see ``answers.py``
     if meta.get(MALFORMED):
         raise ValueError(meta[MALFORMED])
-    argument_schema = Arguments(theirs.input_schema)
+    argument_schema = ArgumentSchema(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
     adopted_version = hash_tool(config.name, theirs)
     hints = theirs.annotations
@@ -67,14 +66,14 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
     def is_unchanged(current: types.Tool | None) -> bool:
         return current is not None and hash_tool(config.name, current) == adopted_version
 
-    async def run(values: Given, context: CallContext) -> ToolOutput:
+    async def run(values: Arguments, context: CallContext) -> ToolOutput:
         check = is_unchanged if tool_risk.writes else None
         result = await server.call(theirs.name, values, context, is_unchanged=check)
         fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
         file_text = _FILE_FOR_AGENT_TEXT if context.agent else _FILE_FOR_PEOPLE_TEXT
         return make_output(config, result, fits=fits, file_text=file_text)
 
-    def summarise(values: Given) -> str:
+    def summarise(values: Arguments) -> str:
         heading = f"{format_title(theirs)} on {config.name}"
         values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), cut)
         return f"{heading}: {values_text}" if values_text else heading
@@ -184,7 +183,7 @@ def fits_schema(schema: Any, data: Any) -> bool:
     if not isinstance(data, dict):
         return data is not None and schema.get("type") != "object"
     try:
-        Arguments(schema).check(data)
+        ArgumentSchema(schema).check(data)
     except (BadArguments, ValueError):
         return False
     return True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.channels.telegram.commands import ENTRIES, Typed, introduction, list_menu, read_command
+from bot.channels.telegram.commands import ENTRIES, Typed, list_menu, read_command, write_introduction
 from bot.domain.chat import Address, Command
 from bot.domain.people import NO_NAMES, Actor
 
@@ -25,9 +25,9 @@ def test_what_is_listed_follows_what_a_person_may_do(admin: bool, decides: bool,
 
 
 def test_start_names_the_first_steps_and_help_all_there_is() -> None:
-    shown = introduction(Typed("start", "", ""), admin=False, decides=True)
+    shown = write_introduction(Typed("start", "", ""), admin=False, decides=True)
     assert [line.split(":")[0] for line in shown.splitlines()[2:]] == ["/status", "/pending", "/new", "/help"]
-    shown = introduction(Typed("help", "", ""), admin=True, decides=True, notice="Nod is paused.")
+    shown = write_introduction(Typed("help", "", ""), admin=True, decides=True, notice="Nod is paused.")
     assert shown.splitlines()[1] == "Nod is paused."
     assert len(shown.splitlines()) == 3 + len(list_menu(admin=True, decides=True))
 
@@ -46,25 +46,25 @@ def test_start_names_the_first_steps_and_help_all_there_is() -> None:
 def test_every_answer_to_a_command_is_private_where_its_menu_entry_is_not_for_all(
     name: str, arguments: str, confidential: bool
 ) -> None:
-    assert Typed(name, "", arguments).confidential is confidential
+    assert Typed(name, "", arguments).is_confidential is confidential
 
 
 def test_a_command_reaches_the_core_in_its_own_words() -> None:
     def said(name: str, arguments: str) -> Command:
-        return Typed(name, "", arguments).command(ANA, HERE, private=True, names=NO_NAMES)
+        return Typed(name, "", arguments).make_command(ANA, HERE, private=True, names=NO_NAMES)
 
     assert (said("decline", "ab12 no").name, said("decline", "ab12 no").text) == (
         "approvals",
         "decline ab12 no",
     )
     assert (said("start", "ab12").name, said("start", "ab12").text) == ("nod", "help")
-    assert [Typed(entry.typed, "", "").known for entry in ENTRIES] == [True] * len(ENTRIES)
-    assert not Typed("nothing", "", "").known
+    assert [Typed(entry.typed, "", "").is_known for entry in ENTRIES] == [True] * len(ENTRIES)
+    assert not Typed("nothing", "", "").is_known
 
 
 def test_usage_is_told_with_the_name_that_was_typed() -> None:
-    assert Typed("decline", "", "").as_typed("Write /approvals decline ID.") == "Write /decline ID."
-    assert Typed("nod", "", "").as_typed("Write /nod link CODE.") == "Write /nod link CODE."
+    assert Typed("decline", "", "").rewrite_usage("Write /approvals decline ID.") == "Write /decline ID."
+    assert Typed("nod", "", "").rewrite_usage("Write /nod link CODE.") == "Write /nod link CODE."
 
 
 @pytest.mark.parametrize("text", ["/ approve ab12", "/", "approve ab12", "/@bot"])

@@ -10,7 +10,7 @@ import pytest
 
 from bot.errors import ToolError, ToolTimedOut
 from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust
-from bot.tools.mcp.schemas import Arguments
+from bot.tools.mcp.schemas import ArgumentSchema
 
 TEXT = {"type": "text", "text": "note 7 was added"}
 
@@ -269,7 +269,7 @@ async def test_a_name_that_another_server_has_is_told(connect, plain, http):
 )
 def test_a_pattern_of_javascript_is_held(pattern, good, bad):
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
-    arguments = Arguments(schema)
+    arguments = ArgumentSchema(schema)
     assert arguments.check({"a": good}) == {"a": good}
     with pytest.raises(ToolError):
         arguments.check({"a": bad})
@@ -282,7 +282,7 @@ def test_a_pattern_that_no_one_can_read_is_left_to_the_server():
         "patternProperties": {r"^\p{L}$": {"type": "string"}},
         "additionalProperties": False,
     }
-    assert Arguments(schema).check({"a": "x", "é": "y"}) == {"a": "x", "é": "y"}
+    assert ArgumentSchema(schema).check({"a": "x", "é": "y"}) == {"a": "x", "é": "y"}
 
 
 # starts
