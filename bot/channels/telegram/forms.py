@@ -68,7 +68,7 @@ class _Form:
 class GrantOffer:
     """The scopes and audiences of a grant that this person may give, with their texts, narrowest first.
 
-    A dialogue and a `Press` call the chosen scope ``rung`` and the chosen audience ``reach``.
+    A dialogue calls the chosen scope ``rung`` and the chosen audience ``reach``.
     """
 
     scopes: Sequence[tuple[GrantScope, str]]
@@ -194,13 +194,14 @@ class DialogueRunner:
         duration = _pick_at(list(GrantDuration), callback.index)
         if duration is None:
             return MOVED_ON
+        # a `Press` calls the scope ``rung``, the audience ``reach`` and the duration ``lasting``
         press = who.press(
             Verb.SIMILAR,
             card.proposal_id,
             card.round,
             rung=chosen.rung,
-            lasting=duration,
             reach=chosen.reach,
+            lasting=duration,
         )
         await self.dialogues.end(who)  # ended first: a change of the card closes its open dialogues
         reply = await self.inbox(press)

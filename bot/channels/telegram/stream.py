@@ -50,7 +50,7 @@ class TelegramStream(StreamedMessage):
         self.place = place
         self.ended = False
         self._draft_id = _number_draft(begun_at)
-        self._shown: TelegramPosted | None = None  # the message in a group that grows
+        self._shown: TelegramPosted | None = None  # the message in a group that shows the unfinished text
         self._sends_previews = True  # False once Telegram refused a draft
         self._typing = asyncio.create_task(self._show_typing())
 
@@ -87,11 +87,14 @@ class TelegramStream(StreamedMessage):
     async def finish(self, text: str, note: str) -> None:
         self._typing.cancel()
         self.ended = True
-        rich, full_text = from_markdown(text), text
         if note:
-            rich, full_text = _render_above(text) + plain(note), f"{text}\n\n{note}"
+            rich = _render_above(text) + plain(note)
+            full_text = f"{text}\n\n{note}"
+        else:
+            rich = from_markdown(text)
+            full_text = text
         pieces = split(rich)
-        posts = limit_posts(pieces, full_text, note)
+        posts = limit_posts(pieces, full_text, note)  # a very long text is one post and a file
         buttons = make_choice_keyboard(self.choices)
 
         # the preview becomes the first post

@@ -2,7 +2,7 @@
 
 A server reports a change as an event of a subscription (newest protocol) or by a notification (older ones).
 Either makes the list stale, and `Catalogue.keep_up` reads it again. `read_pages` reads any list of a server,
-within limits; `tell_cause` puts an error of the SDK into words.
+within limits; `describe_error` puts an error of the SDK into words.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Sleep = Callable[[float], Awaitable[None]]
 LONGEST_PAUSE = 10.0  # seconds between two attempts to start a server, or to subscribe to its list
 MOST_PAGES = 100
 _MAX_FRUITLESS_PAGES = 3  # after this many pages in a row without a new item, no more are read
-_MAX_TOOLS = 500
+_MAX_TOOLS = 500  # of one server
 _MAX_ERROR_CHARS = 500  # a server's own error message
 _CLOSED_ERROR = (types.CONNECTION_CLOSED, "Connection closed")
 
@@ -42,15 +42,15 @@ class Catalogue:
         """The reason why the list was not read to its end; empty if it was."""
         self._config = config
         self._sleep = sleep
-        self._stale = asyncio.Event()
-        self._reading = asyncio.Lock()
+        self._stale = asyncio.Event()  # set while the list may have changed since it was read
+        self._read_lock = asyncio.Lock()
 
     async def read(self, client: Client) -> tuple[types.Tool, ...]:
         """Read and return the list, cut by the limits of `read_pages`. Raises MCPError.
 
         The list of a server without tools is empty.
         """
-        async with self._reading:
+        async with self._read_lock:
             try:
                 tools, fault = await read_pages(
                     lambda cursor: client.list_tools(cursor=cursor), "tools", _MAX_TOOLS
@@ -77,7 +77,7 @@ class Catalogue:
             try:
                 await self.read(client)
             except Exception as error:  # noqa: BLE001 - a bad list is no reason to break off calls
-                why = tell_cause(self._config, error)
+                why = describe_error(self._config, error)
                 log.warning("an mcp server gave no new list", server=self._config.name, why=why)
 
     async def subscribe(self, client: Client) -> None:
@@ -147,7 +147,7 @@ async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, ma
     return ListedItems(first_items, fault)
 
 
-def cause(error: BaseException) -> BaseException:
+def find_first_error(error: BaseException) -> BaseException:
     """Return the first error of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -159,9 +159,9 @@ def is_line_closed(error: BaseException) -> bool:
     return isinstance(error, MCPError) and (error.code, error.message) == _CLOSED_ERROR
 
 
-def tell_cause(config: ServerConfig, error: BaseException) -> str:
+def describe_error(config: ServerConfig, error: BaseException) -> str:
     """Describe an error, or the first error of a group, without the server's secrets."""
-    error = cause(error)
+    error = find_first_error(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"
     if isinstance(error, httpx2.TransportError):

@@ -45,6 +45,8 @@ class ConnectedServer:
 
 @dataclass(slots=True)
 class _SessionEntry:
+    """A session, and the time of its last use."""
+
     connected: ConnectedServer
     used_at: datetime
 

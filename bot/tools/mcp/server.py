@@ -37,7 +37,14 @@ from bot.telemetry.logs import logger
 from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
 from bot.tools.mcp.answers import UNREAD
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
-from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, is_line_closed, tell_cause
+from bot.tools.mcp.catalogue import (
+    LONGEST_PAUSE,
+    Catalogue,
+    Sleep,
+    describe_error,
+    find_first_error,
+    is_line_closed,
+)
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Keys
@@ -302,7 +309,7 @@ class Server:
             except MCPError as error:
                 raise self._explain_error(error, line, writes=before is not None) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
-                words = tell_cause(self.config, error)
+                words = describe_error(self.config, error)
                 raise self._explain_unreadable(words, writes=before is not None) from None
 
     async def _run_before(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
@@ -315,10 +322,10 @@ class Server:
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - of the SDK, or of what the server sends
-            first = cause(error)
+            first = find_first_error(error)
             if isinstance(first, MCPError) and first.code == FORGOTTEN:
                 raise _SessionLost from None
-            raise self._unavailable(tell_cause(self.config, error)) from None
+            raise self._unavailable(describe_error(self.config, error)) from None
 
     def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
         """Return the error to raise for a call that the server answered with an error.
@@ -327,7 +334,7 @@ class Server:
         may have happened. Any other error is the tool's own answer.
         """
         name = self.config.name
-        words = tell_cause(self.config, error)
+        words = describe_error(self.config, error)
         if error.code == FORGOTTEN:
             return _SessionLost()
         if not writes and line.why == SESSION_LOST:
@@ -518,13 +525,13 @@ class Server:
             if attempt.cancelled_caught:
                 line.end(f"it did not start within {startup:g} s")
         except Exception as error:  # noqa: BLE001 - any failure of a start; nothing was called yet
-            first = cause(error)
+            first = find_first_error(error)
             code = first.code if isinstance(first, MCPError) else None
             line.is_signed_out = self.keys is not None and code == REFUSED
             if code == FORGOTTEN:
                 line.end(_NEW_SESSION_REFUSED_TEXT)
             else:
-                line.end(tell_cause(self.config, error))
+                line.end(describe_error(self.config, error))
         line.end()
 
     def _make_client(self, line: ServerLine) -> Client:
@@ -562,7 +569,7 @@ class Server:
                 if not line.is_busy:
                     line.lose("it did not answer in time")
             except Exception as error:  # noqa: BLE001 - an error is an answer, too; a lost line is noticed elsewhere
-                why = tell_cause(self.config, error)
+                why = describe_error(self.config, error)
                 log.debug("an mcp server refused to be asked", server=self.config.name, why=why)
 
     def _note_stderr(self, line: str) -> None:

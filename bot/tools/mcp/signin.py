@@ -167,7 +167,7 @@ class Keys:
             return None
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
-            # learned secrets are removed from everything that the server says
+            # these tokens are removed from everything that the server says
             self.launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
@@ -361,6 +361,8 @@ def _replace_by_error(response: httpx2.Response, why: str) -> None:
 
 
 class _ReplacedBody(httpx2.AsyncByteStream):
+    """A body in place of a response's own, which is closed with it."""
+
     def __init__(self, body: bytes, original: Any) -> None:
         self._body = body
         self._original = original
