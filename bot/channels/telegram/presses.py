@@ -8,7 +8,7 @@ A card that does not fit a message hides a part of its proposal. A press that ap
 *payload*, the full content, was viewed in the chat (``shown.py``). The cards of one answer are a *group*. A
 *batch* is several calls in one card, one in each row; ``together`` means that for a row the card of the batch
 is used. A press that needs more than a button (an edit, a reason, a grant for similar calls) begins a
-dialogue (``forms.py``). A *choice button* stands below an answer and sends a message with its own words.
+dialogue (``forms.py``). A *choice button* stands below an answer and sends its own words.
 """
 
 import asyncio
