@@ -30,8 +30,8 @@ from bot.store import proposals
 from bot.store.database import Database
 
 app = typer.Typer()
-_MAX_LISTED = 200
-_POLL_SECONDS = 1.0
+_MAX_LISTED = 200  # the most proposals that ``nod pending`` prints as lines
+_POLL_SECONDS = 1.0  # the time between two looks of ``nod pending --watch``
 
 
 @command(app)

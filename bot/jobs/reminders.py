@@ -47,6 +47,7 @@ _ANCHOR_USE_TEXT = (
 _MAX_LISTED = 50  # the most proposals in a digest, which is one post to read
 _MAX_PRIVATE_CARDS = 10  # the most private cards to members of a group to which a card is escalated
 _ACTS = (Act.WARN, Act.REMIND, Act.ESCALATE)
+"""The acts outside quiet hours; `Act.NOTIFY` comes after them and the digests."""
 _ACTS_AT_ANY_HOUR = (Act.WARN, Act.ESCALATE)
 """The acts that quiet hours do not hold back."""
 

@@ -75,7 +75,7 @@ class _Due(NamedTuple):
 
 
 class Pager:
-    """The service that sends due events of pages, and tells admins of failures."""
+    """The sweep that sends due events of pages to the service, and tells admins of failures."""
 
     def __init__(
         self,

@@ -153,9 +153,10 @@ class AwayCommands:
         """End the absence of this person, or of the person whom ``text`` names. Raises CommandError."""
         person = people.person_of(session, command.actor)
         absent = people.person_of(session, self._find_absent(session, text)) if text else person
-        bound = self._policies.bound_to(session, command.actor)  # the only workspace of this admin; None: all
-        if absent != person and bound and not any(covers(bound, each) for each in absent.accounts):
-            raise CommandError(f"You are an admin of {bound}, and they are not of it.")
+        if absent != person:
+            bound = self._policies.bound_to(session, command.actor)  # this admin's only workspace; None: all
+            if bound and not any(covers(bound, account) for account in absent.accounts):
+                raise CommandError(f"You are an admin of {bound}, and they are not of it.")
         return absences.end(session, absent.accounts, command.actor, self._clock())
 
     def _find_absent(self, session: Session, text: str) -> Actor:

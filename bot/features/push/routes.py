@@ -225,8 +225,9 @@ def _require_post(parts: RouteParts) -> Post:
 
 async def _check_subscription(post: Post, subscription: Subscription, now: datetime) -> None:
     """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
-    # the host of "http://host:port/path"; only hosts of NOD_WEBHOOK_HOSTS may be without TLS
-    host = subscription.endpoint.partition("://")[2].partition("/")[0].rpartition(":")[0]
+    # "host:port" of "http://host:port/path"; only hosts of NOD_WEBHOOK_HOSTS may be without TLS
+    host_and_port = subscription.endpoint.partition("://")[2].partition("/")[0]
+    host = host_and_port.rpartition(":")[0]
     if not subscription.endpoint.startswith("https://") and host.lower() not in post.client.hosts:
         raise Fault(422, _PLAIN_TEXT)
     fault = find_key_fault(subscription.public_key, subscription.secret)

@@ -120,7 +120,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
         told = f"Scheduled as {schedule.label}: {schedule.words}{following}"
         return ToolOutput(data, told=told, kept=schedule.id)
 
-    validate_types = schedule_task.validate
+    validate_types = schedule_task.validate  # made by `tool` from the parameters' types
 
     def validate(raw: Any) -> dict[str, Any]:
         return _settle_moments(validate_types(raw), policies.held.book.zone, clock())
@@ -293,7 +293,7 @@ def _may_delete(session: Session, policies: Policies, schedule: Schedule, propos
 
 
 def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
-    """Return the schedules that a conversation may list: in a private chat the person's own."""
+    """Return the schedules that a call may list: in a private chat the person's, else those that run here."""
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
         raise ToolError("There is no conversation here.")
