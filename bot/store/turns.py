@@ -52,8 +52,8 @@ _IS_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS
 _WANTED_TURN = select(_TURN.c.id).where(_IS_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 
-# for `load_turn`: the turn with its conversation, the version of the rules, and if anything is undelivered
-# there
+# for `load_turn`: the turn with its conversation and the version of the rules, and if lines or files there
+# are undelivered
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
 _WITH_PLACE = (
     select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))

@@ -22,6 +22,7 @@ from bot.domain import kinds
 from bot.domain.annotations import Annotation
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
+from bot.domain.hooks import WatchDelivery
 from bot.domain.people import Actor, Person, Role, is_group
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level, Proposal, State
@@ -66,7 +67,7 @@ def is_watched(session: Session) -> bool:
     hooks = hooks_of(session)
     if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
         return True
-    return any(watcher.is_watching() for watcher in hooks.watch_delivery)
+    return bool(_list_watchers(session))
 
 
 def settle_recipients(
@@ -74,10 +75,10 @@ def settle_recipients(
 ) -> Recipients:
     """Settle whom the card of a proposal notifies at ``places``, and let the watchers notify their people.
 
-    Called before the card is posted. If too few others may decide, also those who want quiet are notified,
-    and the card says so.
+    Called before the card is posted. If fewer of the others may decide than the proposal needs votes, those
+    who want quiet are notified as well, and the card says so.
     """
-    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
+    watchers = _list_watchers(session)
     policy = policies.load(session)
     deciders = _list_decider_accounts(session, policy, proposal)
     conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -116,7 +117,7 @@ def tell_added(
     ``before`` and ``after`` are the proposal's two states. The people in a chat are not known, so the chat
     stands for them. If a watcher fails, nothing that the watchers did is kept, and the escalation stays.
     """
-    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
+    watchers = _list_watchers(session)
     if not watchers:
         return
     policy = policies.load(session)
@@ -141,7 +142,7 @@ def settle_step_recipients(
     the watchers did is kept, and no one is held back.
     """
     audible = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
-    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
+    watchers = _list_watchers(session)
     held_back = frozenset[str]()  # set only if no watcher fails
     with contain_failure("a feature failed, so no one is held back", proposal), session.begin_nested():
         notified = audible
@@ -267,6 +268,11 @@ def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, plac
         return True
     requester = people.person_of(session, proposal.requester)
     return policy.find_decision_objection(proposal, requester, requester, str(place)) is None
+
+
+def _list_watchers(session: Session) -> list[WatchDelivery]:
+    """Return the features that may change now whom cards notify, or that notify people themselves."""
+    return [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
 
 
 def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
