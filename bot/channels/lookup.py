@@ -225,6 +225,7 @@ class CoreLookup:
         def has_vote(proposal: Proposal) -> bool:
             return any(vote.person_id == person.id for vote in proposal.votes)
 
+        # the search finds other proposals, too, so each is checked
         reach = rights.make_reach(session, self.policies, actor)
         pending = proposals.list_seen(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]

@@ -76,7 +76,7 @@ log = logger(__name__)
 EVENTS_PATH = "/slack/events"
 _FILES_ORIGIN = "https://files.slack.com"
 _LOOKUP_SECONDS = 2.0  # the time for a question to Slack about people or places
-_FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack; then the tries continue in the background
+_FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack; later tries are in the background
 _APP_PAGE_TEXT = "api.slack.com/apps, your app"
 _TOKEN_FIXES = {
     "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_APP_PAGE_TEXT}, OAuth & Permissions.",
@@ -85,9 +85,10 @@ _TOKEN_FIXES = {
         "and turn Socket Mode on."
     ),
 }
+# types of Slack's requests
 _PRESS_TYPES = frozenset({"block_actions", "view_submission"})
 _SHORTCUT_TYPES = frozenset({"shortcut", "message_action"})
-_MAX_LOGGED_STRANGERS = 1000  # workspaces without an installation, of each of which the log has one line
+_MAX_LOGGED_STRANGERS = 1000  # the log names each workspace without an installation once, up to this number
 _NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of it to install the app."
 _CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _REMINDER_TEXT = "Look at this card."
@@ -98,7 +99,7 @@ _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
 
 T = TypeVar("T")
-Ack = Callable[..., Awaitable[BoltResponse]]
+Ack = Callable[..., Awaitable[BoltResponse]]  # acknowledges a request, which Slack wants within 3 s
 Message = Mapping[str, Any]  # the arguments of chat.postMessage and chat.update
 
 

@@ -63,7 +63,7 @@ class Socket:
         self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
         self._token = token
-        self._opened: float | None = None  # the time of the connection by time.time(), as in the SDK
+        self._last_sign: float | None = None  # the time of Slack's last sign of life, by time.time()
 
     async def open(self) -> None:
         """Connect. Raises ChannelError, also for temporary refusals: `code_behind` tells them apart."""
@@ -75,7 +75,7 @@ class Socket:
                 await self._handler.connect_async()  # type: ignore[no-untyped-call]
         except TimeoutError:
             raise ChannelError("Slack's websocket did not open in time") from None
-        self._opened = time.time()
+        self._last_sign = time.time()
 
     async def _count_connections(self, _: object, message: dict[str, Any], __: str | None) -> None:
         """Read how many connections the app has from the ``hello`` that Slack sends on each."""
@@ -97,8 +97,8 @@ class Socket:
 
         None before the connection. The SDK sends a ping every few seconds.
         """
-        self._opened = self._handler.client.last_ping_pong_time or self._opened
-        return self._opened
+        self._last_sign = self._handler.client.last_ping_pong_time or self._last_sign
+        return self._last_sign
 
     async def close(self) -> None:
         await self._handler.close_async()  # type: ignore[no-untyped-call]
