@@ -1,8 +1,11 @@
 """Two steps after a run, before its end is stored: read the changed fields again, and draft the inverse call.
 
-The card then shows the fields as they are now, next to the values that people approved, and offers Undo,
-which is a proposal for the inverse call. Both steps run the tool's own code, so both are limited in time and
-may fail. Then the card does not show the fields again, or offers no Undo. ``execute.py`` calls `look_after`.
+The card then shows the fields as they are now, next to the values that people approved. It also offers Undo:
+a press on it opens a proposal for the inverse call, which puts back what was there before. Both steps run the
+tool's own code, so both are limited in time and may fail. A step that fails leaves its part off the card.
+
+Some tools can be tried: the call runs without lasting effect before people decide, and then the approved run
+only *applies* the changes of that trial. Such a tool brings functions of its own for both steps.
 """
 
 from collections.abc import Mapping
@@ -27,7 +30,7 @@ from bot.tools.tool import Ran, Tool, ToolOutput, Undo
 
 log = logger(__name__)
 
-_STEP_SECONDS = 10.0
+_STEP_SECONDS = 10.0  # the time for the tool to read its fields, and to name the inverse call
 _MAX_INVERSE_CHARS = 1_500_000  # enough for 1 MB of a file in base64, with the rest of the call
 _MAX_VALUE_CHARS = 300  # the most characters of a value that are stored for people
 
@@ -37,7 +40,7 @@ async def look_after(
 ) -> dict[str, Any]:
     """Return the columns to store with the end of a run: the fields read again, and the inverse call.
 
-    Never raises. Each of the two steps takes at most ``seconds``.
+    A fault of the tool's own code is logged and not raised, since the run itself has succeeded.
     """
     if not p.kind.may_be_undone:
         return {}
@@ -45,8 +48,10 @@ async def look_after(
     fields = await _read_again(tool, p, seconds)
     if fields:
         columns["read_again"] = fields
-    undo = tool.trying.undo if p.applies and tool.trying else tool.undo
-    if undo is not None and p.undo_seconds:
+    undo = tool.undo
+    if p.applies and tool.trying:  # the run applied a trial
+        undo = tool.trying.undo
+    if undo is not None and p.undo_seconds:  # the rules give people time to undo the call
         inverse, arguments = await _draft_inverse(available, tool, undo, p, output, seconds)
         columns["inverse"] = inverse
         columns["inverse_arguments"] = arguments
@@ -69,7 +74,10 @@ async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, 
 
 
 async def _read_values(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
-    """Return the current values by field, from the tool's own reader or a new preview's old values."""
+    """Return the current values by field: from the tool's own reader, else from a preview made now.
+
+    Such a preview says what the same call would change now, so its old values are the current ones.
+    """
     if p.applies and p.trial and tool.trying and tool.trying.current:
         return await tool.trying.current(p.trial.files)
     if tool.current is not None:
@@ -96,9 +104,9 @@ def _cut(text: str | None) -> str | None:
 async def _draft_inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """Return the inverse call and its arguments.
+    """Return the inverse call as people see it, and its arguments.
 
-    Without such a call, returns an `Inverse` with the reason, and None.
+    If there is no such call, returns an `Inverse` with only the reason, and None.
     """
     try:
         call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
@@ -108,18 +116,25 @@ async def _draft_inverse(
         arguments = await inverse_tool.check_arguments(dict(call.arguments))
         if len(canonical(arguments)) > _MAX_INVERSE_CHARS:
             return Inverse("What was there before is longer than 1 MB."), None
-        preview = await preview_of(inverse_tool, arguments)
-        title = await title_of(inverse_tool, arguments)
+        return await _describe_inverse(inverse_tool, arguments), arguments
     except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
         return Inverse(one_line(describe_and_log(error, tool.name))), None
+
+
+async def _describe_inverse(inverse_tool: Tool, arguments: Mapping[str, Any]) -> Inverse:
+    """Return the inverse call as it is stored: its digest, and its title and changes without secrets.
+
+    Raises what the tool's own code raises, and UnicodeEncodeError for arguments that can't be stored.
+    """
+    preview = await preview_of(inverse_tool, arguments)
+    title = await title_of(inverse_tool, arguments)
     secrets = secrets_in(arguments, inverse_tool.parameters)
     redacted = redact_fields(preview, inverse_tool.parameters, secrets)
     fields = [PreviewField(field.field, _cut(field.old_value), _cut(field.new_value)) for field in redacted]
-    inverse = Inverse(
+    return Inverse(
         tool_name=inverse_tool.name,
         digest=inverse_tool.digest(arguments),
         left=hash_old_values(preview),  # the values that the change has left: see `Undoing.as_left`
         title=title,
         fields=tuple(fields),
     )
-    return inverse, arguments

@@ -50,6 +50,8 @@ def dial_tools(values: dict[str, str]) -> list[Tool]:
             return "final is final"
         if ran.output is not None and ran.arguments["level"] == "stuck":
             return "the dial is stuck"
+        if ran.output is not None and ran.arguments["level"] == "half":
+            return InverseCall("label", {"texts": {"before": "\ud800"}})
         return InverseCall("dial", {"level": ran.old("level") or ""})
 
     @tool(preview=old_and_new, current=now, undo=back, summary="Set the dial to {level}")
@@ -60,7 +62,12 @@ def dial_tools(values: dict[str, str]) -> list[Tool]:
             raise ToolTimedOut("no answer")
         return ToolOutput(f"it is {level}")
 
-    return [dial]
+    @tool(summary="Label the dial")
+    async def label(texts: dict[str, Any]) -> ToolOutput:
+        """Label a dial."""
+        return ToolOutput(f"{len(texts)} labels")
+
+    return [dial, label]
 
 
 class Workshop(Nod):
@@ -316,6 +323,14 @@ async def test_a_reason_that_shows_only_afterwards_is_told_on_the_card(nod: Work
     done = await nod.done("dial", level="stuck")
     assert "It can't be undone after all: the dial is stuck." in nod.chat.card_of(done).notes
     assert nod.chat.card_of(done).verbs == ()
+
+
+async def test_a_run_stands_although_its_inverse_has_text_that_no_database_keeps(nod: Workshop) -> None:
+    done = await nod.done("dial", level="half")
+    assert done.state is State.SUCCEEDED
+    assert "It can't be undone after all: dial failed with UnicodeEncodeError" in " ".join(
+        nod.chat.card_of(done).notes
+    )
 
 
 async def test_all_of_a_batch_is_undone_by_one_press_as_a_batch_of_its_own(nod: Workshop) -> None:
