@@ -1,9 +1,12 @@
 """Decisions on people's presses: each press is authorised, checked and recorded in one transaction.
 
-A press is one use of a button by a person; the button's meaning is its verb. `decide` processes one press: it
-checks the person's rights, then that the press is for the state and the round (the version of the contents)
-in which the proposal is now, and hands it to the function for its verb. A press on several proposals, which
-stand on one card, is first split by `split_press` into a press for each.
+A press is one use of a button by a person; what the button does is its verb. `decide` processes one press. It
+checks the person's rights, and that the press is for the state in which the proposal is now and for its
+*round*, the version of its contents. Then the function for the verb (`_FUNCTIONS`) applies the press.
+
+A button may also press on several proposals: on all of one answer of the agent, or on the rows of a *batch*,
+which share one card. `split_press` splits such a press into one for each, and `count_outcomes` sums up the
+replies.
 
 Votes are counted in ``bot/approvals/votes.py``. Expiry, claims and ends of runs are in
 ``bot/approvals/lifecycle.py``. ``bot/approvals/presses.py`` calls all of it.
@@ -45,6 +48,8 @@ _STATE_OF_VERB = {
     Verb.STOP_ALL: State.APPROVED,
 }
 """The state in which a proposal takes a verb; an open proposal takes all other verbs."""
+_WRONG_STATE_TEXTS = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
+"""The replies to verbs in another state, where the usual reply would not fit."""
 _ONLY_PLANS_TEXT = "That only works on a teammate's plan."
 _WRONG_KIND_TEXTS: Mapping[Verb, str] = {
     Verb.REVISE: _ONLY_PLANS_TEXT,
@@ -54,34 +59,38 @@ _WRONG_KIND_TEXTS: Mapping[Verb, str] = {
     **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
 }
 """The replies to verbs that only some kinds of proposals take."""
+APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
+"""The verbs of a vote for the proposal."""
+_TOLD_TO_FEATURES = frozenset({*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE})
+"""The verbs of votes for and against, of which features are told by the hook ``note_decision``."""
+_RUNNING = (*APPROVING, Verb.RETRY)
+"""The verbs after which the call may run."""
+_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
+"""The verbs that, by the API and on an edited proposal, must say which contents the person saw."""
+_SAY_ROUND_TEXT = "It was edited after it was proposed. Send what you saw of it: seen or round."
+_CLEARED_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+"""The columns that a failed run has set, emptied for the next try."""
+
+# for a press on several proposals
 _EACH_OF_ALL = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
     Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
     Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
-"""For a verb on a batch: the verb on each proposal, and the state of the proposals that it applies to."""
+"""For a verb on several proposals: the verb on each, and the state of the proposals that get a press."""
 BATCH_VERBS = frozenset(_EACH_OF_ALL)
 """The verbs of buttons that press on several proposals."""
-_OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
-_OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
-"""The words for a press that counts while its proposal stays open, or opens another proposal."""
-_NONE_LEFT = {
+_NONE_LEFT_TEXTS = {
     Verb.STOP_ALL: "None of these is waiting to run.",
     Verb.UNDO_ALL: "None of these can be undone now.",
 }
-_MAX_REASONS = 5  # the most reasons in the reply to a press on several proposals
-APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
-_YES_OR_NO = frozenset(
-    {*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE}
-)  # verbs of which features are told
-_RUNNING = (*APPROVING, Verb.RETRY)  # verbs after which the call may run
-_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
-"""The verbs that, by the API and on an edited proposal, must say which contents the person saw."""
-_SAY_ROUND_TEXT = "It was edited after it was proposed. Send what you saw of it: seen or round."
-_WRONG_STATE_TEXTS = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
-_FORGET_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
-"""The columns that a failed run has set, emptied for the next try."""
+"""The replies if no proposal is in that state; for the other verbs there is one reply."""
+_OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
+"""The words for a count of accepted presses, by their verb; for other verbs "stopped"."""
+_OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
+"""The same for presses after which a proposal is still open; for other verbs "counted as a vote"."""
+_MAX_REASONS = 5  # the most reasons of refusals in one reply
 
 
 def decide(
@@ -93,8 +102,9 @@ def decide(
 ) -> Decided:
     """Process one press: authorise it, check that it is for the current state, apply and record it.
 
-    ``prepared``: the input that ``presses.py`` has computed before this transaction. Raises UnknownCard if
-    the press was made on a message that is not a card of the proposal.
+    ``policies``: the stored rules and settings. ``prepared``: the input that ``presses.py`` has computed
+    before this transaction. Raises UnknownCard if the press was made on a message that is not a card of the
+    proposal.
     """
     conversation_lock.with_proposal(session, press.proposal_id)
     loaded = policies.find_for(session, press.proposal_id, press.actor)
@@ -102,17 +112,18 @@ def decide(
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
     p, policy, person = loaded
     _check_card(session, press, p)
+    # ``absent``: the person in whose place a stand-in presses, if it is one
     refusal, absent = rights.judge_press(session, policy, p, person, press.actor, press.verb, press.address)
     if refusal:
         return refuse(Answer.REFUSED, p, refusal)
-    if press.reason:
+    if press.reason:  # it must not repeat a secret of the call
         schema = proposals.load_schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
     context = PressContext(
         press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
     )
     decided = _apply(session, context, policy, p)
-    if decided.reply.answer is Answer.ACCEPTED and press.verb in _YES_OR_NO:
+    if decided.reply.answer is Answer.ACCEPTED and press.verb in _TOLD_TO_FEATURES:
         for note_decision in hooks_of(session).note_decision:
             note_decision(session, p, press, now)
     return decided
@@ -126,167 +137,12 @@ def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
         raise UnknownCard
 
 
-@dataclass(frozen=True, slots=True)
-class SplitPress:
-    """A press on several proposals, split into one press for each."""
-
-    presses: tuple[Press, ...]
-    # the proposals that get no press: a call that can't be undone is approved only on a card of its own
-    apart: tuple[Proposal, ...] = ()
-
-
-def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
-    """Split a press on several proposals into one press for each, or return the refusal.
-
-    The press is either a verb for all proposals of a group, or a choice: the rows of a batch to approve and
-    the rows to decline. Raises UnknownCard as `decide` does.
-    """
-    pressed = proposals.get(session, press.proposal_id)
-    if pressed is None or (isinstance(press, Choice) and pressed.batch != press.batch):
-        what = "batch" if isinstance(press, Choice) else "proposal"
-        return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
-    _check_card(session, press, pressed)
-    group = proposals.list_group_of(session, pressed)
-    # the press names the sum of the group's rounds, which grows with a change to any of the proposals
-    if press.round is not None and press.round != sum(p.round for p in group):
-        return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
-    if isinstance(press, Choice):
-        presses = _list_chosen(press, group)
-    else:
-        presses = _list_same(press, group)
-    if isinstance(presses, Reply):
-        return presses
-    by_id = {p.id: p for p in group}
-    kept: list[Press] = []
-    apart: list[Proposal] = []  # see `SplitPress.apart`
-    for each_press in presses:
-        proposal = by_id[each_press.proposal_id]
-        if each_press.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
-            apart.append(proposal)
-        else:
-            kept.append(each_press)
-    if kept:
-        return SplitPress(tuple(kept), tuple(apart))
-    return Reply(Answer.INVALID, _refuse_apart(apart), tuple(apart))
-
-
-def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
-    """Return a press for each proposal of the group that is in the state to take it, or a refusal."""
-    verb, state = _EACH_OF_ALL[press.verb]
-    fitting = [p for p in group if p.state is state]
-    if verb is Verb.UNDO:
-        fitting = [p for p in fitting if p.undo_until is not None]
-    if not fitting:
-        text = _NONE_LEFT.get(press.verb, "All of these are already decided.")
-        return Reply(Answer.ALREADY, text, tuple(group))
-    presses = []
-    for p in fitting:
-        # digest, ``seen`` and message belong to the pressed card, which is one card of the group
-        press_on_p = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
-        if press.round is not None:
-            press_on_p = replace(press_on_p, round=p.round)
-        presses.append(press_on_p)
-    return presses
-
-
-def _list_chosen(choice: Choice, group: Sequence[Proposal]) -> list[Press] | Reply:
-    """Return a press for each chosen row, or a refusal."""
-    rows = [(Verb.APPROVE, row) for row in choice.approve]
-    rows += [(Verb.DECLINE, row) for row in choice.decline]
-    if not rows:
-        return Reply(Answer.INVALID, "Say which rows to approve or decline.")
-    ids = {p.id for p in group}
-    chosen = [row.id for _, row in rows]
-    for row_id in chosen:
-        if row_id not in ids:
-            return Reply(Answer.INVALID, f"There is no {row_id} in this batch.")
-    for row_id in chosen:
-        if chosen.count(row_id) > 1:
-            return Reply(Answer.INVALID, f"{row_id} is there twice. Approve it or decline it.")
-    return [
-        Press(
-            choice.actor,
-            verb,
-            row.id,
-            row.round,
-            choice.reason,
-            address=choice.address,
-            seen=row.seen,
-            by_api=choice.by_api,
-        )
-        for verb, row in rows
-    ]
-
-
-def _refuse_apart(apart: Sequence[Proposal]) -> str:
-    each_one = "it" if len(apart) == 1 else "each"
-    return f"{len(apart)} can't be undone, so approve {each_one} on its own card."
-
-
-def decide_all(
-    session: Session, presses: Sequence[Press], policies: Policies, now: datetime
-) -> list[Decided]:
-    """Process presses in their order, each like `decide`."""
-    return [decide(session, press, policies, now) for press in presses]
-
-
-def find_inverse(decided: Decided) -> Proposal | None:
-    """Return the proposal that a press on Undo has opened, or None."""
-    for proposal in decided.reply.proposals:
-        if proposal.undoes:
-            return proposal
-    return None
-
-
-def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
-    """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
-
-    For example: "2 approved. “Delete the page” not: You may not decide this."
-    """
-    jobs: dict[Job, None] = {}  # each job once, in their order
-    proposals_shown: list[Proposal] = []
-    accepted: Counter[str] = Counter()
-    refused: dict[str, list[Decided]] = {}  # by the reason in words
-    for press, decided in zip(split.presses, decisions, strict=True):
-        reply = decided.reply
-        jobs |= dict.fromkeys(decided.jobs)
-        proposals_shown += reply.proposals
-        if reply.answer is not Answer.ACCEPTED:
-            refused.setdefault(reply.text, []).append(decided)
-        elif reply.proposals[-1].state is State.PROPOSED:
-            accepted[_OPEN_OUTCOMES.get(press.verb, "counted as a vote")] += 1
-        else:
-            accepted[_OUTCOMES.get(press.verb, "stopped")] += 1
-    sentences = []
-    if accepted:
-        counts = [f"{count} {outcome}" for outcome, count in accepted.items()]
-        sentences.append(f"{', '.join(counts)}.")
-    needs_subject = bool(accepted) or len(refused) > 1
-    for reason, refusals in list(refused.items())[:_MAX_REASONS]:
-        if needs_subject:
-            sentences.append(f"{_name_refused(refusals)} not: {reason}")
-        else:
-            sentences.append(reason)
-    if split.apart:
-        sentences.append(_refuse_apart(split.apart))
-    answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
-    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.apart))
-    return Decided(reply, tuple(jobs))
-
-
-def _name_refused(refusals: Sequence[Decided]) -> str:
-    """Return the title of the proposal if there is one refusal, else the number of refusals."""
-    proposals_of_first = refusals[0].reply.proposals
-    if len(refusals) == 1 and proposals_of_first:
-        return f"“{proposals_of_first[0].description}”"
-    return str(len(refusals))
-
-
 def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal) -> Decided:
     """Apply an authorised press, if it is for the state that the proposal is in."""
     press, person, now, prepared = context.press, context.person, context.now, context.prepared
 
-    # the state: a proposal that has just expired ends first, and may be asked again
+    # the state: a proposal whose time is over ends first. A press that approves it comes a second time, with
+    # the ``current`` contents, and opens it again unless its kind ``is_final``: programs act on its end
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
@@ -294,7 +150,8 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
         return _ask_again(session, context, p, prepared.current)
     # the owner of a call, in whose name it runs, may withdraw it even when it is approved
     owner_withdraws = press.verb is Verb.CANCEL and p.state is State.APPROVED and is_owner(p, person)
-    if p.state is not _STATE_OF_VERB.get(press.verb, State.PROPOSED) and not owner_withdraws:
+    needed_state = _STATE_OF_VERB.get(press.verb, State.PROPOSED)
+    if p.state is not needed_state and not owner_withdraws:
         text = _WRONG_STATE_TEXTS.get(press.verb) or too_late(p, now)
         return Decided(Reply(Answer.ALREADY, text, (p,)), jobs)
 
@@ -304,10 +161,11 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
     if press.by_api and p.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
         return refuse(Answer.STALE, p, _SAY_ROUND_TEXT)
 
-    # the verb: this proposal must take it, and the rules must allow what it starts
+    # the verb: this proposal must take it, and the rules must allow the run that it starts
+    # ``undoes``: the id of the proposal whose change this one undoes
     if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
         return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
-    if press.verb in _RUNNING and policy.book.forbids:
+    if press.verb in _RUNNING and policy.book.forbids:  # the book has all rules; some of them forbid calls
         call = replace(rights.call_of(session, p), at=now)
         why = policy.find_call_objection(call)
         if why:
@@ -331,7 +189,7 @@ def _is_outdated(press: Press, p: Proposal) -> bool:
     if press.seen is not None and press.seen != p.seen:
         return True
     names_only_digest = press.digest is not None and press.round is None and press.seen is None
-    # ``shown_again``: the same arguments were on a card of an earlier round, with other values to change
+    # ``shown_again``: a card of an earlier round showed the same arguments, with other values to change
     return names_only_digest and p.shown_again and press.verb in APPROVING
 
 
@@ -352,7 +210,7 @@ def _describe_changes(p: Proposal, seen_round: int | None) -> str:
 
 def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
     """Open an expired proposal again with current values, instead of applying the press."""
-    why, jobs = undo.reopen_inverse(session, context, p)
+    why, jobs = undo.reopen_inverse(session, context, p)  # if it undoes a change
     if why:
         return refuse(Answer.ALREADY, p, why)
     p = context.move(
@@ -388,12 +246,12 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.STALE, p, "The tool has changed since. Please request it again.")
     if p.cause is Cause.REFUSED:
         return refuse(Answer.STALE, p, f"Trying again can't help. {p.error}")
-    why, jobs = undo.reopen_inverse(session, context, p)
+    why, jobs = undo.reopen_inverse(session, context, p)  # if it undoes a change
     if why:
         return refuse(Answer.ALREADY, p, why)
     if p.connection and p.connection.is_personal and not is_owner(p, context.person):
         return _ask_owner_again(session, context, p, jobs)
-    p = context.move(session, p, State.APPROVED, **_FORGET_RUN, round=p.round + 1)
+    p = context.move(session, p, State.APPROVED, **_CLEARED_RUN, round=p.round + 1)
     team_jobs = teammates.resume_work(session, p)
     return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *team_jobs)
 
@@ -408,7 +266,7 @@ def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs:
         session,
         p,
         State.PROPOSED,
-        **_FORGET_RUN,
+        **_CLEARED_RUN,
         **undecided,
         **start_timers(p.ttl, p.remind_every, context.now),
         round=p.round + 1,
@@ -504,3 +362,159 @@ _FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] 
     **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),
 }
 """The function that applies each verb to one proposal."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPress:
+    """A press on several proposals, split into one press for each."""
+
+    presses: tuple[Press, ...]
+    # the proposals that get no press: a call that can't be undone is approved only on a card of its own
+    apart: tuple[Proposal, ...] = ()
+
+
+def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
+    """Split a press on several proposals into one press for each, or return the refusal.
+
+    The press is either a verb for all proposals of a group, or a choice: the rows of a batch to approve and
+    the rows to decline. Raises UnknownCard as `decide` does.
+    """
+    pressed = proposals.get(session, press.proposal_id)
+    if pressed is None or (isinstance(press, Choice) and pressed.batch != press.batch):
+        what = "batch" if isinstance(press, Choice) else "proposal"
+        return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
+    _check_card(session, press, pressed)
+    group = proposals.list_group_of(session, pressed)
+    # the round of this press is the sum of the group's rounds, which grows with a change to any proposal
+    if press.round is not None and press.round != sum(p.round for p in group):
+        return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
+    if isinstance(press, Choice):
+        presses = _list_chosen(press, group)
+    else:
+        presses = _list_same(press, group)
+    if isinstance(presses, Reply):
+        return presses
+    by_id = {p.id: p for p in group}
+    kept: list[Press] = []
+    apart: list[Proposal] = []  # see `SplitPress.apart`
+    for each_press in presses:
+        proposal = by_id[each_press.proposal_id]
+        if each_press.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
+            apart.append(proposal)
+        else:
+            kept.append(each_press)
+    if kept:
+        return SplitPress(tuple(kept), tuple(apart))
+    return Reply(Answer.INVALID, _describe_apart(apart), tuple(apart))
+
+
+def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
+    """Return a press for each proposal of the group whose state fits the verb, or a refusal if none fits."""
+    verb, state = _EACH_OF_ALL[press.verb]
+    fitting = [p for p in group if p.state is state]
+    if verb is Verb.UNDO:
+        fitting = [p for p in fitting if p.undo_until is not None]
+    if not fitting:
+        text = _NONE_LEFT_TEXTS.get(press.verb, "All of these are already decided.")
+        return Reply(Answer.ALREADY, text, tuple(group))
+    presses = []
+    for p in fitting:
+        # digest, ``seen`` and message are those of the pressed card, not of each proposal's own
+        press_on_p = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
+        if press.round is not None:
+            press_on_p = replace(press_on_p, round=p.round)
+        presses.append(press_on_p)
+    return presses
+
+
+def _list_chosen(choice: Choice, group: Sequence[Proposal]) -> list[Press] | Reply:
+    """Return a press for each row that the choice approves or declines, or a refusal."""
+    rows = [(Verb.APPROVE, row) for row in choice.approve]
+    rows += [(Verb.DECLINE, row) for row in choice.decline]
+    if not rows:
+        return Reply(Answer.INVALID, "Say which rows to approve or decline.")
+    ids = {p.id for p in group}
+    chosen = [row.id for _, row in rows]
+    for row_id in chosen:
+        if row_id not in ids:
+            return Reply(Answer.INVALID, f"There is no {row_id} in this batch.")
+    for row_id in chosen:
+        if chosen.count(row_id) > 1:
+            return Reply(Answer.INVALID, f"{row_id} is there twice. Approve it or decline it.")
+    return [
+        Press(
+            choice.actor,
+            verb,
+            row.id,
+            row.round,
+            choice.reason,
+            address=choice.address,
+            seen=row.seen,
+            by_api=choice.by_api,
+        )
+        for verb, row in rows
+    ]
+
+
+def _describe_apart(apart: Sequence[Proposal]) -> str:
+    each_one = "it" if len(apart) == 1 else "each"
+    return f"{len(apart)} can't be undone, so approve {each_one} on its own card."
+
+
+def decide_all(
+    session: Session, presses: Sequence[Press], policies: Policies, now: datetime
+) -> list[Decided]:
+    """Process presses in their order, each like `decide`."""
+    return [decide(session, press, policies, now) for press in presses]
+
+
+def find_inverse(decided: Decided) -> Proposal | None:
+    """Return the proposal that a press on Undo has opened, or None."""
+    for proposal in decided.reply.proposals:
+        if proposal.undoes:
+            return proposal
+    return None
+
+
+def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
+    """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
+
+    For example: "2 approved. “Delete the page” not: You may not decide this."
+    """
+    jobs: dict[Job, None] = {}  # each job once, in their order
+    proposals_shown: list[Proposal] = []
+    accepted: Counter[str] = Counter()
+    refused: dict[str, list[Decided]] = {}  # by the reason in words
+    for press, decided in zip(split.presses, decisions, strict=True):
+        reply = decided.reply
+        jobs |= dict.fromkeys(decided.jobs)
+        proposals_shown += reply.proposals
+        if reply.answer is not Answer.ACCEPTED:
+            refused.setdefault(reply.text, []).append(decided)
+        elif reply.proposals[-1].state is State.PROPOSED:
+            accepted[_OPEN_OUTCOMES.get(press.verb, "counted as a vote")] += 1
+        else:
+            accepted[_OUTCOMES.get(press.verb, "stopped")] += 1
+    sentences = []
+    if accepted:
+        counts = [f"{count} {outcome}" for outcome, count in accepted.items()]
+        sentences.append(f"{', '.join(counts)}.")
+    needs_subject = bool(accepted) or len(refused) > 1
+    for reason, refusals in list(refused.items())[:_MAX_REASONS]:
+        if needs_subject:
+            sentences.append(f"{_name_refused(refusals)} not: {reason}")
+        else:
+            sentences.append(reason)
+    if split.apart:
+        sentences.append(_describe_apart(split.apart))
+    answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
+    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.apart))
+    return Decided(reply, tuple(jobs))
+
+
+def _name_refused(refusals: Sequence[Decided]) -> str:
+    """Return the title of the proposal if there is one refusal, else the number of refusals."""
+    proposals_of_first = refusals[0].reply.proposals
+    if len(refusals) == 1 and proposals_of_first:
+        return f"“{proposals_of_first[0].description}”"
+    return str(len(refusals))
