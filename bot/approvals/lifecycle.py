@@ -6,8 +6,8 @@ Its contents have *rounds*: an edit, a retry, or asking people again begins the 
 
 Each function is called within one transaction. Most return the jobs that follow: work for other parts, such
 as redrawing a card. Jobs are started once the transaction is committed. Transitions by people's presses are
-in ``bot/approvals/decide.py`` and use functions from here. Also here is the end of a pause of everything, by
-repeated calls of `take_resume_step`.
+in ``bot/approvals/decide.py`` and use functions from here. An admin can pause everything, which stops the
+timers of open proposals; `take_resume_step` ends the pause, step by step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,9 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.state import keep_task_state, load_task_state
 
+# a note tells the model something; this one tells it that a change was undone
 _UNDONE_NOTE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
+# for the person in whose name a call ran, if the server's answer is for them alone
 _ANSWER_TEXT = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
 _MAX_ANSWER_CHARS = 3000  # fits into one message on each platform, with the words around it
 _RESUMED_AT_A_TIME = 200  # proposals in one transaction
@@ -63,7 +65,7 @@ _RESUME_STATE = "resume"  # the name under which the progress of a resume is sto
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """Return the job that redraws the posted cards of a proposal and of those on the same card.
+    """Return the job that redraws the posted cards on which a proposal stands, alone or with others.
 
     If no card is outdated, the returned job only tells listeners of the change (`CHANGED`).
     """
@@ -77,7 +79,8 @@ def move_or_lose(
 ) -> Proposal:
     """Change a proposal like `transitions.move`, and return it as it is now.
 
-    Raises LostRace if someone else has changed it since it was read.
+    ``by``: the author of the change, for the audit log. ``changes``: the columns to change. Raises LostRace
+    if someone else has changed it since it was read.
     """
     after = transitions.move(session, before, by, now, state, **changes)
     if after is None:
@@ -90,8 +93,9 @@ def end(
 ) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal without running it.
 
-    ``who``: the name of the person or part that decided that, for cards; None if time did. Returns the
-    proposal as it is now, and the jobs that follow. Raises LostRace.
+    ``by``: the author for the audit log. ``who``: the name of the person, or of the part of Nod, that ended
+    it, for cards; None if no one decided that. Returns the proposal as it is now, and the jobs that follow.
+    Raises LostRace.
     """
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
@@ -103,7 +107,10 @@ def end(
 def expire_due(
     session: Session, policies: Policies, now: datetime, limit: int
 ) -> list[tuple[Proposal, tuple[Job, ...]]]:
-    """Expire proposals that no one decided in time, at most ``limit``; none while everything is paused."""
+    """Expire at most ``limit`` proposals that no one decided in time; none while everything is paused.
+
+    Returns each as it is now, with the jobs that follow.
+    """
     if policies.load(session).book.paused:
         return []
     return [expire(session, p, now) for p in proposals.list_due(session, now, limit)]
@@ -153,7 +160,11 @@ def ask_again(
     now: datetime,
     trial: Trial | None = None,
 ) -> tuple[Job, ...]:
-    """Open an approved proposal again, in a new round, because the values that it changes are others now."""
+    """Open an approved proposal again, since people approved other old values than there are now.
+
+    ``preview`` and ``trial`` show the values of now. Returns the jobs; none if someone else has changed the
+    proposal since it was read.
+    """
     moved = transitions.move(
         session,
         p,
@@ -179,11 +190,11 @@ def ask_again(
 def annotate(
     session: Session, proposal_id: str, round_: int, line: Annotation, now: datetime
 ) -> tuple[Job, ...]:
-    """Add a remark (``line``) to the card of an open proposal after the card was posted, and return the jobs.
+    """Add a remark of a feature (``line``) to the card of an open proposal that was posted already.
 
-    The remark is not a part of the approved contents. ``round_``: the round of the contents that it is about.
-    Nothing is added if the proposal has another round by now, or is decided. Each author adds at most one
-    such late remark, and a card takes at most `MAX_LINES` of them.
+    Returns the jobs. The remark is not a part of the approved contents. ``round_``: the round of the contents
+    that it is about. Nothing is added if the proposal has another round by now, or is decided. Each author
+    adds at most one such late remark, and a card takes at most `MAX_LINES` of them.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -205,14 +216,16 @@ def claim(
     """Move a proposal from APPROVED to EXECUTING for exactly one caller; all others get None.
 
     Also None while everything is paused, while a feature delays the run, and while another process changes
-    the same resource: its lock may have been lost with a connection. Raises Refused if a rule forbids the
-    call by now, Disconnected if the account in whose name it runs is not the one that people saw.
+    the same ``resource``, such as a file. (The caller holds a lock for it, but another process may have lost
+    that lock with its connection to the database.) ``process``: the id of this process. Raises Refused if a
+    rule forbids the call by now, Disconnected if the account in whose name it runs is not the one that people
+    saw.
 
     The rules in memory are checked first, which costs nothing. They may be a little old, so the update also
     requires that their version is the stored one. If it isn't, the stored rules are read and checked.
     """
-    policy = policies.held
-    if policy.book.forbids:  # the forbidding rule may be deleted by now
+    policy = policies.held  # the rules in memory
+    if policy.book.forbids:  # the forbidding rule may be deleted by now, so the stored rules decide
         policy = policies.load(session)
     claimed = _claim_under(session, policy, p, process, now, resource)
     if claimed is not None:
@@ -226,7 +239,7 @@ def claim(
 def _claim_under(
     session: Session, policy: Policy, p: Proposal, process: str, now: datetime, resource: str
 ) -> Proposal | None:
-    """Claim a run if these rules allow it, and if they are still the stored rules."""
+    """Claim a run if the rules of ``policy`` allow it, and if they are still the stored rules, else None."""
     if policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
         why = policy.find_call_objection(call)
@@ -238,13 +251,13 @@ def _claim_under(
     if _is_delayed(session, policy.book, p, now):
         return None
     by, version = By.nod(Act.EXECUTE), policy.book.version
-    # ``thing`` and ``book`` are conditions: no other run has the resource, and the stored rules are these
+    # two conditions: no other run has the resource (``thing``), and the stored rules are these (``book``)
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
 
 
 def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
     """Tell if a feature delays the run of an approved proposal. `Recovery` starts the run again later."""
-    latest = (p.decided_at or p.updated_at) + MAX_HOLD
+    latest = (p.decided_at or p.updated_at) + MAX_HOLD  # the end of the longest delay
     for hold_claim in hooks_of(session).hold_claim:
         until = hold_claim(session, book, p)
         if until is not None and now < min(until, latest):
@@ -252,7 +265,7 @@ def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) ->
     return False
 
 
-def raise_bar(
+def require_another_approval(
     session: Session, policies: Policies, proposal_id: str, round_: int, why: str, now: datetime
 ) -> tuple[Proposal | None, tuple[Job, ...]]:
     """Require one more approval of an open or approved proposal. Returns it as it is now, and the jobs.
@@ -260,8 +273,8 @@ def raise_bar(
     If no one could give that approval, admins may decide as well. If that is not enough either, the
     proposal is returned unchanged. Votes stay; grants that were given along with one of them end.
 
-    ``round_``: the round of the judged contents. None is returned in place of the proposal if it has another
-    round by now, is already running, or has ended.
+    ``round_``: the round of the contents that need the approval. ``why``: the reason, for the audit log. None
+    is returned in place of the proposal if it has another round by now, is already running, or has ended.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -285,17 +298,23 @@ def raise_bar(
 
 
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
-    """Return a claimed proposal as it is now, if someone pressed Stop for this run, else None."""
+    """Return a claimed proposal as it is now, if someone has pressed Stop for its run, else None.
+
+    ``claimed``: the proposal as the claim left it.
+    """
     p = proposals.get(session, claimed.id)
     if p is None or p.state is not State.EXECUTING or p.cause is not Cause.STOPPED:
         return None
-    if p.version != claimed.version + 1:  # it is another run of the proposal
+    if p.version != claimed.version + 1:  # it was claimed again since, for another run
         return None
     return p
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
-    """Store the progress of a running proposal for its cards; nothing once it has ended."""
+    """Store the progress of a run (``words``) for the proposal's cards, unless the run has ended.
+
+    Returns the jobs.
+    """
     if transitions.store_progress(session, claimed, words):
         return (redraw(session, claimed),)
     return ()
@@ -317,21 +336,23 @@ def finish(
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store the outcome of a run: SUCCEEDED, or FAILED with its cause.
 
-    Returns the proposal as it is now and the jobs that follow, or None if the claim was lost.
+    Returns the proposal as it is now and the jobs that follow, or None if another process has stored an
+    outcome, because it took this process for dead.
 
-    ``owner``: the process for the turn that continues the conversation, as in `turns.request_turn`.
-    ``inverse_arguments``: of the call that undoes this one. ``policies``: given for a failed row of a batch,
-    to tell if a rule then stops the rest of the batch. ``for_owner``: the server's answer, which only the
-    person in whose name the call ran may see. ``changes``: the other columns to store.
+    ``claimed``: the proposal as the claim left it. ``owner``: the process for the turn that continues the
+    conversation, as in `turns.request_turn`. ``inverse_arguments``: of the call that undoes this one.
+    ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of the batch.
+    ``for_owner``: the server's answer, which only the person in whose name the call ran may see.
+    ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
-    if claimed.agent and claimed.kind.runs:
+    if claimed.agent and claimed.kind.runs:  # a program called: its answer is stored apart from the proposal
         changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()
     if inverse_arguments is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
-    if p is None:
+    if p is None:  # perhaps someone pressed Stop, which changes the proposal's row
         stopped = find_stopped_run(session, claimed)
         if stopped is None:
             return None
@@ -363,7 +384,10 @@ def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> No
 
 
 def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Withdraw the waiting rows of a batch in which one failed, where a rule asks for that."""
+    """Withdraw the approved rows of a batch that have not begun, if a rule asks for that.
+
+    ``failed``: the row of the batch that has failed.
+    """
     book = policies.load(session).book
     if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
         return ()
@@ -378,15 +402,15 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
 
 
 def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Update the change that ``p`` undoes, if it undoes one, when ``p`` has ended. Returns the jobs.
+    """Update the change that ``p`` undoes (the original), when ``p`` has ended. Returns the jobs.
 
-    If ``p`` succeeded, the change (the original) is noted as undone. Otherwise it may be undone for another
-    full period. Nothing changes if the effect of ``p`` is unknown.
+    If ``p`` succeeded, the original is noted as undone, and the model is told. Otherwise the original may be
+    undone for another full period. Nothing is done if ``p`` undoes nothing, or if its effect is unknown.
     """
     if not p.undoes or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
         return ()
     original = proposals.get(session, p.undoes)
-    if original is None or original.undone_by != p.id:
+    if original is None or original.undone_by != p.id:  # another proposal undoes it by now
         return ()
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
@@ -409,7 +433,8 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
 def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
     """Continue the conversation once every call of the answer that made ``p`` has ended.
 
-    Returns the jobs. A proposal that no call of a model led to continues nothing. ``owner``: as in `finish`.
+    Returns the jobs, of which one gives the agent a turn. A proposal that no call of a model led to continues
+    nothing. ``owner``: as in `finish`.
 
     If the conversation has continued since, the model has already answered without knowing the ends of these
     calls, or is answering now in a turn that has read them as open. Then a note tells the model how they
@@ -420,15 +445,18 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
     progress = conversations.find_progress(session, p.conversation_id, p.message_id)
     if progress.is_unsettled:
         return ()
-    continues, more = teammates.settle_answer(session, p, now) if p.teammate else (True, ())
+    continues = True
+    team_jobs: tuple[Job, ...] = ()
+    if p.teammate:
+        continues, team_jobs = teammates.settle_answer(session, p, now)
     if not continues:
-        return more
+        return team_jobs
     resumed = turns.request_turn(session, p.conversation_id, now, owner)
     if not resumed or progress.has_continued:
         calls = proposals.list_of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(call.description)}: {_indent(for_model(call))}" for call in calls)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
-    return (Job(Work.TURN, p.conversation_id), *more)
+    return (Job(Work.TURN, p.conversation_id), *team_jobs)
 
 
 def _indent(text: str) -> str:
@@ -439,8 +467,8 @@ def _indent(text: str) -> str:
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
     """Fail a run that no live process continues, with an unknown outcome. Returns the jobs.
 
-    ``rerun``: the tool declared itself idempotent, so the call runs again with the same key, unless someone
-    had pressed Stop. Otherwise people decide what to do.
+    ``rerun``: the tool declared itself idempotent, so the call is approved again and runs with the same
+    idempotency key, unless someone had pressed Stop. Otherwise people decide what to do.
     """
     error = "It started, but its end was never recorded."
     by = By.nod(Act.ABANDONED, error)
@@ -455,9 +483,10 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
 
 
 def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
-    """Delete the lines of a conversation and its teammates' conversations, unless a proposal there is open.
+    """Delete the lines of a conversation and of its teammates' conversations, with what is kept for them.
 
-    Returns the number of open proposals: 0 if the lines were deleted.
+    Nothing is deleted while a proposal in one of them is open. Returns the number of open proposals: 0 if the
+    lines were deleted.
     """
     ids = [conversation_id, *(teammate.id for teammate in teams.list_of_lead(session, conversation_id))]
     open_count = sum(len(proposals.list_open_in(session, one_id)) for one_id in ids)
@@ -483,35 +512,37 @@ class ResumeStep:
 def take_resume_step(
     session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT_A_TIME
 ) -> ResumeStep | None:
-    """Do the next step of the end of a pause; None if nothing is paused.
+    """Do the next step to end a pause of everything; None if nothing is paused.
 
-    While everything is paused, the timers of open proposals stop. So their times, such as the time of expiry,
-    are moved by the length of the pause: of at most ``limit`` proposals in a step, so that no transaction is
-    long. The pause ends with the last step. The progress is stored, so that another resume continues one that
-    was cut off.
+    While everything is paused, the timers of open proposals stop. So to end a pause, their times (such as the
+    time of expiry) are made later by the length of the pause. Each step does so for at most ``limit``
+    proposals, so that no transaction is long, and the step after them ends the pause. The progress is stored,
+    so that the end of a pause continues after a crash.
     """
     conversation_lock.everywhere(session)
     since = rules.find_paused_since(session)
     if since is None:
         return None
     by = people.by(session, Act.RESUME, actor)
-    progress = last = load_task_state(session, _RESUME_STATE)
-    if not progress or progress["since"] != since.isoformat():  # nothing is stored, or of an earlier pause
+    stored = load_task_state(session, _RESUME_STATE)
+    if stored and stored["since"] == since.isoformat():
+        progress = stored
+    else:  # it is the first step of this pause's end
         # ``at``: the time of the first step; ``after``: the id of the last proposal whose timers were moved
         progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     began_at = datetime.fromisoformat(progress["at"])
-    batch = proposals.list_waiting_after(session, progress["after"], limit)
-    if batch:
-        keep_task_state(session, _RESUME_STATE, last, {**progress, "after": batch[-1].id})
-        for p in batch:
+    next_proposals = proposals.list_waiting_after(session, progress["after"], limit)
+    if next_proposals:
+        keep_task_state(session, _RESUME_STATE, stored, {**progress, "after": next_proposals[-1].id})
+        for p in next_proposals:
             stopped_for = _measure_stop(p, since, began_at)
             if stopped_for:
                 transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
-    keep_task_state(session, _RESUME_STATE, last, {})
+    keep_task_state(session, _RESUME_STATE, stored, {})
     if began_at < now:
-        # the timers were moved as if the pause had ended at the first step; the time since counts as one more
-        # pause, whose steps begin again
+        # all timers were moved as if the pause had ended at its first step; the time since then counts as
+        # another pause, which is ended by steps of its own
         rules.move_pause_start(session, by, began_at, now)
         return ResumeStep()
     paused = rules.resume(session, by, now)
@@ -521,9 +552,9 @@ def take_resume_step(
 
 
 def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
-    """Return how long a proposal's timer was stopped from ``since``, when the pause began, to ``at``.
+    """Return how long a pause from ``since`` to ``at`` has stopped a proposal's timer.
 
-    The timer may have begun during the pause, or after ``at``; then it was not stopped.
+    A timer that began during the pause was stopped from then on; one that began after ``at`` was not stopped.
     """
     timer_began = p.expires_at - p.ttl
     return max(at - max(since, timer_began), timedelta())

@@ -1,10 +1,13 @@
 """Votes on proposals and their consequences: approving, declining, editing and asking for changes.
 
 Each public function applies a press with one verb, which ``bot/approvals/decide.py`` has authorised and
-checked. A press for or against a proposal is a vote. The proposal is approved once it has as many votes as
-its quorum, the approval of its owner (the person in whose name it runs), and for some plans that of the lead
-agent. An edit begins a new round, which ends all votes. With a vote, a person may also give a grant, which
-lets later calls run without asking.
+checked. A press for or against a proposal is a vote. The proposal is approved once it has as many votes for
+it as its quorum, the approval of its owner (the person in whose name it runs), and for some plans that of the
+lead agent, which leads the teammates. An edit begins a new round, which ends all votes. With a vote, a person
+may also give a grant, which lets later calls run without asking.
+
+A call may have been tried before people are asked: it was run without lasting effect, and its card shows the
+changes of that *trial*. Voters then choose between applying these changes and running the call *for real*.
 """
 
 from dataclasses import replace
@@ -34,7 +37,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Apply the edit of a press, if it has one, and vote for the proposal; with enough votes it runs."""
     press = context.press
 
-    # an edit, after which another rule may apply, and the trial may show other changes
+    # an edit, after which a new trial may show other changes, and the rules may let other people decide
     if context.prepared.contents is not None:
         p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
@@ -51,18 +54,18 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return unready
     for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
-        for_real = press.verb is Verb.FOR_REAL  # run the call, in place of applying the trial's changes
-    p = rights.with_standing_votes(session, context.policies, p)
+        for_real = press.verb is Verb.FOR_REAL
+    p = rights.with_standing_votes(session, context.policies, p)  # of people who may still decide
     why = _find_trial_objection(p, press.verb, for_real=for_real)
     if why:
         return refuse(Answer.INVALID, p, why)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     counts_for_quorum = _counts_for_quorum(session, context, p)
-    # CONSENT: the owner agrees to the call, and that does not count for the quorum
+    # CONSENT: the owner agrees to the call, but their vote does not count for the quorum
     votes = (*p.votes, context.vote(Verb.APPROVE if counts_for_quorum else CONSENT))
 
-    # the other people whose approval is needed, too
+    # the further approvals that are needed, if any
     approvals = len(people.list_voters(session, p, Verb.APPROVE)) + int(counts_for_quorum)
     missing_text = _find_missing_approval(
         session, replace(p, votes=votes), approvals, counts_for_quorum=counts_for_quorum
@@ -70,9 +73,9 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if missing_text:
         p = context.move(session, p, votes=votes, for_real=for_real)
         return accept(session, p, missing_text)
-    # ``has_lead``: a kind on which the lead agent may have a say, which is a plan
+    # ``has_lead``: true of plans, on which the lead agent may have a say
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
-        # the lead's turn is written before the plan, in the order that its own review takes
+        # rows are locked in the same order as by a review of the lead agent: first its turn, then the plan
         review_jobs = plans.ask_lead(session, p, context.now)
         p = context.move(session, p, votes=votes)
         text = "Your approval counts. The lead agent must approve the plan as well."
@@ -80,7 +83,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
 
     # the approval, and the grants for the calls that an approved plan lists
     decided = context.decided
-    if plans.was_reviewed(p):
+    if plans.was_reviewed(p):  # the lead agent has approved the plan before
         decided["decided_by"] += f" and {plans.LEAD.name}"
     p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
     if p.kind.has_steps:
@@ -93,10 +96,10 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
-    """Return the refusal of any approval of the proposal as it is now; None if it can be approved."""
+    """Return the refusal if no one can approve the proposal as it is now; None if it can be approved."""
     if p.kind.no_approval_text:
         return refuse(Answer.INVALID, p, p.kind.no_approval_text)
-    if p.kind.is_form:
+    if p.kind.is_form:  # a form of an MCP server, which people fill in
         missing = _find_unanswered(session, p)
         if missing:
             text = f"It can't be sent yet. Fill in first: {', '.join(missing)}."
@@ -105,10 +108,10 @@ def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
 
 
 def _find_missing_approval(session: Session, p: Proposal, approvals: int, *, counts_for_quorum: bool) -> str:
-    """Return in words the approval that a proposal with a new vote still needs; empty if none is missing.
+    """Return the reply to a vote after which people's approvals are still missing; empty if none is.
 
-    ``approvals``: the number of votes that count towards the quorum. ``counts_for_quorum``: the new vote is
-    one of them.
+    ``p``: the proposal with the new vote. ``approvals``: the number of votes that count towards the quorum.
+    ``counts_for_quorum``: the new vote is one of them.
     """
     if approvals < p.quorum:
         if counts_for_quorum:
@@ -151,15 +154,16 @@ def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> 
 
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Vote against the proposal, which ends with as many such votes as the rule asks for.
+    """Vote against the proposal, which ends once it has as many such votes as the rules ask for.
 
-    The owner's vote alone ends it.
+    The vote of the call's owner ends it alone.
     """
     p = rights.with_standing_votes(session, context.policies, p)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.list_voters(session, p, Verb.DECLINE))
+    # ``declines``: how many votes against it end it
     if against < p.declines and not is_owner(p, context.person):
         p = context.move(session, p, votes=votes)
         return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
@@ -172,14 +176,14 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Decline a suggestion of Nod so that it is not made again. The vote has the verb *never*."""
+    """Decline a rule that Nod suggests, so that Nod does not suggest it again. The verb is *never*."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
 
 
 def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Replace the call's arguments, and ask people again."""
+    """Replace the call's arguments without a vote, and ask people again."""
     if context.prepared.contents is None:
         return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
     p = _store_edit(session, context, p, context.prepared.contents)
@@ -187,7 +191,12 @@ def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Vote for a proposal and give a grant of the chosen scope, in one transaction."""
+    """Vote for a proposal and give a grant on the chosen terms, in one transaction.
+
+    The press names the terms in the words of the API: its ``lasting`` is the grant's duration, and its
+    ``reach`` the audience (the people and places whose calls may run). Its ``rung``, which says how similar
+    the calls must be, has become the one prepared scope.
+    """
     duration, audience = context.press.lasting, context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
@@ -200,7 +209,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     if in_conversation and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return refuse(Answer.INVALID, p, text)
-    whose = audience.words(p.requester.label, schedule=p.schedule or "")  # the audience in words
+    whose = audience.words(p.requester.label, schedule=p.schedule or "")  # such as "Ana everywhere"
     if audience not in grants.list_audiences(session, context.policies, p, context.person):
         return refuse(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
@@ -268,7 +277,10 @@ def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal)
 
 
 def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
-    """Give a grant for the conversation of a proposal. ``words``: the scope for people."""
+    """Give a grant for the requester's calls in the proposal's conversation, until that ends.
+
+    ``words``: the scope for people.
+    """
     terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
     grants.give_grant(session, p, context.press.actor, context.person, terms, context.now)
 
@@ -288,11 +300,11 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
-    """Store new contents as a new round. Return the proposal, unchanged if the contents are the same."""
+    """Store edited contents as a new round, and return the proposal; unchanged for the same contents."""
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)
-    if p.kind.is_final:  # a script that waits was told the time, so the timer is not restarted
+    if p.kind.is_final:  # a program waits and was told the time, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)
     before = {**_find_defaults(contents), **p.arguments}  # earlier releases stored no defaults
@@ -318,6 +330,7 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
 
 
 def _find_defaults(contents: Contents) -> dict[str, Any]:
+    """Return the default values of the arguments that the contents have."""
     defaults = defaults_of(contents.schema)
     return {name: value for name, value in defaults.items() if name in contents.arguments}
 

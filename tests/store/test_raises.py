@@ -34,7 +34,7 @@ def propose(rows: Rows, **changes: Any) -> Proposal:
 
 def raising(rows: Rows, proposal: Proposal) -> Callable[[], Any]:
     given = (POLICIES, proposal.id, 1, "no", rows.clock())
-    return lambda: rows.database.write_now(lifecycle.raise_bar, *given)[0]
+    return lambda: rows.database.write_now(lifecycle.require_another_approval, *given)[0]
 
 
 def check(rows: Rows, proposal: Proposal, state: State, quorum: int, votes: int) -> None:
@@ -94,9 +94,9 @@ def test_with_an_expiry_it_has_ended(rows: Rows, together: DatabaseCluster) -> N
         expire()
         assert not isinstance(raised, Exception)
         assert rows.now(proposal).state is State.EXPIRED
-        assert rows.database.write_now(lifecycle.raise_bar, POLICIES, proposal.id, 1, "no", rows.clock()) == (
-            *(None, ()),
-        )
+        assert rows.database.write_now(
+            lifecycle.require_another_approval, POLICIES, proposal.id, 1, "no", rows.clock()
+        ) == (*(None, ()),)
     assert rows.database.read_now(verification.faults) == []
 
 

@@ -170,7 +170,7 @@ class Reviewer:
         """
         why = words.say() if words else _MISSING_TEXT
         before = proposals.get(session, row.proposal_id)
-        raised, jobs = lifecycle.raise_bar(
+        raised, jobs = lifecycle.require_another_approval(
             session, self.policies, row.proposal_id, row.round, f"{_name(row)}: {why}", now
         )
         if before is None or raised is None:
