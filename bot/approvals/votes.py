@@ -2,9 +2,9 @@
 
 Each public function applies a press with one verb, which ``bot/approvals/decide.py`` has authorised and
 checked. A press for or against a proposal is a vote. The proposal is approved once it has as many votes for
-it as its quorum, the approval of its owner (the person in whose name it runs), and for some plans that of the
-lead agent, which leads the teammates. An edit begins a new round, which ends all votes. With a vote, a person
-may also give a grant, which lets later calls run without asking.
+it as its quorum, the approval of its owner (the person in whose name it runs), and for the plans of some
+teammates that of the lead agent, which started the teammate. An edit begins a new round, which ends all
+votes. With a vote, a person may also give a grant, which lets later calls run without asking.
 
 A call may have been tried before people are asked: it was run without lasting effect, and its card shows the
 changes of that *trial*. Voters then choose between applying these changes and running the call *for real*.
@@ -55,7 +55,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
         for_real = press.verb is Verb.FOR_REAL
-    p = rights.with_standing_votes(session, context.policies, p)  # of people who may still decide
+    p = rights.with_standing_votes(session, context.policies, p)  # not of people who may no longer decide
     why = _find_trial_objection(p, press.verb, for_real=for_real)
     if why:
         return refuse(Answer.INVALID, p, why)

@@ -125,7 +125,7 @@ class CoreLookup:
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return the turn that led to a proposal, as text; None for people who may not decide it."""
         groups, registry = self.presses.gate.groups, self.presses.gate.registry
-        lines = await turn_context.context(groups, registry, proposal_id, actor, address)
+        lines = await turn_context.read_context(groups, registry, proposal_id, actor, address)
         if lines is None:
             return None
         return turn_context.format_lines(lines)

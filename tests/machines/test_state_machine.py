@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlmodel import Session, select
 
 from bot.approvals.lookup import past
-from bot.approvals.lookup.context import context
+from bot.approvals.lookup.context import read_context
 from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
@@ -351,12 +351,12 @@ class CoreMachine(RuleBasedStateMachine):
         assert tried.looked == sum(p.kind is kinds.CALL and p.risk.writes and not p.undoes for p in each)
         groups, registry = nod.gate.groups, nod.gate.registry
         for p in each:
-            lines = await context(groups, registry, p.id, ADA)
+            lines = await read_context(groups, registry, p.id, ADA)
             assert lines is not None
             assert all(line.id <= p.message_id for line in lines)
             roles = [line.role for line in lines]  # what Nod noted before the order stands before it
             assert not p.called or (LineRole.USER in roles and lines[-1].id == p.message_id)
-            assert await context(groups, registry, p.id, EVE) is None
+            assert await read_context(groups, registry, p.id, EVE) is None
 
     async def _failed_last(self) -> bool:
         """A turn that failed has told people so; they have the word."""

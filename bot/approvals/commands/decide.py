@@ -93,7 +93,7 @@ class DecideCommands:
 
     async def _context(self, command: Command, prefix: str) -> str:
         proposal = await self._find(command, prefix)
-        lines = await context.context(
+        lines = await context.read_context(
             self._groups, self._registry, proposal.id, command.actor, command.address
         )
         if lines is None:

@@ -1,8 +1,10 @@
 """The turn that led to a proposal, for people who may decide it, also in a private conversation of others.
 
-A turn is the agent's work on a conversation, from a person's order (their message) to its last answer. The
-readers see the order, the results that the agent read for it, and the agent's words, up to the call itself.
-They see no line before or after that. These lines never change, so each reader is recorded once.
+A line is one entry of a conversation: a message of a person, an answer of the agent, or a note by which Nod
+tells the agent something. A turn is a piece of the agent's work: a person's *order* (the message that began
+it) and the answers up to the last one. The readers see the lines of the turn from the order to the answer
+that made the proposed call, and the results that the agent read in between. They see no line before or after
+these. The lines never change, so it is recorded only once that a person has read them.
 """
 
 import asyncio
@@ -26,10 +28,10 @@ from bot.store.audit import admin_changes
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools, Registry
 
-_MAX_LINES = 60
-_MAX_SEARCHED_LINES = 200
-_MAX_LINE_CHARS = 4_000
-_MAX_RESULT_CHARS = 1_000
+_MAX_LINES = 60  # the most lines that are shown, without an order from before the turn
+_MAX_SEARCHED_LINES = 200  # the most lines among which the turn is looked for
+_MAX_LINE_CHARS = 4_000  # the most characters of one line; a longer text is cut
+_MAX_RESULT_CHARS = 1_000  # the same for one result
 _MAX_CHARS = 150_000  # the limit of all lines together
 _MAX_CHAT_CHARS = 8_000  # the most characters for a chat; a longer text keeps its beginning and its end
 _CHAT_BEGINNING_CHARS = 3_000
@@ -46,12 +48,13 @@ class _Turn(NamedTuple):
     reader: Person | None  # the person to record as a reader; None for the proposal's requester
 
 
-async def context(
+async def read_context(
     groups: Groups, registry: Registry, proposal_id: str, actor: Actor, address: Address | None = None
 ) -> list[Line] | None:
     """Return the lines that led to a proposal in reading order, without secrets, and record the reader.
 
-    None for a person who may not read them; empty where they are no longer stored.
+    None for a person who may not read them; empty if they are no longer stored. ``address``: where the
+    person reads them, since a rule may let everyone in a chat decide.
     """
     available = await registry.available()
     turn = await groups.read(_read_turn, groups.policies, available, proposal_id, actor, address)
@@ -72,7 +75,10 @@ def _read_turn(
     actor: Actor,
     at: Address | None,
 ) -> _Turn | None:
-    """Return the turn; None if the proposal does not exist, or this person may not decide it."""
+    """Return the turn; None if the proposal does not exist, or this person has not asked and may not decide.
+
+    ``at``: as ``address`` of `read_context`.
+    """
     p = proposals.get(session, proposal_id)
     if p is None:
         return None
@@ -87,14 +93,15 @@ def _read_turn(
     for line in lines:
         for call in line.calls:
             secrets.update(available.secrets_of(call))
-    longest_first = sorted(secrets, key=len, reverse=True)  # one may contain another
+    longest_first = sorted(secrets, key=len, reverse=True)  # one secret may contain another
     return _Turn(p, lines, tuple(longest_first), None if is_own else person)
 
 
 def _list_lines(session: Session, p: Proposal) -> list[Line]:
     """Return the lines of the turn in reading order, beginning with the person's order.
 
-    An order from before the turn is included. Empty where the turn is deleted or no model's call led to it.
+    The order is included even if it is from before the turn, as when a decision has begun the turn. Empty if
+    the turn is deleted, or if no model's call led to the proposal.
     """
     newest_first = messages.list_until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
     if not newest_first or newest_first[0].id != p.message_id:
@@ -110,13 +117,13 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     for line in newest_first:
         if line.role is LineRole.ASSISTANT:
             if line.after not in answered_ids and _turn_id_of(line) not in turn_ids:
-                break
+                break  # the answer, and all lines before it, belong to earlier turns
             answered_ids.add(line.after)
             turn_ids.add(_turn_id_of(line))
         elif line.role not in HEARD or line.id > last.after:
-            continue  # the line is not for the agent, or the agent has not read it yet
+            continue  # the line is not for the agent, or the agent had not read it at its last answer
         of_turn.append(line)
-    ordered = sorted(of_turn[:_MAX_LINES], key=lambda line: (line.after, line.role not in HEARD, line.id))
+    ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
     if any(line.role is LineRole.USER for line in ordered):
         return ordered
     order = _find_order(session, p, newest_first)
@@ -125,8 +132,18 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     return ordered
 
 
+def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
+    """Return a key that sorts each answer behind the line that it answers, even if others came in between."""
+    is_answer = line.role not in HEARD
+    return (line.after, is_answer, line.id)
+
+
 def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
-    """Return the last message of a person; for a teammate's proposal, the message that led to its task."""
+    """Return the person's message that led to the turn: the last one among these lines.
+
+    The conversation of a teammate (an agent that another agent started) has no messages of people. Then it is
+    the message that led to the teammate's task.
+    """
     for line in newest_first:
         if line.role is LineRole.USER:
             return line
@@ -137,14 +154,17 @@ def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> 
 
 
 def _turn_id_of(answer: Line) -> str:
-    """Return the id of an answer's turn, with which the event id begins; for old rows a unique id."""
+    """Return the id of an answer's turn, with which the event id of the answer begins.
+
+    Rows of old releases have no event id; each of these gets an id of its own.
+    """
     return (answer.event_id or f"line {answer.id}").partition(".")[0]
 
 
 def _select_lines(turn: _Turn) -> list[Line]:
-    """Return the lines with the results of reads, without secrets and arguments.
+    """Return the turn's lines, shortened and without secrets; their calls are without arguments.
 
-    If they are too long, the oldest lines are left out, except the first: the person's order.
+    If all are too long, the oldest lines are left out, except the first: the person's order.
     """
     selected: list[Line] = []
     chars_left = _MAX_CHARS
@@ -160,14 +180,18 @@ def _select_lines(turn: _Turn) -> list[Line]:
             chars_left -= len(short)
         text = shorten(redact_text(line.text, turn.secrets), _MAX_LINE_CHARS)
         chars_left -= len(text)
-        if chars_left >= 0 or line is turn.lines[0]:
+        is_order = line is turn.lines[0]
+        if chars_left >= 0 or is_order:
             selected.append(replace(line, text=text, calls=calls, results=results))
     selected.reverse()
     return selected
 
 
 def format_lines(lines: Sequence[Line]) -> str:
-    """Render the lines as plain text for a chat: messages with authors, and results of reads."""
+    """Return the lines as plain text for a chat: the messages with their authors, and the results of reads.
+
+    The middle of a text that is too long is left out.
+    """
     paragraphs = []
     for line in lines:
         person = line.actor.label if line.actor else "A person"

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
-from bot.approvals.lookup.context import context
+from bot.approvals.lookup.context import read_context
 from bot.domain.batches import batch_card
 from bot.domain.cards import Card, card_of, list_named_on
 from bot.domain.conversations import AskedQuestion, Conversation, Line
@@ -134,7 +134,7 @@ class ProposalLookup:
 
     async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
         """Return the lines that led to a proposal, in reading order; None for those who may not decide it."""
-        return await context(self._groups, self._registry, proposal_id, actor)
+        return await read_context(self._groups, self._registry, proposal_id, actor)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
         """Return the recent questions about a proposal; None for people who may not see the proposal."""
