@@ -2,9 +2,12 @@
 
 The person of the token is the agent's person: the agent acts for them, within the tools of the token. Each
 call is judged by the rules like any other. A call that only reads is answered immediately. Any other call
-becomes a proposal, and the agent asks for its state from time to time, which is called a look. The tool's
+becomes a proposal, and the agent asks for its state from time to time, which is called a *look*. The tool's
 answer is shown only to the agent and its person; how it is kept from others is in
 ``bot/store/agent_calls.py``.
+
+A token names the tools by patterns such as ``github_*``, and the servers at which tools may act in the
+person's name. Its *label* is its name in the list of tokens. The agent's person *consents* by a proposal.
 
 `AgentCalls` is the service behind the API and MCP. The functions below it are for tokens: which tools an
 agent gets, the person's consent, and the end of its work.
@@ -54,9 +57,9 @@ _GROUPS_OF_NOD = frozenset(
 )  # fmt: skip
 """The groups of tools that are about Nod itself, which no agent gets."""
 MAX_LOOKS = 1200
-"""The most looks in a minute with one token, and requests for its tools: 20 a second."""
+"""The most looks with one token in a minute, which is 20 a second. A listing of its tools counts as one."""
 _MINUTE = timedelta(minutes=1)
-_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0  # between two looks at one call
 _LOOKS_A_SECOND = 10  # about the most looks of all agents together, if they keep to their pauses
 _MAX_KNOWN_CALLS = 10_000  # the most open calls whose last look is remembered
 _READS_TOGETHER = 4  # reads of one agent that run side by side
@@ -82,7 +85,7 @@ class CallStatus:
     text: str  # the result, or the state in words
     id: str = ""  # the call's id; empty for a read, which has no proposal either
     proposal: Proposal | None = None
-    joined: bool = False  # True if an earlier call is the same: then this is its state, and no call was made
+    joined: bool = False  # True if the same call was made before: no call was made now, this is its state
     files: tuple[File, ...] = ()  # the files of the tool's answer
     pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
@@ -113,7 +116,8 @@ class AgentCalls:
         self._last_looks: dict[str, datetime] = {}
         # the free slots for reads that run side by side, by the label of the token
         self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._asked_about: set[tuple[str, ...]] = set()  # consents that were asked for: label and servers
+        # the consents that were asked for, each as the label of the token and the servers
+        self._asked_about: set[tuple[str, ...]] = set()
 
     async def find_agent(self, actor: Actor) -> Agent:
         """Return the agent behind an account. Raises Refused if its token has ended."""
@@ -161,8 +165,8 @@ class AgentCalls:
         for tool in granted:
             if not may_act(agent, tool):
                 continue
-            # nothing is called: these are the facts of any call that writes, whatever its arguments; a tool
-            # is left out only if a rule forbids all its calls
+            # these are the facts of a call without arguments, which stands for all calls: a tool is left out
+            # only if a rule forbids all of them
             any_call = tool.call({}, risk, place, person, now)
             if not policy.find_call_objection(any_call, always=True):
                 tools.append(tool)
@@ -272,7 +276,7 @@ class AgentCalls:
     async def find_call(self, actor: Actor, call_id: str) -> CallStatus | None:
         """Return the state of one of this agent's calls, or None if it has no such call.
 
-        If the call has ended, the agent counts as told.
+        If the call has ended, it is noted that the agent was told.
         """
         stored = await self.database.read(agent_calls.find_call, call_id)
         if stored is None:
@@ -288,7 +292,7 @@ class AgentCalls:
     async def _tell(self, status: CallStatus) -> CallStatus:
         """Return the status of a call for the agent, with the pause until its next look if the call is open.
 
-        If the call has ended, the agent is noted as told.
+        If the call has ended, it is noted that the agent was told.
         """
         if status.is_open and status.proposal is not None:
             return replace(status, pause=self._choose_pause(status.proposal, self.clock()))
@@ -296,7 +300,10 @@ class AgentCalls:
         return status
 
     def _choose_pause(self, p: Proposal, now: datetime) -> float:
-        """Note a look at an open call, and return the seconds after which the next look should come."""
+        """Note a look at an open call, and return the seconds after which the next look should come.
+
+        Calls at which no agent has looked for long are forgotten.
+        """
         self._last_looks.pop(p.conversation_id, None)  # so that it becomes the newest
         self._last_looks[p.conversation_id] = now
         while True:
@@ -313,7 +320,10 @@ class AgentCalls:
             await self.database.write(tokens.note_use, agent.label, now)
 
     def _count(self, times_of: dict[str, deque[datetime]], key: str, most: int, refusal: str) -> None:
-        """Count one more event of ``key``. Raises TooMuch for more than ``most`` within a minute."""
+        """Count one more call or look, by its key in ``times_of``.
+
+        Raises TooMuch for more than ``most`` within a minute.
+        """
         now = self.clock()
         times = times_of.setdefault(key, deque())
         # a time in the future is dropped as well: the clock was set back since

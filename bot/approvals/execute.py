@@ -2,8 +2,8 @@
 
 A run checks that the call is still the one that people approved, claims the proposal, calls the tool, reads
 again what it changed, and stores the outcome. To claim is to set the proposal to EXECUTING in the name of
-this process, which only one process can. A proposal that is claimed and has no outcome was cut off: it is not
-run again.
+this process, which only one process can. If that process ends before it has stored an outcome, the run was
+cut off, and `Recovery` decides what becomes of it.
 
 `Execution.start` does a run, for the dispatcher of jobs. A press that approves a simple call may claim it in
 the same transaction: `prepare` checks the call before, and `start` then only runs it.
@@ -40,6 +40,7 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
+# a call in a person's name: what people read in place of an answer that only this person (the owner) may see
 _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed no one else to."
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
@@ -75,7 +76,7 @@ class Execution:
     database: Database
     clock: Clock
     process: str  # the id of this process
-    own: OwnWork  # the recent work of this process, which need not be read again
+    own: OwnWork  # a cache of the turns and proposals that this process has just made
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
@@ -99,9 +100,9 @@ class Execution:
     async def prepare(self, proposal_id: str) -> PreparedRun | None:
         """Check an open proposal, so that the run can be claimed in the transaction of the approval.
 
-        Returns None if the run needs more: a lock, a check of old values, a connection, or its turn in a
-        batch. Such a run is claimed when it is started. If a run is returned, `keep_claimed` or `drop` must
-        follow.
+        Returns None if the run needs more: a lock, a check of old values, a connection, a trial, or its turn
+        in a batch or a teammate's work. Such a run is claimed when it is started. If a run is returned,
+        `keep_claimed` or `drop` must follow.
         """
         opened = self.own.take_opened(proposal_id)
         if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MOST_CLAIMED_EARLY:
@@ -112,7 +113,7 @@ class Execution:
             async with asyncio.timeout(_PREPARE_SECONDS):
                 available = await self.registry.available(context_of(opened))
             tool = available.get(opened.tool_name)
-            needs_no_lock = tool.changes_alone
+            needs_no_lock = tool.changes_alone  # its calls may run side by side
             is_checked = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
         except Exception:  # noqa: BLE001 - the run meets the same error, and tells people
             return None
@@ -146,7 +147,8 @@ class Execution:
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
         """Run an approved proposal, and return the jobs that follow.
 
-        Nothing is done if another caller has claimed it. ``wake`` starts the jobs that show progress.
+        Nothing is done if another caller has claimed it. ``wake`` starts the jobs that show progress while
+        the tool runs.
 
         The resource that the call changes, such as a file, is locked from the check of its old values until
         the end of the run. If another run has the lock, this method returns; the end of that run returns a
@@ -433,7 +435,7 @@ def _find_cause(error: Exception) -> Cause:
 
 
 def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
-    """Return the columns to store for a run whose answer only its owner sees. ``for_owner``: the answer."""
+    """Return the columns to store for a run whose answer only its owner sees, in the key ``for_owner``."""
     answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
     if output.files:
         answer += f"\n{len(output.files)} files came with it, which Nod did not keep."
@@ -447,6 +449,7 @@ def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
 
 
 def _hide_error(p: Proposal, error: Exception, words: str) -> dict[str, Any]:
+    """Return the columns to store for a run whose error (``words``) only its owner sees."""
     return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, p), "for_owner": words}
 
 

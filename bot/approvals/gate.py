@@ -3,11 +3,12 @@
 Calls come from two sides. For the model, the agent loop asks `Gate.consider` to judge the calls of one
 answer. Reads are then run by `Gate.read`; writes come back as proposals, which are stored with the answer.
 For programs and features, a request is one call: `Gate.open` opens a proposal for it, and `Gate.run_if_read`
-runs it if it only reads. All calls are judged by the rules (`Policy.judge`). What people approve is run by
-``execute.py``.
+runs it if it only reads. All calls are judged by the rules: the *verdict* of `Policy.judge` is to run the
+call, to ask people, or to refuse it. What people approve is run by ``execute.py``.
 
 Some tools have an *effect* instead of a run: they change only Nod's own rows, in the transaction that stores
-the model's answer (`apply_effects`).
+the model's answer (`apply_effects`). Some can be *tried*: they are run without lasting effect, so that the
+card shows what they would change (``trials.py``).
 """
 
 import asyncio
@@ -89,7 +90,7 @@ class ToolUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A judged call of the model. Exactly one of a read, an effect, a proposal and a result is set."""
+    """A judged call of the model: exactly one of ``read``, ``effect``, ``proposal`` and ``result`` is set."""
 
     call: Call
     read: ToolUse | None = None  # a read that the rules allow, not run yet
@@ -98,10 +99,10 @@ class JudgedCall:
     result: CallResult | None = None  # the reason why no call is run or proposed
 
     # the other fields belong to a proposal
-    likeness: Likeness = field(default_factory=Likeness)  # the likeness to other calls, for grants
+    likeness: Likeness = field(default_factory=Likeness)  # by it, a grant for calls alike may approve it
     batch: str = ""  # calls of an answer with the same name here are shown as one table; empty: shown alone
-    tries: Tool | None = None  # the tool, if the call is to be tried before people see it
-    undo_seconds: float = 0.0  # the time for which the rules let tried changes be undone
+    tries: Tool | None = None  # the call's tool, if the call is to be tried before people see it
+    undo_seconds: float = 0.0  # the time for which the changes of a trial may be undone; 0 for none
 
 
 class _Rows(NamedTuple):
@@ -110,7 +111,8 @@ class _Rows(NamedTuple):
     policy: Policy
     person: Person
     room: AnswerRoom  # the number of proposals that the answer may still open, and the words if none is left
-    asked: Mapping[str, str]  # by the digest of an open or just declined call: who declined it, else empty
+    # the calls that wait, run or were just declined, by digest: the name of who declined it, else empty
+    asked: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +124,12 @@ class _Answer:
     text: str  # of the answer
     all_tools: AvailableTools
     tools: AvailableTools  # those that the agent may call: see ``tool_visibility.py``
-    place: Place
+    place: Place  # where the conversation is, as rules name it
     zone: tzinfo | None  # the time zone of the person who asks, if it is known
 
 
 class _ReadQuestion(NamedTuple):
-    """A read that needs a person's consent, in the form in which it is proposed."""
+    """A read that needs a person's consent, as a call that can be proposed."""
 
     tool: Tool  # of kind ``reading``
     verdict: Verdict
@@ -141,7 +143,7 @@ async def no_zone(_: Actor, __: Address) -> tzinfo | None:
 
 @dataclass(eq=False)
 class Gate:
-    """The judge of all calls, which also runs reads. Its memory only saves work."""
+    """The judge of all calls, which also runs reads. What it remembers only saves work."""
 
     registry: Registry
     policies: Policies
@@ -156,7 +158,7 @@ class Gate:
         self.groups = Groups(self.database, self.policies, self.clock, self.look_up)
         self._stored_schemas: set[tuple[str, str]] = set()  # names and versions of tools
         self._logged_misfits: set[tuple[int, str]] = set()  # numbers of rules, and versions of tools
-        # by conversation, so that one whose reads hang (or wait for a person) holds up no other
+        # by conversation, so that reads that hang (or wait for a person) hold up no other conversation
         self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.trials = Trials(self.database, self.clock, self.process)
 
@@ -171,7 +173,8 @@ class Gate:
         """Judge every call of a model's answer. A call that can't be proposed gets the reason as its result.
 
         ``available``: all tools, from which those that the agent may call are chosen here. ``show`` is called
-        with the words for each trial. Raises what the database raises.
+        with the words for each trial. Raises what the database raises, and ModelTooManyQuestions if the model
+        asks people more questions than it may.
         """
         if not calls:
             return []
@@ -214,11 +217,12 @@ class Gate:
             if call.refused:  # the model wrote something that can't be read as a call
                 judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
-            full_text = room.words if room_left <= 0 else None
+            full_text = room.words if room_left <= 0 else None  # the refusal of a further proposal
             judged = await self._consider_one(answer, call, position, full_text)
             if judged.proposal is not None:
                 kind = judged.proposal.kind
-                if kind in proposed_kinds and kind.duplicate_text:  # an answer may propose one of this kind
+                # ``duplicate_text``: the refusal of a second one, for kinds of which an answer proposes one
+                if kind in proposed_kinds and kind.duplicate_text:
                     judged = _answer_call(call, judged.call.summary, kind.duplicate_text)
                 else:
                     proposed_kinds.add(kind)
@@ -229,7 +233,10 @@ class Gate:
     async def _try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
-        """Try a call and add the trial to its proposal, unless a grant lets the call run without asking."""
+        """Try a call and add the trial to its proposal, unless a grant lets the call run without asking.
+
+        A call that is not to be tried is returned as it is.
+        """
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
@@ -244,7 +251,7 @@ class Gate:
             if trial.final:  # the trial showed why its changes can't be undone
                 proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.final))
             elif tool.undo is None and tool.trying and tool.trying.undo:
-                # only what was tried can be undone; a run for real can't
+                # the tool can undo only what a trial has shown, not a run for real
                 proposal = replace(proposal, undo_seconds=judged.undo_seconds, inverse=None)
         return replace(judged, proposal=proposal)
 
@@ -269,7 +276,7 @@ class Gate:
         forbidden = {}
         for tool in tools:
             any_call = CallFacts(tool.name, risk, place, person, now, identity=tool.identity)
-            why = policy.find_call_objection(any_call, always=True)  # by rules without further conditions
+            why = policy.find_call_objection(any_call, always=True)  # by rules that hold for all its calls
             if why:
                 forbidden[tool.name] = why
         return tools.without(forbidden)
@@ -281,9 +288,10 @@ class Gate:
 
         ``full_text``: the refusal of a proposal if no further proposal may be opened, else None.
         """
-        summary = call.name
+        summary = call.name  # the call in words for people, as far as it is known
         transcript, teammate, policy = answer.transcript, answer.transcript.teammate, answer.rows.policy
         try:
+            # the call as it would run; its kind may have a procedure: steps in place of the usual ones
             tool = answer.tools.get(call.name).in_context(_context_of(transcript))
             written = decode_arguments(call.arguments)
             reason = written.pop(REASON, "") if not tool.reads else ""
@@ -296,12 +304,12 @@ class Gate:
             if not tool.reads:
                 _check_not_asked(answer, tool, arguments)
 
-            # the verdict of the rules: an effect or a read is not proposed
+            # the verdict of the rules: an effect or an allowed read is not proposed
             risk = tool.classify(arguments)
             facts = tool.call(arguments, risk, answer.place, answer.rows.person, self.clock())
             if tool.effect and not policy.find_call_objection(facts):
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
-            verdict = policy.judge(judge_addresses(facts, tool, policy, transcript))
+            verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy, transcript))
             if policy.book.conditional:  # some rules have conditions on arguments
                 self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
@@ -310,9 +318,9 @@ class Gate:
                 question = _ask_to_read(answer, tool, facts)
                 if question is None:
                     return JudgedCall(recorded, read=ToolUse(tool, arguments))
-                tool, verdict, reason = question
+                tool, verdict, reason = question  # a person is asked for consent to the read
 
-            # from here on the call becomes a proposal
+            # from here on the call becomes a proposal, whose deciders and card its kind may make differently
             verdict = require_owner(verdict, tool.connection)
             if full_text is not None:
                 return _answer_call(call, summary, f"ERROR: {full_text}")
@@ -461,11 +469,11 @@ class Gate:
         place = Place(str(request.address), request.private, home)
         with as_tool_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
-            verdict = policy.judge(judge_addresses(facts, tool, policy))
+            verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
         if verdict.risk.writes:
-            return require_owner(verdict, connection)
+            return require_owner(verdict, connection)  # the person in whose name it runs is asked
         return verdict
 
     async def run_if_read(
@@ -530,7 +538,7 @@ class Gate:
 
 
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise Refused if exactly this call is open, or was declined since a person's last message."""
+    """Raise Refused if exactly this call waits, runs, or was declined since a person last asked for work."""
     digest_of_call = tool.digest(arguments)
     if digest_of_call not in answer.rows.asked:
         return
@@ -543,7 +551,7 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
     """Return the question that asks for consent to a read, or None if the read needs no consent.
 
-    Raises Refused if people said no, or are being asked.
+    Raises Refused if the person said no or is being asked already, or if the rules forbid the question.
     """
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
@@ -556,7 +564,7 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 
-def judge_addresses(
+def raise_risk_by_addresses(
     call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
 ) -> CallFacts:
     """Return a call with a higher risk if it would open an address that no person has written.
@@ -567,7 +575,7 @@ def judge_addresses(
     """
     if call.risk.writes or not tool.open_world:
         return call
-    # a default is the tool's own value: no data that was read can be in it
+    # a default is the tool's own value, so it can't contain data that was read
     given = without_defaults(call.arguments, defaults_of(tool.form))
     addresses = tuple(outward.find_addresses(given))
     if not addresses:

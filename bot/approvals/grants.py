@@ -1,10 +1,13 @@
 """Grants as rows. A grant lets later calls like one that was approved run without asking.
 
 People give a grant with their decision on a card. It has a scope (the calls that it covers), an audience (the
-people and places whose calls it covers) and a duration. A scope is on one of four *rungs*: exactly the same
-call, calls with the same key, calls with the same beginning, or any call of the tool. A grant is stored in
-the transaction of the decision (`give_grant`). When a proposal is stored, the narrowest grant that covers its
-call approves it (`approve_by_grant`). Grants end in many ways, each a function here.
+people and places whose calls it covers) and a duration. The rows and the API call the four kinds of scopes
+*rungs*, narrowest first: EXACT (the same arguments), KEY (the same values of some arguments that the tool
+names), PREFIX (the same beginning, as of a command) and TOOL (any call of the tool). A call's `Likeness` has
+the values for KEY and PREFIX.
+
+A grant is stored in the transaction of the decision (`give_grant`). When a proposal is stored, the narrowest
+grant that covers its call approves it (`approve_by_grant`). Grants end in many ways, each a function here.
 """
 
 import json
@@ -38,13 +41,14 @@ from bot.store.tables.rules import GrantRow
 
 _GRANT = table_of(GrantRow)
 
-# the live grants that may cover a call, by the values that `_list_covering` binds
+# the live grants that may cover a call, narrowed by the values that `_list_covering` gives
 _FOR_CALL = select(_GRANT).where(
     _GRANT.c.revoked_at.is_(None),
     or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
     _GRANT.c.tool_name == bindparam("tool_name"),
     _GRANT.c.tool_version == bindparam("tool_version"),
     func.coalesce(_GRANT.c.connection, "") == bindparam("connection"),
+    # ``only_there``: it holds in the conversation in which it was given, and ends with it
     or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
     # the same check as `Scope.covers`, done by the database
     or_(
@@ -54,7 +58,7 @@ _FOR_CALL = select(_GRANT).where(
         _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # only `Scope.covers` compares these
     ),
 )
-# a grant by an approved plan for exactly one call allows one run; all others have no limit
+# a grant that a plan gives for exactly one call allows one run; all others have no limit
 _HAS_USE_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
 _COUNT_USE = (
     update(_GRANT)
@@ -81,7 +85,7 @@ def give_grant(
     A grant from a plan holds only while the plan is approved. If its scope is EXACT, it allows one run. If
     the plan is a teammate's, it holds for anyone for whom the teammate then works.
     """
-    is_of_plan = proposal.kind.has_steps
+    is_of_plan = proposal.kind.has_steps  # a plan is the kind with steps
     scope, audience = terms.scope, terms.audience
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
@@ -302,7 +306,10 @@ def revoke_grants(
 def end_tightened_grants(
     session: Session, before: Policy, after: Policy, rule: Rule, by: Actor, now: datetime
 ) -> list[Grant]:
-    """End the grants whose calls a changed rule judges more strictly than before, and return them."""
+    """End the grants whose calls a changed rule judges more strictly than before, and return them.
+
+    ``before`` and ``after``: the policies without and with the change of ``rule``.
+    """
     ended = []
     requesters = _list_accounts_of_rule(session, rule)
     for grant in list_live_grants(session, now):
@@ -314,7 +321,7 @@ def end_tightened_grants(
 
 
 def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
-    """Return the accounts of the Person whose calls a rule is about; empty for a rule about all calls."""
+    """Return the accounts of the Person whose calls a rule is about; empty for a rule about everyone's."""
     if rule.limits and rule.limits.who:
         return people.person_of(session, Actor.parse(rule.limits.who)).accounts
     return frozenset()
@@ -323,7 +330,10 @@ def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
 def _make_common_call(
     session: Session, grant: Grant, rule: Rule, requesters: frozenset[str], now: datetime
 ) -> CallFacts | None:
-    """Return a call that a grant covers and a rule is about; None if there is no such call."""
+    """Return the facts of a call that a grant covers and a rule is about; None if there is no such call.
+
+    ``requesters``: the accounts of the Person whose calls the rule is about; empty for everyone's.
+    """
     origin = proposals.get(session, grant.proposal_id)
     if origin is None or not rule.concerns(grant.scope.tool_name):
         return None
@@ -398,8 +408,8 @@ def move_to_chat(session: Session, old: Address, new: Address, by: By, now: date
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
     """End a tool's PREFIX grants that an earlier release stored in another form. Return their number.
 
-    Such a grant covers no call any longer, but would still be listed. ``form``: the first item of a grant's
-    ``match`` in this release, by which its form is recognised.
+    Such a grant covers no call any longer, but would still be listed. ``form``: what this release writes as
+    the first word of a grant's ``match``, the beginning that calls must have.
     """
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))

@@ -3,8 +3,11 @@
 It prepares each press outside of a transaction, since a tool's own code may take long: an edit is validated
 and previewed, the scope of a grant is computed, the undo of a change is drafted. Then it decides the press in
 one transaction (``bot/approvals/decide.py``). If the press approves a simple call, the same transaction
-claims the run for this process (`Execution.prepare`), so that the call starts sooner. Channels come here
-through the inbox, the command line directly.
+claims the run: it notes that this process runs the call, so that it starts sooner (`Execution.prepare`).
+Channels come here through the inbox, the command line directly.
+
+A grant lets later calls run without asking. Inside, its terms are a scope (which calls), an audience (whose
+calls, and where) and a duration. A press and the API call them ``rung``, ``reach`` and ``lasting``.
 """
 
 import asyncio
@@ -66,7 +69,7 @@ class Presses:
     gate: Gate
     clock: Clock
     execution: Execution | None = None  # None: other processes run approved proposals
-    takes_work: Callable[[], bool] = lambda: False  # tells if this process runs approved proposals now
+    takes_work: Callable[[], bool] = lambda: False  # tells if this process still starts runs
 
     async def take(self, press: Press | Choice) -> Decided:
         """Decide a press. Once it is committed, returns the reply and the jobs, which are not started yet.
@@ -106,7 +109,7 @@ class Presses:
             run = await self.execution.prepare(press.proposal_id)
         if self.execution and run:
             deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
-            decided = await asyncio.shield(deciding)  # no claim is lost with a caller that is gone
+            decided = await asyncio.shield(deciding)  # if the caller is cancelled, a claim is still kept
         else:
             decided = await self._decide(press, prepared)
         if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
@@ -160,11 +163,14 @@ class Presses:
         )
 
     async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> Decided:
-        """Decide a press, and claim the prepared run in the same transaction if the press approves it."""
-        decide_and_claim = partial(_decide_and_claim, execution.process, self.takes_work)
+        """Decide a press, and claim the prepared run in the same transaction if the press approves it.
+
+        A claimed run is kept until the dispatcher of jobs starts it.
+        """
+        write_both = partial(_write_decision_and_claim, execution.process, self.takes_work)
         try:
             decided, claimed = await self.database.write(
-                decide_and_claim, press, self.gate.policies, self.clock(), run.proposal, first=True
+                write_both, press, self.gate.policies, self.clock(), run.proposal, first=True
             )
         except BaseException:
             execution.drop(run)
@@ -182,15 +188,15 @@ class Presses:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the ladder of a card: the scopes of grants that may be given on it, narrowest first.
+        """Return the ladder of a card: the scopes that a grant given on it may have, narrowest first.
 
-        Each comes with its text. Empty if this person may give no grant there. ``address``: where the card is
-        posted.
+        Each is a rung, with its text for people. Empty if this person may give no grant there. ``address``:
+        where the card is posted.
         """
         proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
             return []
-        rungs = []  # a rung: the width of a scope, from the same call alone to any call of the tool
+        rungs = []
         try:
             for scope, words in await self._list_scopes(proposal):
                 rungs.append((scope.rung, await self._count_covered(proposal, scope, words)))
@@ -201,9 +207,10 @@ class Presses:
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Return the audiences for which a grant may be given on a card, with their texts, narrowest first.
+        """Return what ``reach`` a press on a card may name: the audiences of grants, narrowest first.
 
-        Empty if this person may give no grant there. ``address``: where the card is posted.
+        Each comes with its text for people. Empty if this person may give no grant there. ``address``: where
+        the card is posted.
         """
 
         def read(session: Session) -> list[tuple[GrantAudience, str]]:
@@ -230,7 +237,7 @@ class Presses:
     ) -> Proposal | None:
         """Return the proposal if it is open and this person may make the press, else None.
 
-        So people without rights cause no work of a tool.
+        A press of a person without rights stops here, so that it causes no work of a tool.
         """
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
@@ -252,6 +259,7 @@ class Presses:
             return Prepared(scopes=await self._list_step_scopes(proposal))
         if press.verb is Verb.SIMILAR:
             scopes = await self._list_scopes(proposal)
+            # the chosen one; none if the ladder has no such rung
             return Prepared(scopes=[(scope, words) for scope, words in scopes if scope.rung is press.rung])
         return Prepared(await self._edit_contents(proposal, press.arguments or {}))
 
@@ -288,7 +296,7 @@ class Presses:
         return Undoing(undo, as_left)
 
     def _find_inverse(self, session: Session, press: Press) -> _StoredInverse | None:
-        """Return the inverse of a change; None without one, or if this person may not undo the change now."""
+        """Return the call that undoes a change; None without one, or if this person may not undo it now."""
         proposal = proposals.get(session, press.proposal_id)
         if proposal is None or proposal.inverse is None:
             return None
@@ -304,7 +312,11 @@ class Presses:
         return _StoredInverse(proposal, proposal.inverse, arguments)
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
-        """Open a proposal again, with its current values, if it had expired when it was pressed."""
+        """Open a proposal again, with its current values, if it had expired when it was pressed.
+
+        ``decided``: the decision that refused the press. It is returned if nothing had expired, with the
+        reason if the proposal can't be opened again.
+        """
         expired = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
         if not expired:
             return decided
@@ -428,7 +440,7 @@ class Presses:
         return ladder(tool.name, tool.version, proposal.arguments, likeness, shown)
 
     async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
-        """Return the text of a scope. A scope by a prefix names the number of recent calls that it covers."""
+        """Return the text of a scope, for PREFIX with the number of recent calls that it would cover."""
         if scope.rung is not GrantScope.PREFIX:
             return words
         tool = await self._find_tool(proposal)
@@ -445,7 +457,7 @@ class Presses:
         return f"{words} ({covered} of the last {len(recent)} in 30 days)"
 
     async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """Return the scopes to grant with a plan's steps: those of their tools that aren't read-only."""
+        """Return the scopes to grant with a plan's steps: all calls of each named tool that can write."""
         if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
         available = await self.gate.registry.available()
@@ -460,13 +472,14 @@ class Presses:
 
 
 def _trace_decisions(decided: Sequence[Proposal]) -> None:
+    """Record in the trace how long each of these proposals has waited, if it is decided now."""
     for proposal in decided:
         if proposal.state in _DECIDED and proposal.decided_at is not None:
             waited = (proposal.decided_at - proposal.created_at).total_seconds()
             tracing.trace_decision(proposal.id, proposal.tool_name, proposal.state, waited)
 
 
-def _decide_and_claim(
+def _write_decision_and_claim(
     process: str,
     takes_work: Callable[[], bool],
     session: Session,

@@ -41,7 +41,7 @@ from bot.approvals.commands.words import (
     first_word,
     remove_quotes,
 )
-from bot.approvals.gate import judge_addresses
+from bot.approvals.gate import raise_risk_by_addresses
 from bot.approvals.lookup import active, past
 from bot.domain.budgets import Per, sum_of
 from bot.domain.chat import Address, Answer, Command
@@ -432,7 +432,7 @@ class RuleCommands:
                 place = Place(str(where), is_private)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
             # without a conversation, no person has written any address in the arguments
-            return explain(policy.judge(judge_addresses(call, tool, policy)), who.label)
+            return explain(policy.judge(raise_risk_by_addresses(call, tool, policy)), who.label)
 
         return await self._put_names_in(await self._groups.read(judge))
 
