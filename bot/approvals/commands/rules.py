@@ -1,10 +1,12 @@
 """Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything.
 
-A rule is about a subject, such as who may decide (``approvers``) or how long a proposal waits (``ttl``), and
-holds for all calls or for those that its limits name. Most subcommands set the rule of one subject:
-``values.py`` parses it, `RuleCommands._set_rule` checks it against tools, people and other rules, stores it,
-and describes its consequences. A grant lets calls like an approved one run without asking; it ends if a new
-rule is stricter than the rules under which it was given.
+A rule is about a subject, such as who may decide (``approvers``) or how long a proposal waits (``ttl``). It
+has a value, and holds for all calls or for those that its tools, its place and its limits name. Most
+subcommands set the rule of one subject: ``values.py`` parses it, `RuleCommands._set_rule` checks it against
+tools, people and other rules, stores it, and describes its consequences. A grant lets calls like an approved
+one run without asking; it ends if a new rule is stricter than the rules under which it was given.
+
+In replies, ``put_names_in`` writes people and places by name.
 """
 
 import asyncio
@@ -76,7 +78,7 @@ from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
 _MAX_NAMED = 5  # the most tools in one sentence
-# the beginning of a proposal's ID; no text of this form is a length of time that a rule may have
+# the beginning of a proposal's ID, by which ``undo 3f2a`` is told from ``undo 30m``, which sets a rule
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Subjects of rules that say how a call is judged: a change of these may end grants."""
@@ -95,8 +97,9 @@ class RuleCommands:
         """Take the dependencies, and the handler of ``/approvals undo ID``, which everyone may use."""
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
-        self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
-        self._accounts = Accounts(parts)
+        self._registry, self._wake = parts.registry, parts.wake
+        self._find_hindrance = parts.hindrance  # why Nod can't post at an address
+        self._accounts = Accounts(parts)  # checks that accounts exist
         self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
@@ -226,7 +229,10 @@ class RuleCommands:
         return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
-        """Raise CommandError if an admin of one workspace would set something for other workspaces."""
+        """Raise CommandError if an admin of one workspace would set something for other workspaces.
+
+        ``scope``: the place for which it is set.
+        """
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
@@ -250,12 +256,15 @@ class RuleCommands:
         """Check and store a rule. The reply describes its consequences, in one sentence each."""
         available = await self._registry.available()
         tools = [tool for tool in available if given.concerns(tool.name)]
+
+        # the checks, then the rule is stored with its number
         _check_risk(given, tools)
         await self._check_tool(given, tools)
         await self._accounts.check(_list_named_people(given), command)
         condition_text = _check_condition(given, tools)
-        rule, grants_text = await self._database.write(self._add, given, command)
+        rule, grants_text = await self._database.write(self._store_rule, given, command)
 
+        # the reply: what the rule says, and what an admin may not expect of it
         text = f"Set: {rule.words}.{grants_text}{condition_text}"
         if not tools:
             text += f" There is no tool called {rule.pattern} right now."
@@ -269,7 +278,7 @@ class RuleCommands:
                 text += f" Nod can't see who is in {name}. {why}"
         text += await self._groups.read(self._describe_interplay, rule, tools)
         for place in rule.posts_at:
-            why = await self._hindrance(Address.parse(place))
+            why = await self._find_hindrance(Address.parse(place))
             if why:
                 where = "there" if len(rule.posts_at) == 1 else f"in {place}"
                 text += f" Nod can't post {where}. {why.rstrip('.')}."
@@ -303,9 +312,10 @@ class RuleCommands:
         return text
 
     def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
-        """Describe calls that no one could decide there now, if a person without a role asks.
+        """Name a tool whose calls no one could decide in a place (``scope``) now; empty if there is none.
 
-        Rules with a condition are about some of the calls only, so they are left out.
+        A person without a role is taken as the requester. Rules with a condition are about some of the calls
+        only, so they are left out.
         """
         loaded, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
         unconditional = [rule for rule in loaded.book.rules if not (rule.limits and rule.limits.condition)]
@@ -319,7 +329,7 @@ class RuleCommands:
                 return f" Calls of {tool.name} are refused now: {verdict.rule.partition(';')[0]}."
         return ""
 
-    def _add(self, session: Session, given: Rule, command: Command) -> tuple[Rule, str]:
+    def _store_rule(self, session: Session, given: Rule, command: Command) -> tuple[Rule, str]:
         """Store a rule. Returns it with its number, and a sentence on the grants that ended with it."""
         self._check_bound(session, given.scope, command)
         now = self._clock()
@@ -354,7 +364,7 @@ class RuleCommands:
                     return await self._drop(command, str(stored.rule.id))
             return "There are no instructions there."
         if given.value:
-            rule, _ = await self._database.write(self._add, given, command)
+            rule, _ = await self._database.write(self._store_rule, given, command)
             text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
             return CommandReply(await self._put_names_in(text), rule=rule.id)
         zone = self._policies.held.book.zone
@@ -367,7 +377,7 @@ class RuleCommands:
         return "There are no instructions there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
-        """Return the instructions that hold in a place, those for the widest place first.
+        """Return the rules with the instructions that hold in a place, the one for the widest place first.
 
         Each comes with the number of its versions, which are counted from 1.
         """
@@ -398,6 +408,7 @@ class RuleCommands:
         return await self._put_names_in(text_of_drop)
 
     async def _policy(self, command: Command, text: str) -> str | CommandReply:
+        """Set what needs approval, test a call, try a rule on the past, or list the rules without words."""
         if not text:
             return await self._rules(command, "")
         verb, rest = first_word(text)
@@ -438,28 +449,29 @@ class RuleCommands:
 
     async def _try(self, command: Command, text: str) -> str:
         """Try a rule on past proposals, without setting it, and describe the result."""
-        trial = parse_rule_to_try(text, command, self._local_now())
+        to_try = parse_rule_to_try(text, command, self._local_now())
 
         def try_rule(session: Session) -> str:
-            self._check_bound(session, trial.rule.scope, command)
-            since = self._clock() - trial.last
-            return past.try_rule(session, self._policies, trial.rule, since, trial.before).words
+            self._check_bound(session, to_try.rule.scope, command)
+            since = self._clock() - to_try.last
+            return past.try_rule(session, self._policies, to_try.rule, since, to_try.before).words
 
         return await self._database.read(try_rule)
 
     async def _undo(self, command: Command, text: str) -> str | CommandReply:
+        """Undo a proposal by its ID, or set how long changes can be undone."""
         word, _ = first_word(text)
         if _LIKE_AN_ID.fullmatch(word.lower()):
             return await self._undo_proposal(command, text)
         return await self._make_setter(Subject.UNDO)(command, text)
 
     async def _budget(self, command: Command, text: str) -> str | CommandReply:
-        """Set a budget for models, extend one, or list them, as the subcommand's usage says."""
+        """Set a budget for what models cost, extend one, or list the budgets."""
         verb, rest = first_word(text)
         if verb == "extend":
             return await self._extend(command, rest)
         if text:
-            self._check_currency(text.split()[1:2])
+            self._check_currency(text.split()[1:2])  # the word after the amount
             reply = await self._make_setter(Subject.BUDGET)(command, text)
             without_price = [name for name in self._models if self._prices.of(name) is None]
             if without_price:
@@ -478,6 +490,7 @@ class RuleCommands:
         return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
     async def _model(self, command: Command, text: str) -> str | CommandReply:
+        """Set which language model answers, or list the models and the rules about them."""
         name, rest = first_word(text)
         next_word, _ = first_word(rest)
         if name in self._models and next_word in ("", "for", "in"):
@@ -532,7 +545,7 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(f"Extended: {rule.words}."), rule=rule.id)
 
     def _check_currency(self, words: Sequence[str]) -> None:
-        """Raise CommandError if the first of these words, which is a currency, is not that of the prices."""
+        """Raise CommandError if the first of these words, if any, is not the currency of the prices."""
         if words and words[0].upper() != self._prices.currency:
             raise CommandError(f"Prices are in {self._prices.currency}, so a budget is, too.")
 
@@ -569,7 +582,7 @@ class RuleCommands:
         if verb == "add":
             await self._accounts.check([given.account], command)
             rule = Rule(0, Subject.ROLE, EVERYWHERE, EVERYWHERE, given)
-            rule, _ = await self._database.write(self._add, rule, command)
+            rule, _ = await self._database.write(self._store_rule, rule, command)
             return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         for rule in policy.book.list_about(Subject.ROLE):
@@ -631,7 +644,7 @@ class RuleCommands:
         return "\n".join(lines) or "Nothing is recorded about that."
 
     async def _read_wanted(self, text: str) -> Wanted:
-        """Parse a filter of audit rows: an account, a grant, a tool, a proposal, or a span of time."""
+        """Read which audit rows are wanted: of an account, a grant, a tool or a proposal, or since a time."""
         if text[:2].upper() == "G-":
             grant_id = parse_number(text[2:])
             if grant_id is not None:
@@ -720,7 +733,7 @@ def _check_risk(given: Rule, tools: Sequence[Tool]) -> None:
 
 
 def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
-    """Check a rule's condition, if it has one, against its tools.
+    """Check a rule's condition, if it has one, against the tools that the rule is about.
 
     Returns a sentence on the tools that lack the condition's field, or an empty text. Raises CommandError if
     the condition fits none of the tools, or looks at a secret.

@@ -3,8 +3,10 @@
 In ``/approvals ttl 4h for delete_* in slack:T1/C2``, the command says the rule's subject (``ttl``), "4h" is
 its value, and "for delete_*" and "in slack:T1/C2" are its parts. `parse_value` takes the parts from the end
 of the text, one by one, and reads what is left by the subject's reader in `_VALUES`. Parsing is strict: a
-misunderstood rule would allow calls that it should not. Each function raises CommandError with the correct
-syntax.
+misunderstood rule would allow calls that it should not. A text that can't be read raises CommandError, which
+says the correct syntax.
+
+A place is ``here``, an address, ``slack:*`` for a channel, or ``*`` for everywhere.
 """
 
 import difflib
@@ -43,7 +45,7 @@ from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import channel_names
 
-_MAX_GROUPS = 5  # groups in one rule: each group is asked for while people wait
+_MAX_GROUPS = 5  # user groups in one rule: their members are asked of a platform while people wait
 _MAX_CARDS = 1000  # cards an hour: more never reach a person
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # a name with a dot in it, perhaps with *. before it, or an IPv6 address
@@ -66,8 +68,9 @@ _PARTS = {
 They are tried in this order: `for` with a length ("for 2h") before `for` with a tool ("for delete_*").
 """
 _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)  # before a condition, which is the last part
-_MARKS = (",", ";", "|")  # marks between several words of a list
+_LIST_MARKS = (",", ";", "|")  # marks between several words of a list
 _ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
+"""What may follow these words of a part: one thing, as several need a rule for each."""
 _PARTS_WITH_END = frozenset({"length", "until"})  # the two ways to say when a rule ends
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})  # rules that let calls run without asking
 _MAX_QUORUM = 20  # more approvals than anyone can gather
@@ -77,12 +80,12 @@ LIMITED = (
     "[between 18:00 and 08:00] [on weekdays] [where …]"
 )
 """The parts that may follow the value of a rule about calls. `for` names tools, unless a time follows it."""
-_MAX_TRIED_PERIOD = timedelta(days=366)
+_MAX_TRIED_PERIOD = timedelta(days=366)  # the longest past on which a rule is tried
 _MAY_BE_TRIED = {
     "policy": Subject.POLICY,
     **{subject.typed: subject for subject in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
 }
-
+"""The subjects of rules that can be tried on the past, by their word."""
 # an option at the end, such as " last 30d" or " --before 3f2a"; phones write two dashes as one
 _TRY_OPTION = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")
 _WITH_PLACE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subject.DIGEST})
@@ -99,6 +102,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     The parts come in any order, but ``where`` is last. The rule's number is 0, since it is not stored yet.
     The word ``here`` stands for the place of the command. ``now`` is in the team's time zone.
     """
+    # ``conditions``: the text after ``where`` as the only item; empty without it
     text, *conditions = _WHERE.split(f" {text.strip()}", maxsplit=1)
     value_text, parts = _take_parts(f" {' '.join(text.split())}")
     words = value_text.split()
@@ -115,7 +119,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
         parts["place"] = parts.pop("tools")
-    if limits.condition and limits.condition.looks_at_risk and subject not in BY_RISK:
+    if limits.condition and limits.condition.looks_at_risk and subject not in BY_RISK:  # it has "risk is"
         known = ", ".join(other for other in Subject if other in BY_RISK)
         raise CommandError(f"`risk is` can't stand here. It is for rules about {known}.")
     has_limits = limits != Limits()
@@ -153,7 +157,7 @@ def _parse_limits(
 ) -> Limits:
     """Read the parts that limit a rule. ``conditions``: the text after ``where``, if there is one.
 
-    ``later``: as in `_parse_end`.
+    ``later``: as in `_parse_end`, for a rule that does not loosen anything.
     """
     return Limits(
         _parse_condition(parts.get("identity", ()), conditions),
@@ -174,10 +178,10 @@ def _find_last_part(text: str) -> tuple[str, re.Match[str]] | None:
 
 
 def _parse_tool_pattern(text: str) -> str:
-    """Read the name of one tool, or a pattern of names."""
+    """Read the name of one tool, or a pattern of names such as ``delete_*``."""
     name = remove_quotes(text)
     several = _split(name)
-    if len(several) > 1 or name.endswith(_MARKS):
+    if len(several) > 1 or name.endswith(_LIST_MARKS):
         rules = " and ".join(f"`for {one}`" for one in several)
         raise CommandError(
             f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {rules}."
@@ -191,14 +195,14 @@ def names_in(text: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at white space and `_MARKS`."""
+    """Split a text at white space and `_LIST_MARKS`."""
     return [word for word in re.split(r"[,;|\s]+", text) if word]
 
 
 def _check_one(text: str, what: str) -> None:
     """Raise CommandError if a text names several things. ``what``: the word for the thing."""
     several = _split(text)
-    if len(several) > 1 or text.endswith(_MARKS):
+    if len(several) > 1 or text.endswith(_LIST_MARKS):
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
@@ -234,8 +238,8 @@ def _parse_days(text: str) -> str:
 def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, later: bool) -> datetime | None:
     """Read the end of a rule; None if it has no end.
 
-    ``later``: of the two moments of a time that the clocks repeat in autumn, the second is meant. A rule that
-    loosens something ends at the first, so that it never lasts longer than meant.
+    ``later``: of the two moments of a time that the clocks repeat in autumn, take the second. For a rule that
+    loosens something the first is taken, so that it never lasts longer than meant.
     """
     if "length" in parts:
         return add_length(now, _parse_length(parts["length"][0]))

@@ -1,7 +1,8 @@
 """Queries about people and policy: roles and accounts, the rules, grants, usage and the audit log.
 
-An admin of all of Nod sees everyone's rows; any other person sees the rows that concern them. The texts in
-answers have people and places by name. The web and the console's API ask here.
+An admin of all of Nod sees everyone's rows; any other person sees the rows that concern them. (An admin of
+one workspace alone is such another person.) The texts in answers have people and places by name. The web and
+the console's API ask here.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ class CurrentRules:
 
     whose: Person | None  # the person whose rules and grants these are; None for an admin, who sees all
     policy: Policy
-    rules: Sequence[tuple[RuleRecord, str]]  # with their words, in which people and places have names
+    rules: Sequence[tuple[RuleRecord, str]]  # each rule, and its words with people and places by name
     grants: Sequence[GrantInWords]
 
 
@@ -80,7 +81,7 @@ class AuditFile:
 
 
 class AdminLookup:
-    """Queries about people, rules, grants, usage and the audit log. Admins see everyone's."""
+    """Queries about people, rules, grants, usage and the audit log. "Admin" means one of all of Nod."""
 
     def __init__(self, database: Database, policies: Policies, clock: Clock, currency: str = "USD") -> None:
         """``currency``: the currency of models' prices."""
@@ -120,7 +121,7 @@ class AdminLookup:
         return await self._database.read(self._sees_all, actor)
 
     async def current(self, actor: Actor) -> CurrentRules:
-        """Return the rules that concern this person and the grants they gave; for an admin all of them."""
+        """Return the rules that concern this person, and the grants they gave; for an admin everyone's."""
 
         def read(session: Session) -> CurrentRules:
             whose = self._narrow_to(session, actor)
@@ -210,7 +211,7 @@ class AdminLookup:
         return AuditFile(first.total, self._export(wanted, form, first))
 
     async def _export(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
-        """Yield the text of the audit log, from its first ``part`` to its end."""
+        """Yield the text of the audit log from ``part``, which is its first, to its end."""
         head, write = verification.FORMATS[form]
         yield head + write(part.rows)
         while part.done < part.total:

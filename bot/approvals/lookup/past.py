@@ -4,7 +4,8 @@ An admin tries a rule before setting it. Each past proposal is judged twice by `
 are: by the rules of now, and by these with the new rule. The difference is the rule's `Effect`. A rule that
 spares people questions has a *price*: the calls that they declined, edited or undid when they were asked, and
 about which they would not have been asked under the rule. The risk of a call is the stored one. Reads left no
-proposals, so the simulation says nothing of them.
+proposals, so the simulation says nothing of them. A simulation has pages, since it judges a limited number of
+proposals at a time. A *row* here is a row of the record of proposals (``bot/store/record.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,7 +121,7 @@ def try_rule(
     rows_read = looked = judged = 0
     last: Mark | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
-    # ``arguments``: they are read only if some rule has conditions on arguments
+    # the arguments of calls are read only if some rule has conditions on them
     for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
         rows_read += 1
         last = Mark(row.created_at, row.id)
@@ -154,7 +155,7 @@ def try_rule(
 
 
 def is_change(row: Any) -> bool:
-    """Tell if a row of the record is a call that writes, and that rules may let run without asking.
+    """Tell if a row is of a call that writes, and that rules may let run without asking.
 
     That leaves out plans and questions, which always ask people, and an undo, for which a person pressed.
     """

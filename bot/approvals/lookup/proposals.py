@@ -2,7 +2,7 @@
 
 A card is what people see of a proposal, without secrets (`Card`). `Seen` is a proposal with its card and with
 what the person may do. Each answer is read in one transaction. Channels turn it into their own form, the web
-in ``bot/web/schemas/``.
+in ``bot/web/schemas/``. The change of a proposal has a number, which is the id of its row in the audit log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ class SeenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Changes of proposals since a position, and the work under way."""
+    """The changes of proposals after a given change, and the work under way."""
 
     rows: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
@@ -86,11 +86,11 @@ class Feed:
 
 
 class News(NamedTuple):
-    """The changes of proposals since a position, for listeners."""
+    """The changes of proposals after a given change, with the proposals, for listeners."""
 
     newest: int  # the number of the newest change
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
-    # the changed proposals as the persons of their conversations see them, each after its conversation's key
+    # each changed proposal, as the person who began its conversation sees it, after the conversation's key
     views: Sequence[tuple[str, Seen]]
 
 
@@ -195,21 +195,21 @@ class ProposalLookup:
             reach = rights.make_reach(session, self._policies, actor)
             page: list[Proposal] = []
             # the person may not see all rows, so several pages of rows may make one page
-            for _ in range(_MAX_SEARCHED_PAGES):  # ``mark`` is None once all rows were read
+            for _ in range(_MAX_SEARCHED_PAGES):
                 rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
                 for p in rows:
                     if not rights.visible(session, self._policies, p, actor):
                         continue
                     if not to_decide or self._may_decide(session, p, actor):
                         page.append(p)
-                if len(page) > limit:
+                if len(page) > limit:  # the page is full
                     mark = Mark.of(page[limit - 1], only.order)
                     break
-                if len(rows) <= limit:
+                if len(rows) <= limit:  # there are no more rows
                     mark = None
                     break
                 mark = Mark.of(rows[-1], only.order)
-            shown = _cut_page(page[:limit])
+            shown = _cut_page(page[:limit])  # perhaps fewer, if they are long
             if len(shown) < min(len(page), limit):
                 mark = Mark.of(shown[-1], only.order)
             return self._view(session, shown, actor, available), mark
@@ -314,9 +314,10 @@ class ProposalLookup:
 
 
 def _unseal_for(session: Session, listed: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
-    """Return the proposals. Those of agents' calls have the tool's answer, if this person may read it.
+    """Return the proposals, and add the tool's answer to agents' calls if this person may read it.
 
-    Only the agent that called and its person may read the answer. It is stored apart from the proposal.
+    Only the agent that called (a program with a token) and its person may read the answer, so it is stored
+    apart from the proposal.
     """
     if not any(p.agent for p in listed):
         return listed
@@ -324,7 +325,10 @@ def _unseal_for(session: Session, listed: Sequence[Proposal], actor: Actor) -> S
     unsealed = []
     for p in listed:
         is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
-        unsealed.append(agent_calls.unseal(session, p) if p.agent and is_theirs else p)
+        if p.agent and is_theirs:
+            unsealed.append(agent_calls.unseal(session, p))
+        else:
+            unsealed.append(p)
     return unsealed
 
 
@@ -377,14 +381,15 @@ def _cut_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
 
 
 def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the ids of the running proposals whose progress has changed in between."""
+    """Return the ids of the running proposals whose progress ``now`` differs from that ``before``."""
     return [proposal_id for proposal_id, words in now.items() if before.get(proposal_id) != words]
 
 
 def _name_teammate_of(session: Session, conversation: Conversation | None) -> str:
     """Return the name of the teammate with this conversation, or an empty text.
 
-    It is needed for a server's question, which belongs to a teammate although no call of a model opened it.
+    It is needed for a question of an MCP server, whose proposal does not name the teammate for whom the
+    server's call was made.
     """
     if conversation is None or not conversation.shown_at:
         return ""
