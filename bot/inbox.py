@@ -279,7 +279,7 @@ class Assistant:
                     return None
                 if answer is not None:
                     return answer
-        return arrive.accept(session, message, now, self.bounds, owner)
+        return arrive.store_message(session, message, now, self.bounds, owner)
 
     async def _take_request(self, request: Request) -> Reply:
         """Open the proposal of a script's request, or find the one that this request opened before."""

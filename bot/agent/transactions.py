@@ -118,7 +118,7 @@ def commit_answer(
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
     if turn.transcript.teammate:
         is_done = ending is Ending.DONE
-        jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, is_done=is_done)
+        jobs += teammates.handle_answer(session, turn.transcript.teammate, text, now, is_done=is_done)
     return CommittedAnswer(opened, ending, tuple(jobs), message_id)
 
 

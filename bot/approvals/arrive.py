@@ -1,9 +1,9 @@
 """Storage of incoming messages and requests: each event of a channel becomes one line of its conversation.
 
 A platform may deliver an event twice, or to two processes. The event's id makes sure that it is stored once.
-A message of a person is stored by `accept`, with its files, and wants a turn of the agent. A request is a
+`store_message` stores a message of a person, with its files, and requests a turn of the agent. A request is a
 call that no model made: a program or a feature asks for it. `open_request` stores it as a proposal, with a
-notice above the card, in one transaction.
+notice (a line that people read) above the card, in one transaction.
 """
 
 import secrets
@@ -57,7 +57,7 @@ class StoredLine:
     wants_turn: bool = False
 
 
-def accept(
+def store_message(
     session: Session, message: Message, now: datetime, bounds: Bounds, owner: str = ""
 ) -> StoredLine | None:
     """Store a person's message, and request a turn for it. Returns None if its event was stored before.

@@ -32,13 +32,13 @@ from bot.approvals.drafts import (
     summary_of,
     title_of,
 )
-from bot.approvals.groups import Groups, LookUp, nowhere
+from bot.approvals.groups import Groups, LookUp, refuse_groups
 from bot.approvals.kinds import find_procedure
 from bot.approvals.ownership import require_owner
 from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
 from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
-from bot.approvals.tool_visibility import available_tools, check_unlocked
+from bot.approvals.tool_visibility import check_unlocked, choose_available
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import kinds, outward
@@ -151,7 +151,7 @@ class Gate:
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds = field(default_factory=Bounds)
-    look_up: LookUp = nowhere  # finds the members of a group of people
+    look_up: LookUp = refuse_groups  # finds the members of a group of people
     zone_of: Callable[[Actor, Address], Awaitable[tzinfo | None]] = no_zone  # finds a person's time zone
 
     def __post_init__(self) -> None:
@@ -187,7 +187,7 @@ class Gate:
             transcript,
             answer_text,
             all_tools=available.offered,
-            tools=available_tools(available.offered, transcript),
+            tools=choose_available(available.offered, transcript),
             place=Place(str(conversation.origin), conversation.private),
             zone=await self.time_zone(transcript),
         )
@@ -264,7 +264,7 @@ class Gate:
 
         A tool that a rule forbids only for some arguments is offered; `consider` refuses a call with these.
         """
-        tools = available_tools(available, transcript)
+        tools = choose_available(available, transcript)
         if find_current_plan(transcript.proposals.values()) is None:
             tools = tools.without({team.STEP_DONE: "You have no approved plan."})
         # these rules may be a little old; `consider` reads the newest and refuses what they forbid

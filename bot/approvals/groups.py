@@ -47,7 +47,7 @@ class _Fault(NamedTuple):
     at: datetime
 
 
-async def nowhere(group: str, _: Collection[str]) -> UserGroup:
+async def refuse_groups(group: str, _: Collection[str]) -> UserGroup:
     """Raise ChannelError. This is the `LookUp` of a process without platforms, such as the command line."""
     raise ChannelError(f"Only the running Nod can ask for {group}.")
 

@@ -2,8 +2,8 @@
 
 A press is one use of a button on a card. `judge_press` decides if a person may make it: by the rules and
 their role, as the owner of the call (the person in whose name it runs), or as the stand-in of an absent
-person. `visible` decides who may see a proposal. The policy has the rules; people and their accounts are read
-from the database.
+person. `may_see_proposal` decides who may see a proposal. The policy has the rules; people and their accounts
+are read from the database.
 """
 
 from dataclasses import replace
@@ -138,7 +138,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     return replace(p, votes=votes, for_real=p.for_real if votes else None)
 
 
-def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
+def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
     """Return the absences for which a stand-in may decide a proposal, each in words for the card."""
     lines = []
     for absence in policy.absences:
@@ -188,7 +188,7 @@ def call_of(session: Session, p: Proposal) -> CallFacts:
     )
 
 
-def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
+def may_see_proposal(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
     """Tell if a person may see a proposal: they requested it, may decide it, or hold a role for it."""
     if actor.channel == AGENTS:
         return proposal.agent == actor.key
@@ -230,7 +230,7 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Return the search conditions for the proposals that a person may see or decide.
 
-    The search by them also finds other proposals, so each is to be checked with `visible`.
+    The search by them also finds other proposals, so each is to be checked with `may_see_proposal`.
     """
     policy, person = policies.load_for(session, actor)
     absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]

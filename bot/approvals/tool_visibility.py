@@ -31,7 +31,7 @@ _UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedules."
 
 
-def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
+def choose_available(available: AvailableTools, transcript: Transcript) -> AvailableTools:
     """Return the tools that may be called in a conversation; others are withheld, each with the reason."""
     teammate = transcript.teammate
     withheld = {}

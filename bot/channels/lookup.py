@@ -185,7 +185,7 @@ class CoreLookup:
 
     def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
         """Tell if a person may see a proposal: by their rights, or since its card is at the address."""
-        if rights.visible(session, self.policies, proposal, actor):
+        if rights.may_see_proposal(session, self.policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         is_origin = conversation is not None and conversation.origin == address

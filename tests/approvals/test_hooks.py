@@ -312,10 +312,10 @@ async def test_the_end_of_each_proposal_and_each_link_is_told_in_its_transaction
     told.clear()
 
     def link(session: Session) -> None:
-        linking.join(session, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock())
+        linking.link_accounts(session, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock())
 
     nod.database.write_now(link)
     assert sorted(told) == [str(ANA), str(BEN)]
     told.clear()
-    nod.database.write_now(linking.part, str(BEN), ANA, nod.clock())
+    nod.database.write_now(linking.unlink_account, str(BEN), ANA, nod.clock())
     assert str(BEN) in told

@@ -44,7 +44,7 @@ class Rows:
 
     def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> StoredLine | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
-        return self.database.write_now(arrive.accept, message, self.clock(), UNBOUND)
+        return self.database.write_now(arrive.store_message, message, self.clock(), UNBOUND)
 
     def turn(self, conversation_id: str) -> Turn:
         turn = self.database.read_now(turns.load_turn, conversation_id)

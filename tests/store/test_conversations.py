@@ -156,7 +156,7 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
     turn = apart.turn(ident)
 
     def take_in(session: Session) -> None:
-        arrive.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock(), UNBOUND)
+        arrive.store_message(session, Message(ROOM, ANA, "second", "e-second"), apart.clock(), UNBOUND)
 
     def answer() -> object:
         return apart.database.write_now(_answer, turn, apart, Ending.DONE)

@@ -112,12 +112,12 @@ def test_an_unlinked_account_is_a_person_of_its_own_and_the_rest_stay_one(
 ) -> None:
     link(SLACK, PHONE)
     link(SLACK, WEB)
-    assert database.write_now(linking.part, str(leaves), ADA, clock()) == NOTHING
+    assert database.write_now(linking.unlink_account, str(leaves), ADA, clock()) == NOTHING
     rest = [actor for actor in (SLACK, PHONE, WEB) if actor != leaves]
     assert database.read_now(people.person_of, leaves).accounts == {str(leaves)}
     assert len({person_id(database, actor) for actor in rest}) == 1
     assert person_id(database, leaves) not in {person_id(database, actor) for actor in rest}
-    assert database.write_now(linking.part, str(rest[0]), ADA, clock()) == NOTHING
+    assert database.write_now(linking.unlink_account, str(rest[0]), ADA, clock()) == NOTHING
     assert len({person_id(database, actor) for actor in (SLACK, PHONE, WEB)}) == 3
-    assert database.write_now(linking.part, str(rest[1]), ADA, clock()) is None
+    assert database.write_now(linking.unlink_account, str(rest[1]), ADA, clock()) is None
     assert database.read_now(verification.faults) == []

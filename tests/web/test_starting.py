@@ -39,7 +39,7 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
         pass
     database = Database(database_of("nod"))
     message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
-    accepted = database.write_now(arrive.accept, message, clock(), Bounds())
+    accepted = database.write_now(arrive.store_message, message, clock(), Bounds())
     assert accepted is not None
     with listen("127.0.0.1", 0) as taken:
         for _ in range(6):

@@ -49,13 +49,15 @@ class Pair:
     needs_admin: bool  # True if an admin must confirm the link
 
 
-def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
+def link_accounts(
+    session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime
+) -> None:
     """Link two accounts: the second's Person becomes a part of the first's, with all accounts.
 
     Each account whose Person changes is recorded.
     """
     conversation_lock.everywhere(session)
-    gains = pair_of(session, policies, first, second).gains
+    gains = make_pair(session, policies, first, second).gains
     person, joined = people.person_of(session, first), people.person_of(session, second)
     author = people.by(session, Act.LINK, by)
     accounts = sorted(person.accounts | joined.accounts)
@@ -82,7 +84,7 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
             change_person(session, Actor.parse(account), now)
 
 
-def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
+def unlink_account(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
     """Unlink an account, which is a Person of its own then. Returns None if it is not linked.
 
     All grants that the Person gave end: no one can tell which of the accounts' owners gave them.
@@ -114,12 +116,13 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking 
     return Unlinking(ended, tuple(jobs))
 
 
-def unlink(
+def unlink_for(
     session: Session, policies: Policies, account: str, actor: Actor, now: datetime
 ) -> Unlinking | None:
-    """Unlink an account as `part` does, for a person who asks for it. Returns None if they may not.
+    """Unlink an account as `unlink_account` does, for the person with the account ``actor``.
 
-    They may unlink their own accounts. An admin of all of Nod may unlink anyone's.
+    They may unlink their own accounts. An admin of all of Nod may unlink anyone's. Returns None if they may
+    not, or if the account is not linked.
     """
     if not account.isprintable():
         return None
@@ -131,7 +134,7 @@ def unlink(
         return None
     if str(actor) not in linked and not rights.is_global_admin(session, policies, actor):
         return None
-    return part(session, account, actor, now)
+    return unlink_account(session, account, actor, now)
 
 
 def describe_unlinking(account: str, ended: int) -> str:
@@ -140,7 +143,7 @@ def describe_unlinking(account: str, ended: int) -> str:
     return f"Unlinked: {account} is a separate person again.{grants}"
 
 
-def pair_of(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
+def make_pair(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
     """Return two accounts as a pair, with the roles that their Persons' accounts would gain by a link."""
     policy = policies.load(session)
     persons = [people.person_of(session, first), people.person_of(session, second)]

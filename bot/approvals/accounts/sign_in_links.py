@@ -16,7 +16,7 @@ from sqlmodel import Session, col, delete, select
 
 from bot.approvals import grants
 from bot.approvals.accounts import changes
-from bot.approvals.accounts.linking import join, part
+from bot.approvals.accounts.linking import link_accounts, unlink_account
 from bot.domain.jobs import Job
 from bot.domain.people import NOD, Actor
 from bot.domain.record import Act
@@ -66,7 +66,7 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     chat = Actor.parse(row[0], row[1])
     console = Actor("http", f"console-{hash_text(str(chat))[:12]}", chat.label)
     if str(console) not in people.person_of(session, chat).accounts:
-        join(session, policies, chat, console, chat, now)
+        link_accounts(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
     _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
     return _store_secret(session, console, until, is_link=False)
@@ -134,9 +134,9 @@ def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, 
     ended sessions, and the jobs.
     """
     ended = end_all(session, account, _NOD, now, "account gone")
-    parted = part(session, str(account), _NOD, now)
-    if parted is not None:
-        return ended, parted.jobs
+    unlinking = unlink_account(session, str(account), _NOD, now)
+    if unlinking is not None:
+        return ended, unlinking.jobs
     grants.end_given_by(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
     return ended, changes.tell_features(session, account, now).jobs
 

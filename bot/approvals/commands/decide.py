@@ -64,10 +64,10 @@ class DecideCommands:
 
     def _list_waiting(self, session: Session, actor: Actor) -> list[Proposal]:
         waiting = proposals.list_in_states(session, [State.PROPOSED])
-        return [p for p in waiting if rights.visible(session, self._policies, p, actor)]
+        return [p for p in waiting if rights.may_see_proposal(session, self._policies, p, actor)]
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
-        return await find(self._groups, self._policies, command.actor, prefix)
+        return await find_visible(self._groups, self._policies, command.actor, prefix)
 
     async def _show(self, command: Command, prefix: str) -> CommandReply:
         proposal = await self._find(command, prefix)
@@ -136,7 +136,7 @@ def _parse_deciders(text: str) -> list[str]:
     return deciders
 
 
-async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:
+async def find_visible(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:
     """Return the one proposal whose id begins with ``prefix``.
 
     Only proposals that the account may see are searched. Raises CommandError when none or several match.
@@ -147,7 +147,7 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     if len(prefix) < proposals.MIN_ID_CHARS:
         raise CommandError(f"Give at least {proposals.MIN_ID_CHARS} characters of the ID.")
     matching = await groups.database.read(proposals.find_by_prefix, prefix.lower())
-    visible = [p for p in matching if await groups.read(rights.visible, policies, p, actor)]
+    visible = [p for p in matching if await groups.read(rights.may_see_proposal, policies, p, actor)]
     if not visible:
         raise CommandError(f"There is no proposal {prefix[:40]}.")
     if len(visible) > 1:

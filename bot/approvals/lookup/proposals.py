@@ -198,7 +198,7 @@ class ProposalLookup:
             for _ in range(_MAX_SEARCHED_PAGES):
                 rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
                 for p in rows:
-                    if not rights.visible(session, self._policies, p, actor):
+                    if not rights.may_see_proposal(session, self._policies, p, actor):
                         continue
                     if not to_decide or self._may_decide(session, p, actor):
                         page.append(p)
@@ -267,7 +267,7 @@ class ProposalLookup:
         self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
         """Return the views of the proposals that this person may see."""
-        visible = [p for p in listed if rights.visible(session, self._policies, p, actor)]
+        visible = [p for p in listed if rights.may_see_proposal(session, self._policies, p, actor)]
         return self._view(session, visible, actor, available)
 
     def _find(
@@ -284,7 +284,7 @@ class ProposalLookup:
         if loaded is None:
             return None
         proposal, _, _ = loaded
-        if rights.visible(session, self._policies, proposal, actor):
+        if rights.may_see_proposal(session, self._policies, proposal, actor):
             return proposal
         return None
 
@@ -358,7 +358,7 @@ def cards_of(
             declined=declined.get(p.id),
             names=names,
             zone=policy.book.zone,
-            stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
+            stand_ins=rights.list_stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
         )
     return cards
 

@@ -134,7 +134,7 @@ def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datet
     return (Job(Work.TURN, teammate_id),)
 
 
-def after_answer(
+def handle_answer(
     session: Session, teammate: Teammate, text: str, now: datetime, *, is_done: bool
 ) -> tuple[Job, ...]:
     """Handle a teammate's answer and return the jobs.

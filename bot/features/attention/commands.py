@@ -5,7 +5,7 @@ The buttons of the table with cards that were held back (`release.py`) send this
 
 from sqlmodel import Session
 
-from bot.approvals.commands.decide import find
+from bot.approvals.commands.decide import find_visible
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Address, Command
 from bot.domain.outcomes import too_late
@@ -28,7 +28,7 @@ class OpenCommand:
         ]
 
     async def _open(self, command: Command, prefix: str) -> str:
-        proposal = await find(self._groups, self._policies, command.actor, prefix)
+        proposal = await find_visible(self._groups, self._policies, command.actor, prefix)
         if proposal.state is not State.PROPOSED:
             return f"{proposal.description}: {too_late(proposal, self._clock())}"
         if command.actor.channel in notices.POSTLESS:

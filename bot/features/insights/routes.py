@@ -241,7 +241,7 @@ async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, parts
 
 def _note_opened(policies: Policies, actor: Actor, body: OpenedBody, now: datetime, session: Session) -> None:
     proposal = proposals.get(session, body.proposal)
-    if proposal is None or not rights.visible(session, policies, proposal, actor):
+    if proposal is None or not rights.may_see_proposal(session, policies, proposal, actor):
         raise Missing(f"There is no proposal {body.proposal}.")
     if proposal.state is State.PROPOSED:
         for note_opened in hooks_of(session).note_opened:

@@ -63,7 +63,7 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
     """
     row = session.exec(select(LinkCodeRow).where(_fresh(code, actor, now))).first()
     if row:
-        return linking.pair_of(session, policies, Actor.parse(row.actor, row.name), actor)
+        return linking.make_pair(session, policies, Actor.parse(row.actor, row.name), actor)
     return None
 
 
@@ -85,7 +85,7 @@ def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: da
     """Return the pair with the account that has given this account's code, or None."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
     if row:
-        return linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
+        return linking.make_pair(session, policies, actor, Actor.parse(row.other or "", row.other_name))
     return None
 
 
@@ -129,7 +129,7 @@ def _link(
         return LinkOutcome.NOTHING
     first, first_name, second, second_name = row
     first_actor, second_actor = Actor.parse(first, first_name), Actor.parse(second, second_name)
-    linking.join(session, policies, first_actor, second_actor, by, now)
+    linking.link_accounts(session, policies, first_actor, second_actor, by, now)
     return LinkOutcome.LINKED
 
 

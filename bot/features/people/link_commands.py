@@ -167,7 +167,7 @@ class LinkCommands:
 
     async def _unlink_account(self, command: Command, account: Actor) -> str:
         def unlink(session: Session) -> linking.Unlinking | None:
-            return linking.part(session, str(account), command.actor, self._clock())
+            return linking.unlink_account(session, str(account), command.actor, self._clock())
 
         unlinking = await self._database.write(unlink)
         if unlinking is None:

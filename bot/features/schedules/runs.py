@@ -120,7 +120,7 @@ def find_followed(
         [proposal] = found
         if proposal.conversation_id == conversation_id:
             return proposal.id
-        if rights.visible(session, policies, proposal, person):
+        if rights.may_see_proposal(session, policies, proposal, person):
             return proposal.id
     raise Hopeless(f"There is no proposal {id_prefix[:8]} that the person who asks may see.")
 

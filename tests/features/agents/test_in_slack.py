@@ -128,7 +128,7 @@ async def test_the_card_of_a_token_that_ends_with_a_link_is_redrawn_by_the_unlin
     slack: FakeSlack, world: World
 ) -> None:
     app, phone = world.app, Actor("telegram", "991", "Ana")
-    await app.database.write(linking.join, Policies(Policy()), PERSON, phone, PERSON, app.clock())
+    await app.database.write(linking.link_accounts, Policies(Policy()), PERSON, phone, PERSON, app.clock())
     card = await ask(slack, world)
     await slack.slash("U7", "/nod", "unlink telegram:991", channel="D7")
     await world.app.dispatcher.idle()

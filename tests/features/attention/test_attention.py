@@ -93,7 +93,7 @@ async def test_what_is_beyond_the_number_waits_in_one_table_and_who_asked_is_tol
 async def test_the_line_counts_people_and_says_for_each_when_they_are_told(make_nod: MakeNod) -> None:
     nod = await make(make_nod)
     tablet = Actor("tablet", "3")
-    nod.database.write_now(linking.join, nod.gate.policies, EVE, tablet, EVE, nod.clock())
+    nod.database.write_now(linking.link_accounts, nod.gate.policies, EVE, tablet, EVE, nod.clock())
     nod.clock.now = nod.clock.now.replace(minute=10, second=0)
     *earlier, held = await ask(nod, LIMIT + 1)
     for proposal in earlier:
@@ -294,7 +294,7 @@ async def test_a_step_reaches_no_account_of_who_is_told_later_and_those_whom_the
 ) -> None:
     nod = await make(make_nod, 2)
     phone = Actor("phone", "ben", "Ben")
-    nod.database.write_now(linking.join, nod.gate.policies, BEN, phone, BEN, nod.clock())
+    nod.database.write_now(linking.link_accounts, nod.gate.policies, BEN, phone, BEN, nod.clock())
     reached, _, held = await ask(nod, 3)
     assert [row.proposal_id for row in find_held(nod)] == [held.id]
     assert await settle_step(nod, await nod.now(held), BEN, phone, EVE) == {str(EVE)}

@@ -39,7 +39,9 @@ async def organised(start: Connect, tracker: Tracker, provider: FakeProvider) ->
     }
     async with start(**settings) as nod:
         made = Connectable(nod, tracker)
-        made.nod.app.database.write_now(linking.join, port_of(made).policies, ANA, SSO, ANA, made.nod.clock())
+        made.nod.app.database.write_now(
+            linking.link_accounts, port_of(made).policies, ANA, SSO, ANA, made.nod.clock()
+        )
         yield made
         await made.close()
 

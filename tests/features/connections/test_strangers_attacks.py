@@ -367,9 +367,9 @@ async def type_it_as_an_account_that_was_unlinked(there: Scene) -> None:
     """The second account of hers is someone else's by the time that the number is sent."""
     phone = Actor("telegram", "991", "Ana")
     database, now = there.nod.app.database, there.nod.clock()
-    database.write_now(linking.join, port_of(there).policies, ANA, phone, ANA, now)
+    database.write_now(linking.link_accounts, port_of(there).policies, ANA, phone, ANA, now)
     digits = await there.digits()
-    database.write_now(linking.part, str(phone), phone, now)
+    database.write_now(linking.unlink_account, str(phone), phone, now)
     assert (await there.say(f"confirm {digits}", phone)).text == NONE_WAITS_TEXT
 
 
@@ -377,9 +377,9 @@ async def connect_as_an_account_that_was_unlinked(there: Scene) -> None:
     """A link of her second account is used after both have parted: it connects nothing for her first."""
     phone = Actor("telegram", "991", "Ana")
     database, now = there.nod.app.database, there.nod.clock()
-    database.write_now(linking.join, port_of(there).policies, ANA, phone, ANA, now)
+    database.write_now(linking.link_accounts, port_of(there).policies, ANA, phone, ANA, now)
     digits = await there.digits(phone, "eve")
-    database.write_now(linking.part, str(phone), phone, now)
+    database.write_now(linking.unlink_account, str(phone), phone, now)
     assert (await there.say(f"confirm {digits}")).text == NONE_WAITS_TEXT
 
 

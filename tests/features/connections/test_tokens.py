@@ -184,9 +184,9 @@ async def test_a_connection_ends_where_an_account_of_its_person_is_unlinked(ther
     database, now = there.nod.app.database, there.nod.clock()
     policies = port_of(there).policies
     await there.connect(ANA, "octocat")
-    database.write_now(linking.join, policies, ANA, phone, ANA, now)
+    database.write_now(linking.link_accounts, policies, ANA, phone, ANA, now)
     assert len(there.rows()) == 1
-    database.write_now(linking.part, str(phone), phone, now)
+    database.write_now(linking.unlink_account, str(phone), phone, now)
     assert there.rows() == []
 
 
@@ -194,7 +194,7 @@ async def test_a_linked_account_uses_the_connection_of_its_person(there: Connect
     await there.connect(ANA, "octocat")
     phone = Actor("telegram", "991", "Ana")
     database, port = there.nod.app.database, port_of(there)
-    database.write_now(linking.join, port.policies, ANA, phone, ANA, there.nod.clock())
+    database.write_now(linking.link_accounts, port.policies, ANA, phone, ANA, there.nod.clock())
     whose = Whose(frozenset({str(ANA), str(phone)}), "telegram:991")
     one = database.read_now(lambda session: port.find(session, "tracker", Identity.PERSON, whose))
     assert one is not None

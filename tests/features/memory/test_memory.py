@@ -114,9 +114,9 @@ async def test_what_is_for_a_person_they_alone_decide_and_see(nod: Remembering) 
     [p] = await nod.asked(call("remember", fact=DESK, about="person"))
     assert (p.deciders.in_words("Ana"), p.quorum) == ("Ana", 1)
     lookup, policies = nod.database.read, nod.assistant.gate.policies
-    assert await lookup(rights.visible, policies, p, ANA)
+    assert await lookup(rights.may_see_proposal, policies, p, ANA)
     for other in (BEN, ADA):
-        assert not await lookup(rights.visible, policies, p, other)
+        assert not await lookup(rights.may_see_proposal, policies, p, other)
         for verb in (Verb.APPROVE, Verb.DECLINE, Verb.CANCEL, Verb.REASSIGN, Verb.ASK):
             assert await lookup(rights.find_objection, policies, p, other, verb)
 

@@ -106,7 +106,7 @@ async def test_who_stands_in_for_someone_who_is_gone_decides_for_them_no_longer(
 
 async def test_an_account_that_is_gone_is_unlinked_so_that_the_other_signs_in_again_once(nod: Nod) -> None:
     policies = Policies(nod.policy, nod.clock)
-    await nod.database.write(linking.join, policies, ANA, BEN, ANA, nod.clock())
+    await nod.database.write(linking.link_accounts, policies, ANA, BEN, ANA, nod.clock())
     nod.chat.standings[str(ANA)] = None
     ben = await sign_in(nod, BEN)
     await look(nod)
@@ -161,9 +161,11 @@ async def test_a_feature_that_raises_stops_no_unlinking(make_nod: MakeNod) -> No
     stubborn = Stubborn()
     stubborn.takes = True
     nod = make_nod(hooks=Hooks(change_person=(stubborn,)))
-    await nod.database.write(linking.join, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock())
+    await nod.database.write(
+        linking.link_accounts, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock()
+    )
     stubborn.takes = False
-    await nod.database.write(linking.part, str(BEN), ANA, nod.clock())
+    await nod.database.write(linking.unlink_account, str(BEN), ANA, nod.clock())
     stubborn.takes = True
     stubborn.told.clear()
     await look(nod)

@@ -155,7 +155,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for value in ("always", "never"):
         rule = Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode(value))
         database.write_now(rules.set_rule, rule, ADA, clock())
-    database.write_now(linking.join, POLICIES, ANA, Actor("phone", "9", "Ana K"), ANA, clock())
+    database.write_now(linking.link_accounts, POLICIES, ANA, Actor("phone", "9", "Ana K"), ANA, clock())
     for _ in range(2):
         until = clock() + timedelta(days=3)
         database.write_now(absences.begin_absence, ANA, Actor("chat", "ben", "Ben"), until, clock())
