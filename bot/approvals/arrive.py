@@ -53,8 +53,8 @@ class StoredLine:
 
     conversation_id: str
     message_id: int
-    person: str = ""  # the id of the Person who wrote it
-    wants_turn: bool = False
+    person: str = ""  # the id of the Person who wrote it; empty for a notice
+    wants_turn: bool = False  # a turn of the agent was requested for it
 
 
 def store_message(
@@ -62,10 +62,11 @@ def store_message(
 ) -> StoredLine | None:
     """Store a person's message, and request a turn for it. Returns None if its event was stored before.
 
-    The message begins a conversation if none is current at its address. ``owner``: as in
-    `turns.request_turn`. Raises TooMuch if the person sent more than ``bounds`` allow, LostRace if the
+    The message begins a conversation if none is current at its address. ``owner``: the process for the turn,
+    as in `turns.request_turn`. Raises TooMuch if the person sent more than ``bounds`` allow, LostRace if the
     message continues a conversation that has ended.
     """
+    # the conversation
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = arrival.conversation_id
     begins = conversation_id is None
@@ -76,6 +77,8 @@ def store_message(
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
         title = message.text or ", ".join(file.name for file in message.files)
         conversation_id = conversations.begin_conversation(session, message, title, now)
+
+    # the message, once for each event
     text, name = storable((message.text, message.actor.name))
     handles = [f"out-{secrets.token_hex(8)}" for _ in message.files]
     message_id = insert_new(
@@ -98,8 +101,9 @@ def store_message(
         if begins:
             conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
-    # the limits come after the check for a second delivery, which does not count; if they raise, the
-    # transaction is rolled back, and the message is not stored
+
+    # the limits: after the check for a second delivery, which does not count. If they raise, the transaction
+    # is rolled back, and the message is not stored
     if arrival.said == bounds.messages:  # ``said``: the messages of the last hour before this one
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
@@ -127,7 +131,7 @@ def _store_files(
 
     A message may bring earlier files of its thread. These count for the person as well, after the files of
     the message itself. Earlier files beyond the limits of a day are left unread. Raises TooMuch if the
-    message's own files exceed these limits.
+    message's own files exceed these limits. ``handles``: the names under which the files are stored.
     """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
     own_first = sorted(zip(handles, message.files, strict=True), key=lambda pair: pair[1].earlier)
@@ -235,8 +239,8 @@ def open_request(
     if request.agent:
         asked_by += f" through {request.agent}"
     by = By.nod(Act.PROPOSE, asked_by)
-    (proposal,) = transitions.insert_proposals(session, [proposal], by)
-    if proposal.kind.is_form:
+    [proposal] = transitions.insert_proposals(session, [proposal], by)
+    if proposal.kind.is_form:  # an MCP server's question
         transitions.own_question(session, proposal.id, process)
     if request.agent is not None and proposal.kind.runs:
         agent_calls.add_call(session, proposal, request.depth, now)

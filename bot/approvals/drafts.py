@@ -1,9 +1,9 @@
 """Drafting of proposals: what a card shows is made from a call and its tool, before it is stored.
 
 A call is a tool and its arguments. From these come the title, the preview (the fields that would change) and
-the time for which the call may be undone; `draft` puts them together into a `Proposal`. Most of them come
-from the tool's own code, which may fail or take too long. The gate drafts new proposals, and ``presses.py``
-drafts again what people edit.
+the time for which the call may be undone. `draft` puts them together into a `Proposal`, with the *verdict* of
+the rules: that the call may run, or who is asked. Most of them come from the tool's own code, which may fail
+or take too long. The gate drafts new proposals, and ``presses.py`` drafts again what people edit.
 """
 
 import json
@@ -101,7 +101,10 @@ async def check_undo(
     verdict: Verdict,
     trial: Trial | None = None,
 ) -> Verdict:
-    """Return the verdict, without time for Undo if the tool or the trial says that nothing can be undone."""
+    """Return the verdict, without time for Undo if the tool or the trial says that nothing can be undone.
+
+    The verdict then has the reason, if there is one.
+    """
     if not verdict.undo:
         return verdict
     applies_trial = trial is not None and trial.applies

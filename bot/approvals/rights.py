@@ -1,9 +1,9 @@
 """Rights on proposals: who may make which press, and who may see a proposal.
 
-A press is one use of a button on a card. `judge_press` decides if a person may make it: by the rules and
-their role, as the owner of the call (the person in whose name it runs), or as the stand-in of an absent
-person. `may_see_proposal` decides who may see a proposal. The policy has the rules; people and their accounts
-are read from the database.
+A press is one use of a button on a card, by a person through one of their accounts (``actor``). `judge_press`
+decides if they may make it: by the rules and their role, as the owner of the call (the person in whose name
+it runs), or as the stand-in of an absent person. `may_see_proposal` decides who may see a proposal. The
+policy has the rules; people and their accounts are read from the database.
 """
 
 from dataclasses import replace
@@ -68,7 +68,7 @@ def judge_press(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> PressRight:
-    """Decide if a person may make a press by their account ``actor``. ``at``: as in `find_objection`.
+    """Decide if a person may make a press. ``at``: as in `find_objection`.
 
     The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides if
     that vote is enough. An agent, which is a program, may withdraw what it asked for, and nothing else.
@@ -99,7 +99,8 @@ def judge_press_by_role(
     objection = _find_own_objection(policy, proposal, person, requester, verb, at)
     if objection is None or not policy.absences:
         return PressRight(objection)
-    if person == requester or person.outside:  # no one decides their own request in someone's place
+    # no one decides their own request in someone's place, and no one from outside of the team is a stand-in
+    if person == requester or person.outside:
         return PressRight(objection)
     if verb in _NOT_BY_STAND_IN or proposal.own:  # ``own``: the requester decides alone
         return PressRight(objection)
@@ -107,7 +108,7 @@ def judge_press_by_role(
     for absence in policy.absences:
         absent = people.person_of(session, absence.who)
         if str(absence.stand_in) not in person.accounts or absent == person:
-            continue
+            continue  # it is another person's absence to stand in for
         if policy.find_decision_objection(proposal, absent, requester, approves=approves) is None:
             if verb in _GRANTING:
                 return PressRight(_ONE_BY_ONE_TEXT)
@@ -123,7 +124,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     if not p.votes:
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
-    # a chat whose members may decide, if there is one: a vote counts as if it was made there
+    # a chat whose members may decide, if there is one: each vote is taken as one from there
     chat = p.deciders.members or next(iter(p.deciders.escalation_chats), None)
 
     def is_standing(vote: Vote) -> bool:
@@ -230,7 +231,7 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Return the search conditions for the proposals that a person may see or decide.
 
-    The search by them also finds other proposals, so each is to be checked with `may_see_proposal`.
+    A search by them also finds other proposals, so each that is found must be checked by `may_see_proposal`.
     """
     policy, person = policies.load_for(session, actor)
     absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]

@@ -32,7 +32,7 @@ _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedul
 
 
 def choose_available(available: AvailableTools, transcript: Transcript) -> AvailableTools:
-    """Return the tools that may be called in a conversation; others are withheld, each with the reason."""
+    """Return the tools that a conversation's agent may call; others are left out, each with the reason."""
     teammate = transcript.teammate
     withheld = {}
     for tool in available:
@@ -55,7 +55,8 @@ def describe_plan(
 ) -> tuple[str, tuple[PreviewField, ...]]:
     """Return the title and the fields of a plan's card, with the values of the version before as old values.
 
-    ``available``: all tools. Raises ToolError if a step names a tool that the agent does not get.
+    ``available``: all tools. ``teammate``: the teammate that plans; None for the lead agent. Raises ToolError
+    if a step names a tool that the agent does not get.
     """
     plan = Plan.of(arguments)
     unknown = [name for name in plan.tools if _lacks(available, teammate, name)]

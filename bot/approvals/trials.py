@@ -2,9 +2,10 @@
 
 A tool that can be tried has a `Trying`, for example a shell that runs in a copy of the files (a *cage*).
 `Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if people will
-be asked, and the model is not told. The tool also returns a token: what it needs to make exactly these
-changes. Only `Trials.apply` changes anything. It gives the token of an approved and claimed proposal back to
-the tool. People may also approve a run for real instead, which ignores the trial.
+be asked, and the model is not told. The tool also returns a *token*: what it needs to make exactly these
+changes. Only `Trials.apply` changes anything. It gives the token of an approved proposal, whose run this
+process has claimed, back to the tool. People may also approve a run for real instead, which ignores the
+trial.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ log = logger(__name__)
 _TRIAL_SECONDS = 150.0
 _QUEUE_SECONDS = 0.5  # the time between two checks if another trial of the person has ended
 _MAX_OUTPUT_CHARS = 2000  # the characters that are kept of the end of a trial's output
-_MAX_TOKEN_CHARS = 32_000_000
+_MAX_TOKEN_CHARS = 32_000_000  # the most characters of a token as JSON
 
 
 class PreviewAndTrial(NamedTuple):
@@ -127,7 +128,7 @@ class Trials:
             await asyncio.sleep(_QUEUE_SECONDS)
 
     async def _try_tool(self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]) -> _TrialOutcome:
-        """Run a tool's own trial, and bound what it returns."""
+        """Run a tool's own trial, and cut what it returns to the limits."""
         output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
         content = await asyncio.to_thread(json.dumps, output.token)
         refused = output.refused
@@ -137,12 +138,12 @@ class Trials:
         trial = Trial(
             why=refused,
             cage=output.cage,
-            exit=output.exit,
+            exit=output.exit,  # the code with which a command ended; None if the trial ran no command
             output=storable(output.output[-_MAX_OUTPUT_CHARS:]),
             files=output.files,
             # the proposal has only the token's hash, by which the stored token is found
             token=await asyncio.to_thread(hash_text, token) if token is not None else "",
-            final=one_line(output.final),
+            final=one_line(output.final),  # the reason why the changes can't be undone, if they can't
         )
         fields = []
         if output.exit is not None:

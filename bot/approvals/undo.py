@@ -31,7 +31,11 @@ _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Open the inverse of a change, once, and approve it by this press if no one else must be asked."""
+    """Open the inverse of a change, once, and approve it by this press if no one else must be asked.
+
+    ``p``: the change.
+    """
+    # the change must be one that can be undone, still and once
     if p.undone:
         return refuse(Answer.ALREADY, p, f"Already undone by {p.undone}.")
     if p.undone_by is not None:
@@ -45,11 +49,15 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     undoing = context.prepared.undoing
     if undoing is None:
         return refuse(Answer.STALE, p, _GONE)
+
+    # the decision: by this press, or later by people
     inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
     why_ask = _find_reason_to_ask(session, context, undoing, inverse)
     if not why_ask:  # the person who pressed is enough, whatever the quorum
         votes = (context.vote(Verb.APPROVE),)
         inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
+
+    # the place of the inverse: below a notice, and among the inverses of the same press
     together = context.prepared.together  # set if the press undoes several changes
     first = together.first if together else None  # the first inverse of this press, if one was opened before
     if first:
@@ -59,7 +67,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     inverse = replace(inverse, message_id=message_id)
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
-    (inverse,) = transitions.insert_proposals(session, [inverse], context.by)
+    [inverse] = transitions.insert_proposals(session, [inverse], context.by)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why_ask:
@@ -72,10 +80,10 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Note that ``p``, which is asked or tried again, is the inverse of its original again.
+    """Note that ``p``, which is opened or run once more, is the inverse of its original again.
 
-    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened, also if it is
-    no inverse of anything.
+    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened, also if it
+    undoes nothing.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None:

@@ -24,23 +24,24 @@ class Commands:
         self._database, self._policies = parts.database, parts.policies
         everyone = EveryoneCommands(parts)
         of_nod = list(everyone.words)
-        deciding = list(DecideCommands(parts).words)
-        [undo] = (subcommand.do for subcommand in deciding if subcommand.word == Verb.UNDO)
-        ruling = list(RuleCommands(parts, undo).words)
-        everywhere = set(CROSS_WORKSPACE_WORDS)
+        of_approvals = list(DecideCommands(parts).words)
+        # admins also set rules by ``undo``, so their handler passes an ID on to this one
+        [undo] = (subcommand.do for subcommand in of_approvals if subcommand.word == Verb.UNDO)
+        of_admins = list(RuleCommands(parts, undo).words)
+        cross_workspace_words = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:
             of_nod += command_set.nod
-            deciding += command_set.approvals
-            ruling += command_set.admins
+            of_approvals += command_set.approvals
+            of_admins += command_set.admins
             if command_set.everywhere:
-                everywhere.update(subcommand.word for subcommand in command_set.admins)
-        words_of_all = {subcommand.word for subcommand in deciding}
+                cross_workspace_words.update(subcommand.word for subcommand in command_set.admins)
+        words_for_everyone = {subcommand.word for subcommand in of_approvals}
         self._stop = everyone.stop
-        self._everyone = Words("nod", of_nod)
-        self._deciding = Words("approvals", deciding)  # what `/approvals` has for everyone
-        self._admins = Words("approvals", [*deciding, *ruling])  # what it has for admins
-        self._only_for_admins = {subcommand.word for subcommand in ruling} - words_of_all
-        self._everywhere = everywhere  # words that concern every workspace
+        self._nod = Words("nod", of_nod)
+        self._approvals = Words("approvals", of_approvals)  # as everyone has it
+        self._approvals_of_admins = Words("approvals", [*of_approvals, *of_admins])
+        self._only_for_admins = {subcommand.word for subcommand in of_admins} - words_for_everyone
+        self._cross_workspace_words = cross_workspace_words  # not for an admin of one workspace
 
     async def handle(self, command: Command) -> Reply:
         """Run a command and return the reply. A word that is not known changes nothing."""
@@ -49,20 +50,21 @@ class Commands:
             case "stop":
                 return Reply(Answer.ACCEPTED, await self._stop(command, ""))
             case "nod":
-                return await self._everyone.answer(command)
+                return await self._nod.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
+                # the workspace of an admin of one workspace alone; None for an admin of all of Nod
                 bound = await self._database.read(self._policies.bound_to, command.actor)
-                if bound and word in self._everywhere:
+                if bound and word in self._cross_workspace_words:
                     return Reply(
                         Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
                     )
-                return await self._admins.answer(command)
+                return await self._approvals_of_admins.answer(command)
             case "approvals" if word in self._only_for_admins:
                 return Reply(
                     Answer.REFUSED,
                     f"/approvals {word} is for admins. Ask one of them, or use /approvals help.",
                 )
             case "approvals":
-                return await self._deciding.answer(command)
+                return await self._approvals.answer(command)
             case _:
                 return Reply(Answer.INVALID, f"Unknown command /{command.name}. Try /nod help.")

@@ -37,7 +37,7 @@ from bot.store.audit import log
 from bot.store.rules import Policies
 
 MAX_LISTED = 20  # the most proposals in a list; a batch counts as one
-SHORT_ID_CHARS = 8
+SHORT_ID_CHARS = 8  # the characters of an id that lists show
 
 
 class DecideCommands:
@@ -159,7 +159,7 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
     """Return a heading and a line for each proposal or batch, at most `MAX_LISTED`; empty without any."""
     if not listed:
         return ""
-    batches = group_by_card(listed)  # lists of proposals, one for each card
+    batches = group_by_card(listed)  # a list for each card: the rows of a batch, or one proposal
     lines = [f"**{title}**"]
     for first, *more in batches[:MAX_LISTED]:
         what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{describe_others(len(more))}"
@@ -170,7 +170,7 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
 
 
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
-    """Return the accounts and places that a row of the audit log names."""
+    """Return the accounts and places that a row of the audit log (`verification.find_rows`) names."""
     columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
     written = find_written(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
     return [*columns, *written]
@@ -184,7 +184,7 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
     """
     minute = row["at"][:16]  # the date, hour and minute of ISO 8601
     who = names.get(row["actor"]) or row["actor"]
-    if row["thing"] == "context":
+    if row["thing"] == "context":  # the lines of a conversation that led to a proposal
         return f"{minute} `{row['key'][:SHORT_ID_CHARS]}`: what led to it was read by {who}"
     if row["thing"]:
         line = _format_thing(row, who)
@@ -217,7 +217,10 @@ def _format_thing(row: Mapping[str, Any], who: str) -> str:
 
 
 def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> str:
-    """Format the state of a thing in brief. ``subject``: the rule's subject; None for anything else."""
+    """Format the state of a thing in brief: its end and its main value, whatever the kind of thing.
+
+    ``subject``: the rule's subject; None for anything else than a rule.
+    """
     if not state:
         return "nothing"
     if "stand_in" in state:

@@ -4,7 +4,7 @@ A plan lists steps, and is a proposal. The lead agent of a conversation may plan
 which is an agent that the lead agent has started, may have to plan first: it may change nothing until its
 plan is approved, by people, by the lead agent (a *review*), or by both, as a rule says. Each version of a
 plan is a proposal of its own, which replaces the one before. Done steps are ticked off on the card. Each
-function is part of one transaction, and returns the jobs that follow.
+function is part of one transaction. Those that change something return the jobs that follow.
 """
 
 from dataclasses import replace
@@ -68,12 +68,12 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
-    """Tell if a plan needs the lead agent's own approval and lacks it."""
+    """Tell if a plan needs the approval of the lead agent as well as people's, and lacks the agent's."""
     return _find_approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
 
 
 def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Ask the lead agent again for its approval of a plan that people have approved."""
+    """Ask the lead agent again to review a plan, now that people have approved it."""
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
         return ()
@@ -183,8 +183,9 @@ def stop(
 ) -> tuple[Job, ...]:
     """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
-    ``who``: the name of the person or agent that stops it, for the cancelled cards. ``tell``: tell the lead
-    agent, if it did not stop the teammate itself.
+    ``by``: the author for the audit log. ``who``: the name of the person or agent that stops it, for the
+    cancelled cards. ``tell``: tell the lead agent, if it did not stop the teammate itself. Does nothing if
+    the teammate has ended.
     """
     if teammate.standing is not Standing.WORKING:
         return ()

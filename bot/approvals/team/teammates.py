@@ -119,9 +119,9 @@ def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimi
 
 
 def lock_lead(session: Session, teammate: Teammate) -> None:
-    """Lock the lead agent's turn, before the teammate's own turn is locked.
+    """Lock the row of the lead agent's turn, before that of the teammate's own turn is locked.
 
-    The lead agent locks in the same order, so the two never wait for each other.
+    A transaction of the lead agent locks in the same order, so the two never wait for each other.
     """
     conversation_lock.in_conversation(session, teammate.id)
     turns.lock_wanted_turn(session, teammate.lead_id)
@@ -137,10 +137,10 @@ def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datet
 def handle_answer(
     session: Session, teammate: Teammate, text: str, now: datetime, *, is_done: bool
 ) -> tuple[Job, ...]:
-    """Handle a teammate's answer and return the jobs.
+    """Handle a teammate's answer (``text``), and return the jobs.
 
-    ``is_done``: the answer ends the teammate's turn. Then the text is its result, unless it has open
-    proposals: with these it only waits, and their end wakes it again.
+    ``is_done``: the answer ends the teammate's turn. Then the teammate is done and the text is its result,
+    unless it has open proposals: with these it only waits, and their end wakes it again.
     """
     if is_done and not proposals.list_open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
@@ -185,7 +185,8 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
     """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
     Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
-    ended, or that has no plan left to submit, does not continue; the lead agent is told then.
+    ended does not continue; the lead agent is told what a call did that still ran. A teammate that may submit
+    no further plan is stopped.
     """
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
