@@ -40,9 +40,9 @@ class Contents:
     digest: str
     description: str
     preview: tuple[PreviewField, ...]
-    verdict: Verdict
+    verdict: Verdict  # what the rules say of the call: who decides, how many must approve …
     schema: Mapping[str, Any]  # the schema of the arguments, which marks secret arguments
-    trial: Trial | None = None
+    trial: Trial | None = None  # the run without lasting effect that made the preview, if there was one
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class PressContext:
 
     press: Press
     person: Person  # the person who pressed
-    policies: Policies
+    policies: Policies  # the rules and settings
     now: datetime
     paused: bool  # everything is paused
     prepared: Prepared

@@ -241,7 +241,7 @@ def open_console(*, only_print: bool) -> None:
     address = settings.site_url()
     if settings.tokens:  # without tokens this machine needs no sign-in
         with open_existing(settings) as database:
-            code = database.write_now(sign_in_links.new_link, operator(), now())
+            code = database.write_now(sign_in_links.create_link, operator(), now())
         address += f"/#/sign-in/{code}"
     if only_print or not webbrowser.open(address):
         print(plain(address))

@@ -1,8 +1,9 @@
 """Sessions of the console, and the two ways to begin one.
 
 By a one-time link: someone with an account in a chat asks Nod for a link and opens it in a browser. The chat
-account gets an account in the console, and both are linked as one Person. By the organisation's own sign-in
-(OpenID Connect): the browser goes to the provider and comes back, and `sign_in_as` begins the session.
+account gets an account in the console, and both are linked as one Person (someone with all their accounts).
+By the organisation's own sign-in (OpenID Connect): the browser goes to the provider and comes back, and
+`sign_in_as` begins the session.
 
 A link has a code, and a browser has the secret of its session. Both are rows of `SignInRow` with only the
 SHA-256 of the code or secret. Each function is part of one transaction.
@@ -40,7 +41,7 @@ _NOD = Actor(NOD, "departures", "Nod")  # the author of changes when an account 
 _MAX_BEGUN = 10_000  # the most browsers at the organisation's sign-in at the same time
 
 
-def new_link(session: Session, actor: Actor, now: datetime) -> str:
+def create_link(session: Session, actor: Actor, now: datetime) -> str:
     """Store a link that signs this account in once, within `LINK_LIFE`, and return its code.
 
     Earlier links of the account end, and expired rows are deleted.
@@ -85,7 +86,7 @@ def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: da
     return True
 
 
-def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
+def take_begun_sign_in(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
     """Return the values that `begin_sign_in` stored, and delete them; None if unknown, used or too old."""
     return take_state(session, _BEGUN, hash_text(state), now - AWAY)
 
@@ -120,8 +121,8 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
         _record(session, actor, Act.SIGN_OUT, actor, {"how": how}, now)
 
 
-def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
-    """Return the account and the end of each live session, ordered by both."""
+def list_sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
+    """Return the account and the time of the end of each live session, ordered by both."""
     live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
     rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
@@ -144,7 +145,7 @@ def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, 
 def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
     """End every session and link of a person, and return the number of sessions."""
     accounts = people.person_of(session, who).accounts | {str(who)}
-    ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
+    ended = [actor for actor, _ in list_sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
     for actor in dict.fromkeys(ended):
         _record(session, actor, Act.SIGN_OUT, by, {"how": how}, now)
@@ -161,7 +162,7 @@ def _record(
 
 
 def _store_secret(session: Session, actor: Actor, until: datetime, *, is_link: bool) -> str:
-    """Store a row for a link or a session, and return its code or secret, which is stored nowhere."""
+    """Store a row for a link or a session, with the hash of its code or secret; return the latter."""
     secret = secrets.token_urlsafe(32)
     session.add(
         SignInRow(

@@ -559,7 +559,7 @@ class RuleCommands:
             return f"Ended: {ended}."
         if text:
             raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
-        sessions = await self._database.read(sign_in_links.sessions, now)
+        sessions = await self._database.read(sign_in_links.list_sessions, now)
         lines = [
             f"- {actor}: {actor.label}, until {format_relative(until, now)}" for actor, until in sessions
         ]

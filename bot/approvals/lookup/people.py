@@ -152,7 +152,7 @@ class ConsoleSessions:
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
         """Return the values that `begin` stored, and delete them; None if unknown, used or too old."""
-        return await self.database.write(sign_in_links.come_back, state, self.clock())
+        return await self.database.write(sign_in_links.take_begun_sign_in, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:
         """Begin a session for someone whom the organisation has signed in, and return its secret."""

@@ -53,7 +53,7 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
 
     Left out are the accounts of the console and the command line, which belong to no platform (`POSTLESS`).
     """
-    holders = [actor for actor, _ in sign_in_links.sessions(session, now)]
+    holders = [actor for actor, _ in sign_in_links.list_sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
     accounts = set(map(str, holders))
     for holder in holders:

@@ -93,7 +93,7 @@ class LinkCommands:
         site = self._site_url()
         if not site:
             return "There is no console here."
-        code = await self._database.write(sign_in_links.new_link, command.actor, self._clock())
+        code = await self._database.write(sign_in_links.create_link, command.actor, self._clock())
         return (
             f"{site}/#/sign-in/{code}\n"
             "This link signs you in to the console as you. It works once, within 10 minutes. "

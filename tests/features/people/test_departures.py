@@ -22,7 +22,7 @@ from tests.kit import ANA, BEN, MakeNod, Nod, call
 
 
 async def sign_in(nod: Nod, who: Actor) -> str:
-    code = await nod.database.write(sign_in_links.new_link, who, nod.clock())
+    code = await nod.database.write(sign_in_links.create_link, who, nod.clock())
     secret = await nod.database.write(
         sign_in_links.sign_in, Policies(nod.policy, nod.clock), code, nod.clock()
     )
@@ -43,7 +43,7 @@ async def test_the_sessions_of_someone_who_is_gone_end_and_no_one_elses(make_nod
     hooks = Hooks(change_person=(lambda _, account, __: told.append(str(account)) or (),))
     nod = make_nod(hooks=hooks)
     ana, ben = await sign_in(nod, ANA), await sign_in(nod, BEN)
-    unused = await nod.database.write(sign_in_links.new_link, ANA, nod.clock())
+    unused = await nod.database.write(sign_in_links.create_link, ANA, nod.clock())
     told.clear()
     await look(nod)
     assert told == []
