@@ -170,9 +170,9 @@ def _find_choice(choices: Sequence[str], verb: Verb) -> str:
 
 
 def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """Return the open questions after which someone who may answer wrote a message, each with the author.
+    """Return the open questions after which someone who may answer wrote a message, each with that person.
 
-    Of several such authors of a question, it is the last.
+    If several people did, it is the one whose message is the last.
     """
     overtaken = []
     for question in _list_open(transcript):
@@ -214,9 +214,9 @@ def _list_open(transcript: Transcript) -> list[Proposal]:
 
 
 def _count_asked(transcript: Transcript) -> int:
-    """Return the number of the model's answers that asked a question, for one request of a person.
+    """Return how many of the model's answers asked a question, for one request of a person.
 
-    For the lead agent they are counted since the person's request, for a teammate over all its work.
+    They are counted since the person's request, for a teammate over all its work.
     """
     since = 0 if transcript.teammate else transcript.order
     count = 0

@@ -131,6 +131,7 @@ class Questions:
             self._others.broadcast(kind, body)
 
     def _broadcast_all(self) -> None:
+        """Tell a process that has just started of all open questions of this process."""
         for name, (_, question) in self._open.items():
             self._broadcast("question", [name, asdict(question)])
 
@@ -150,7 +151,7 @@ class Questions:
     async def _wait_for_answer(self, question: Question, opened: Proposal) -> Elicited | None:
         """Return the answer; None if this process ends first."""
         while self._inbox is not None:
-            generation = self._notifier.generation
+            generation = self._notifier.generation  # read before the row, so that no later change is missed
             proposal = await self._database.read(proposals.get, opened.id)
             if proposal is None:
                 return Elicited(Action.CANCEL)
@@ -166,7 +167,7 @@ class Questions:
     def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
         """Return the tool of one question. It can run as long as its name is in ``waiting``.
 
-        No server can bring a tool of that name, since it has a colon. Making the tool blocks.
+        No server can have a tool of that name, since the name has a colon. This method blocks the caller.
         """
         checker = ArgumentSchema(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
@@ -256,7 +257,7 @@ def _address_question(session: Session, question: Question, now: datetime) -> Re
 
 
 def _list_defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer that the server gets if the person changes nothing."""
+    """Return the default values in a form's schema: the answer if the person changes nothing."""
     defaults = {}
     for name, part in schema.get("properties", {}).items():
         if isinstance(part, dict) and "default" in part:

@@ -2,9 +2,9 @@
 
 Some tools use a person's own account at a server, by a connection that the person has set up; the person is
 the owner. A read runs immediately for the owner's own request. It needs their consent if others see the
-result (in a chat), if words of others may have led to it, and if a schedule or a teammate reads by itself.
-Then the owner is asked by a proposal of kind ``reading``, called a reading here. Earlier readings of a
-conversation are among its proposals, with the owner's decision.
+result (in a chat), if words of others may have led to it, and if a schedule or a teammate (an agent that
+another agent started) reads by itself. Then the owner is asked by a proposal of kind ``reading``, called a
+reading here. Earlier readings of a conversation are among its proposals, with the owner's decision.
 
 A call that writes returns data, too. Its card says who sees the answer, so the owner allows that by their
 press on the card. Without such a press or grant, only the owner gets the answer.
