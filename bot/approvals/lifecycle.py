@@ -222,7 +222,8 @@ def claim(
     saw.
 
     The rules in memory are checked first, which costs nothing. They may be a little old, so the update also
-    requires that their version is the stored one. If it isn't, the stored rules are read and checked.
+    requires that the version of their rulebook is the stored one, which each change of a rule raises. If it
+    isn't, the stored rules are read and checked.
     """
     policy = policies.held  # the rules in memory
     if policy.book.forbids:  # the forbidding rule may be deleted by now, so the stored rules decide
@@ -282,9 +283,8 @@ def require_another_approval(
         return None, ()
     policy, requester = policies.load(session), people.person_of(session, p.requester)
     deciders, needed = p.deciders, p.quorum + 1
-    if policy.find_quorum_objection(deciders, requester, needed) and policy.holders(
-        Role.ADMIN, deciders.place
-    ):
+    why_too_few = policy.find_quorum_objection(deciders, requester, needed)
+    if why_too_few and policy.holders(Role.ADMIN, deciders.place):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
     # ``own``: the requester decides alone
     if p.own or policy.find_quorum_objection(deciders, requester, needed):
