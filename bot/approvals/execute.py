@@ -69,7 +69,7 @@ class _ClaimedRun(NamedTuple):
 
 @dataclass(eq=False)
 class Execution:
-    """The runner of approved proposals; rows are its only state."""
+    """The runner of approved proposals. What must outlast this process is in rows."""
 
     registry: Registry
     policies: Policies
