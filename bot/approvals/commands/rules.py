@@ -312,7 +312,7 @@ class RuleCommands:
         return text
 
     def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
-        """Name a tool whose calls no one could decide in a place (``scope``) now; empty if there is none.
+        """Name a tool whose calls no one could decide in a place (``scope``) now; empty without one.
 
         A person without a role is taken as the requester. Rules with a condition are about some of the calls
         only, so they are left out.
