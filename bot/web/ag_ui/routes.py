@@ -52,13 +52,13 @@ _END_EVENTS = (TurnEnded, TurnFailed)
 
 
 class _Payload(BaseModel):
-    """The answer to an interrupt, in the form of its response schema (`make_response_schema`)."""
+    """The payload of an answer to an interrupt, as its response schema describes it (``stream.py``)."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     approved: StrictBool | None = None
     reason: Annotated[str, Field(max_length=1000)] | None = None
-    edited: Annotated[dict[str, Any] | None, Field(alias="editedArgs")] = None
+    edited: Annotated[dict[str, Any] | None, Field(alias="editedArgs")] = None  # the new arguments
     revise: Annotated[str, Field(max_length=1000)] | None = None
     answer: Annotated[str, Field(max_length=1000)] | None = None
 
@@ -95,7 +95,7 @@ class _InterruptAnswer(NamedTuple):
 
     entry: ResumeEntry
     proposal_id: str
-    round: int
+    round: int  # the proposal's count of changed contents; the answer is for the content of this round
     payload: _Payload
 
     @property
@@ -131,7 +131,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     conversation_id = require_or_404(found_id, NO_CONVERSATION)
     answers = _parse_answers(body.resume or ())
     with ExitStack() as stack:
-        # listen before a turn can begin to speak
+        # before messages and answers are taken in, as a turn may begin then
         listener = stack.enter_context(http.hub.listen(key_of(actor, conversation_id)))
         last_end = await http.conversations.newest_end(conversation_id)
         run = _Run(
@@ -141,16 +141,15 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
             stream=RunStream(body, sent),
             listener=listener,
             last_turn_id=last_end.turn_id if last_end else 0,
-            # a part of a request's limit, so that the thread can grow by what a run says
+            # a part of a request's limit: the front end sends the history back, with what was said since
             max_history_bytes=max_run_bytes(site.files.message) // 4,
         )
         stored = await run.list_history()  # later messages come through the listener
         replies = await run.press(site, answers)
         taken, refused = await run.take_in(site, sent.find_new(_list_known_texts(stored)))
-        listening = stack.pop_all()  # the response listens on, and ends it
+        listening = stack.pop_all()  # keeps the listener open for the response, which closes it
     if answers:
-        # a run that answers interrupts follows a run that told of the same refused messages
-        refused = []
+        refused = []  # the run before, which ended with the interrupts, has told of the same messages
 
     async def events() -> AsyncIterator[str]:
         with listening:
@@ -164,7 +163,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
 
 
 def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
-    """Return the texts of people's stored messages by id, with an empty text for any other message."""
+    """Return the texts of people's messages by id; any other stored message has an empty text."""
     texts: dict[str, str] = {}
     for message in stored:
         texts[message.id] = str(message.content) if isinstance(message, UserMessage) else ""
@@ -172,11 +171,11 @@ def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
 
 
 def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
-    """Parse the entries of ``resume``. Raises Fault for one that can't be taken."""
-    last_of = {entry.interrupt_id: entry for entry in entries}
+    """Parse the entries of ``resume``. Raises Fault if one is invalid, or if two for one interrupt differ."""
+    last_entries = {entry.interrupt_id: entry for entry in entries}
     answers = []
     for entry in entries:
-        if last_of[entry.interrupt_id] != entry:
+        if last_entries[entry.interrupt_id] != entry:
             raise _refuse_answer(_TWO_ANSWERS_TEXT.format(entry.interrupt_id))
         answers.append(_parse_entry(entry))
     return answers
@@ -203,8 +202,10 @@ def _refuse_answer(text: str) -> Fault:
 class _Run:
     """A run: it takes in messages and answers to interrupts, and yields events until the agent is at rest.
 
-    At rest, no turn of the agent or its team runs, or will run without people. Called in this order:
-    `list_history`, `press` and `take_in` before the response, `begin` and `follow` for its events.
+    At rest means that no turn of the agent or its team runs, and none will run before people act.
+
+    The methods are called in this order: `list_history`, `press` and `take_in` before the response begins,
+    then `begin` and `follow` for its events.
     """
 
     http: HttpChannel
@@ -216,7 +217,7 @@ class _Run:
     max_history_bytes: int
 
     async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
-        """Press for each answer to an interrupt, and return the core's replies as events.
+        """Make a press of each answer to an interrupt, and return the core's replies as events.
 
         Raises Missing, before any press, if this person may not see one of the proposals.
         """
@@ -252,8 +253,8 @@ class _Run:
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
         """Take in people's messages. Return those taken in, and the refused ones after the last of these.
 
-        Refused messages before the last one taken in are left out: front ends send all messages with each
-        run, so an earlier run has told of these.
+        Front ends send all messages with each run. So refused messages before the last one that is taken in
+        are left out: an earlier run has told of these.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
@@ -267,7 +268,7 @@ class _Run:
         return taken, refused
 
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
-        """Take in one message, unless that was done before. Returns why it is refused; empty if it is not.
+        """Take in one message, unless it was taken in before. Return why it is refused, or an empty text.
 
         Raises Later if the person sent too much.
         """
@@ -285,11 +286,11 @@ class _Run:
 
     @property
     def _event_prefix(self) -> str:
-        """The beginning of the event ids under which the messages of this thread are stored."""
+        """The beginning of the ids by which Nod recognises a message of this thread that is sent again."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
     async def list_history(self) -> list[AguiMessage]:
-        """Return the newest stored messages as AG-UI's messages, as many as fit a request."""
+        """Return the newest stored messages as AG-UI's, as many as `max_history_bytes` allow."""
         transcript = await self.http.conversations.transcript(self.conversation_id)
         if transcript is None:
             return []
@@ -337,7 +338,7 @@ class _Run:
                     is_at_rest = await self._is_at_rest()
                 if is_at_rest:
                     break
-        if not is_at_rest:  # the server stops
+        if not is_at_rest:  # the listener ended before, as the server stops
             for event in self.stream.break_off(_STOPPING_TEXT):
                 yield sse(event)
             return
@@ -349,20 +350,20 @@ class _Run:
             yield sse(event)
 
     async def _finish(self) -> list[BaseEvent]:
-        """Return the last events, made of the rows, as the events of the turn's end may have been lost."""
+        """Return the last events. They are made of rows, as the events of a turn's end may have been lost."""
         proposals = await self._list_proposals()
         end = await self.http.conversations.newest_end(self.conversation_id)
         if end and end.turn_id <= self.last_turn_id:
-            end = None
+            end = None  # it ended before this run
         stored = await self.list_history()
         changes = self._describe_changes(proposals)
         return [*changes, *self.stream.finish(_list_open(proposals), end, stored)]
 
     async def _describe_item(self, item: Broadcast | None) -> list[BaseEvent]:
-        """Return the run's events for one item of the listener; none for an item of silence (None).
+        """Return the run's events for one item of the listener; none for None, which stands for silence.
 
-        Before them come the events for changes of proposals, which are read from the rows: after a change
-        that no turn made, at the end of a turn, and while the result of a proposal is awaited.
+        The proposals are read again after a change that no turn made, at the end of a turn, and while the
+        result of a proposal is awaited. Events for their changes come first.
         """
         if item is None:
             return []

@@ -2,8 +2,8 @@
 
 A run is a piece of the agent's work in a thread, which is a conversation. `RunStream` turns what happens in
 it into events: texts, thoughts, tool calls and their results, and at the end an interrupt for each open
-proposal, a call that waits for people. It also keeps the list of messages that the front end has, and brings
-that into line with the stored conversation (`catch_up`). ``routes.py`` feeds it.
+proposal, a call that waits for people. It also keeps the list of messages that the front end has. `catch_up`
+returns the events that bring this list into line with the stored conversation. ``routes.py`` calls all of it.
 
 A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
 carries the id and the round, which an edit raises, so that an answer counts for the content that was shown.
@@ -69,27 +69,29 @@ from bot.web.schemas.proposals import ProposalView
 _REASON_OF_KIND = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
 _CALL_REASON = "tool_call"
 _REFUSED_SUFFIX = ":refused"
-"""Follows the id of a person's message that was not taken in, in the id of the message that says so."""
+"""Added to the id of a refused message, it gives the id of the message that says why."""
 _MAX_REASON_CHARS = 1000
 _MAX_ROUND_DIGITS = 8
 
 
 class RefusedMessage(NamedTuple):
-    """A message of a person that was refused, and why. ``id`` is empty if it has none."""
+    """A message of a person that was refused."""
 
-    id: str
-    words: str
+    id: str  # empty if the message has no id
+    words: str  # why it was refused
 
 
 class RunStream:
     """The writer of one run's events.
 
-    An answer is one message of the model, known by its key; a turn may have several.
+    An answer is one message of the model, known by its key; a turn may have several. An answer that was cut
+    off may be restarted: what was sent of it is withdrawn.
     """
 
     def __init__(self, run: AguiInput, sent: SentMessages) -> None:
         self._run = run
-        self._is_heavy = sent.is_heavy  # until the front end has been sent a shorter list
+        # the front end's messages fill too much of a request, until `catch_up` has sent it a shorter list
+        self._is_heavy = sent.is_heavy
         # the key of the current answer; None if there is no answer, or it is stored, so its text is not sent
         self._answer_key: str | None = None
         self._thought_count = self._restart_count = 0  # of the current answer
@@ -97,7 +99,7 @@ class RunStream:
         self._open_thought: ReasoningMessage | None = None  # the thought that is being written
         # the front end's messages by id; of several messages with one id, the last
         self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
-        self._stored_ids: set[str] = set()  # of the stored messages, as last read
+        self._stored_ids: set[str] = set()  # the ids of the stored messages at the last `catch_up`
         self._awaited: set[str] = set()  # the ids of proposals whose result was not sent yet
         self._state: dict[str, Any] = {}  # the state that the front end has
         self._refusals: dict[str, str] = {}  # why a press was refused, by the proposal's id
@@ -116,9 +118,10 @@ class RunStream:
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
         """Return the events that bring the front end's messages into line with the ``stored`` ones.
 
-        Empty if the messages are in line. A snapshot of all messages does not move a message that a
-        front end has, and adds others below. So if the order would be wrong, an empty snapshot comes first.
-        Messages that only the front end has, such as thoughts, stay behind the message that they followed.
+        Empty if the messages are in line; else a snapshot of all messages. From a snapshot a front end adds
+        new messages at the end, and does not move those that it has. So if the order would be wrong, an empty
+        snapshot comes first. Thoughts, which only the front end has, stay behind the message that they
+        followed.
         """
         if not self._is_heavy:
             stored = self._with_files(stored)
@@ -156,21 +159,22 @@ class RunStream:
         return False
 
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
-        """Return the stored messages, each followed by the messages behind it that only the front end has.
+        """Return the stored messages, each followed by messages that only the front end has behind it.
 
-        Of the latter, thoughts and the like stay, and refused messages together with the messages that refuse
-        them; other texts, calls and results are dropped.
+        Of these, thoughts and the like are kept, and refused messages together with the messages that refuse
+        them. Other texts, calls and results are dropped. ``by_id``: the stored messages.
         """
         refusal_ids = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
         refused_ids = {refusal_id.partition(_REFUSED_SUFFIX)[0] for refusal_id in refusal_ids}
-        following: dict[str | None, list[Message]] = defaultdict(list)  # by the stored message before them
+        # the kept messages by the id of the stored message before them; None for those before all stored ones
+        following: dict[str | None, list[Message]] = defaultdict(list)
         last_id = None
         for message in self._messages:
-            is_spoken = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
-            is_refusal = message.id in refused_ids or _REFUSED_SUFFIX in message.id
+            is_thought = not isinstance(message, UserMessage | AssistantMessage | ToolMessage)
+            is_of_refusal = message.id in refused_ids or _REFUSED_SUFFIX in message.id
             if message.id in by_id:
                 last_id = message.id
-            elif not is_spoken or is_refusal:
+            elif is_thought or is_of_refusal:
                 following[last_id].append(message)
         merged = following[None]
         for message in stored:
@@ -178,7 +182,7 @@ class RunStream:
         return merged
 
     def _with_files(self, stored: Sequence[Message]) -> list[Message]:
-        """Return the stored messages, with people's messages as the front end has them: with their files."""
+        """Return the stored messages; people's are replaced by the front end's, which have the files."""
         from_people = {message.id: message for message in self._messages if isinstance(message, UserMessage)}
         messages: list[Message] = []
         for message in stored:
@@ -190,16 +194,19 @@ class RunStream:
         return messages
 
     def write_reply(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """Return the event with the core's reply to an answer to an interrupt, in words for people."""
+        """Return the event that tells the core's reply to a press: to the answer to an interrupt.
+
+        A refusal is kept for the messages and interrupts at the end of the run.
+        """
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._refusals[proposal_id] = reply.text
         value = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=value)
 
     def write_refused_presses(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Return the refusals of answers to interrupts as messages.
+        """Return the events of messages that say why presses were refused.
 
-        The refusals for proposals that still wait are left out: their interrupts have the words.
+        Refusals for the ``waiting`` proposals are left out: their interrupts say them.
         """
         waiting_ids = {proposal.id for proposal in waiting}
         events: list[BaseEvent] = []
@@ -237,9 +244,10 @@ class RunStream:
         return bool(self._awaited)
 
     def write_turn_event(self, event: TurnEvent, console_event: TurnEvents | None) -> list[BaseEvent]:
-        """Return the events for an event of a turn.
+        """Return the run's events for an event of a turn; none for one that front ends aren't told.
 
-        ``console_event``: the same for the console's stream, with secrets hidden.
+        ``console_event``: the same event as the console gets it, with secrets hidden. Calls are taken from
+        it.
         """
         match event:
             case AnswerBegun(key):
@@ -266,14 +274,14 @@ class RunStream:
         return []
 
     def open_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the events of the call that became a proposal; none if the front end has the call."""
+        """Return the events of a proposal's call, and await its result; none if the call was sent before."""
         if self._has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
         return self._show_call(proposal)
 
     def write_result(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the events of a proposal's result, once, if this run opened or answered it."""
+        """Return the events of a proposal's result, if it has one that is awaited; each is sent once."""
         result = result_of(proposal)
         if result is None or proposal.id not in self._awaited:
             return []
@@ -327,9 +335,10 @@ class RunStream:
         return RunErrorEvent(message=text, code=code)
 
     def _begin_answer(self, key: str) -> list[BaseEvent]:
-        """Begin an answer. The text of a stored answer is not sent again.
+        """Return the events before an answer: those that close or withdraw what was sent before.
 
-        If the current answer begins again, the text that was sent of it is withdrawn.
+        The text of a stored answer is not sent again. If the current answer is restarted, the text that was
+        sent of it is withdrawn.
         """
         if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored_ids):
             self._answer_key = None
@@ -380,30 +389,31 @@ class RunStream:
             self._open_text = None
         return events
 
-    def _has_call(self, call: str) -> bool:
+    def _has_call(self, ident: str) -> bool:
+        """Tell if the front end has the call of this id."""
         for message in self._messages:
             for tool_call in getattr(message, "tool_calls", None) or ():
-                if tool_call.id == call:
+                if tool_call.id == ident:
                     return True
         return False
 
     def _show_call(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Close all texts, and return the events of a proposal's call unless the front end has it."""
+        """Return the events that close all texts, and those of a proposal's call if it was not sent yet."""
         if self._has_call(proposal.id):
             return self._close_all()
         return self._add_call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
     def _withdraw_answer(self) -> list[BaseEvent]:
-        """Withdraw the text of an answer that was cut off and begins again."""
+        """Return the events that withdraw the current answer's text: a snapshot without it."""
         events = self._close_all()
-        restarted = f"{self._answer_key}:again:"
+        prefix_of_restarts = f"{self._answer_key}:again:"
         others = [
             message
             for message in self._messages
-            if message.id != self._answer_key and not message.id.startswith(restarted)
+            if message.id != self._answer_key and not message.id.startswith(prefix_of_restarts)
         ]
         if len(others) < len(self._messages):
-            self._restart_count += 1  # no id is used twice
+            self._restart_count += 1  # so that the restarted text gets another id
             self._messages = others
             events.append(MessagesSnapshotEvent(messages=list(others)))
         return events
@@ -433,7 +443,7 @@ class RunStream:
             message=message,
             tool_call_id=proposal.id,
             response_schema=make_response_schema(proposal),
-            # ``expires_at`` is in here: as a field of the interrupt it would end the thread
+            # has ``expires_at``, which as a field of the interrupt itself would end the thread
             metadata={"nod": proposal.model_dump(mode="json")},
         )
 
@@ -466,7 +476,7 @@ def parse_interrupt_id(interrupt_id: str) -> tuple[str, int] | None:
 
 
 def make_response_schema(proposal: ProposalView) -> dict[str, Any]:
-    """Return the schema of an answer to the interrupt, for a form."""
+    """Return the JSON schema of the answer to a proposal's interrupt, from which front ends make a form."""
     approved = {
         "type": "boolean",
         "description": "false declines; leave it out to decide later",

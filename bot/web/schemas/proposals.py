@@ -1,10 +1,12 @@
 """Bodies about proposals, batches, and the requests of scripts.
 
-`ProposalView` is a proposal as one person may see it, made of a `Seen` of the core's lookup (a proposal, its
-card, and this person's rights): the proposal's own fields, the fields of its card (`_CardFields`), and some
-that need a conversion. `RequestView` is the proposal of a script's request, `BatchView` a table of several
-proposals. Secrets are hidden. The field ``seen`` is something else: a hash of what a card shows, which a
-press sends back. A round is the time from one change of what is decided, such as an edit, to the next.
+`ProposalView` is a proposal as one person may see it. It is made of a `Seen`, which the core looks up: the
+proposal, its card, and this person's rights. `_ProposalFields` are taken from the proposal as they are,
+`_CardFields` from the card, and the rest is converted in `ProposalView.seen_as`. `RequestView` is the
+proposal of a script's request, `BatchView` a table of several proposals. Secrets are hidden.
+
+Two fields need care: ``seen`` is a hash of what a card shows, which a press sends back, and no `Seen`.
+``round`` is a number that grows with each change of what is decided, such as an edit.
 """
 
 import asyncio
@@ -37,9 +39,9 @@ from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 class Kind(StrEnum):
     """The kinds of proposals, one member for each of `KINDS`."""
 
-    _ignore_ = "kind"  # else the variable of this loop would be a member, like ``PLAN = "plan"``
+    _ignore_ = "kind"  # the loop's variable, which else would be a member, too
     for kind in KINDS:
-        vars()[kind.name.upper()] = kind.name
+        vars()[kind.name.upper()] = kind.name  # a member such as ``PLAN = "plan"``
 
 
 def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
@@ -57,8 +59,8 @@ class ChangeBody(View):
     new_value: str | None
     in_title: bool = Field(description="the title quotes all of it")
     diff: str | None = Field(
-        description="of texts of several lines: lines begin with `-`, `+` or a blank; "
-        "those with `…` count what stays the same"
+        description="the difference of two texts of several lines; its lines begin with `-`, `+` or a blank, "
+        "and those with `…` count lines that stay the same"
     )
 
     @classmethod
@@ -84,13 +86,13 @@ class AnnotationView(View):
 class ConnectionView(View):
     """The account at a server in whose name a call runs."""
 
-    server: str
-    identity: Identity
+    server: str = Field(description="the name of the MCP server")
+    identity: Identity = Field(description="whose account it is")
     owner: str = Field(description="the account or the chat here that it belongs to")
     owner_name: Annotated[str, Field(validation_alias="owner_label")]
     name: str = Field(description="what the server calls the account; empty if it does not say")
-    subject: str
-    words: str = Field(description="as a card says it")
+    subject: str = Field(description="the server's id of the account; empty if it gives none")
+    words: str = Field(description="the account as a card names it")
 
 
 class GroupView(View):
@@ -98,7 +100,7 @@ class GroupView(View):
 
     size: int = Field(description="the number of these proposals")
     open: int = Field(description="the number of those that are open")
-    round: int
+    round: int = Field(description="the sum of their rounds; changes with the contents of any")
 
 
 class BatchPlaceView(View):
@@ -114,7 +116,7 @@ class FieldView(View):
 
     name: str
     label: str
-    shape: Shape = Field(description="how it is asked for")
+    shape: Shape = Field(description="the kind of input that the form has for it")
     description: str
     required: bool
     nullable: bool
@@ -126,33 +128,33 @@ class FieldView(View):
 
 
 class SureView(View):
-    """The question before what can't be undone, or before Undo, and the labels of its two answers."""
+    """A question that is asked before a press counts, and the labels of its two answers."""
 
     question: str
-    yes: str
-    no: str
+    yes: str = Field(description="the label that confirms the press")
+    no: str = Field(description="the label that cancels the press")
     more: str = Field(description="what to know first; before Undo, what it puts back")
 
 
 class ButtonView(View):
     verb: Verb
     label: str
-    doing: str = Field(description="what it says while it works")
-    needs: Needs = Field(description="what it asks for first")
+    doing: str = Field(description="the label while it works")
+    needs: Needs = Field(description="the input that it asks for first")
     question: str | None = Field(
         None,
         validation_alias=AliasPath("asks", "question"),
-        description="asks for words; null if it needs none",
+        description="asks for the words that go with the press; null if it needs none",
     )
     hint: str | None = Field(
         None, validation_alias=AliasPath("asks", "hint"), description="what becomes of these words"
     )
-    look: Look
+    look: Look = Field(description="its emphasis")
     sure: SureView | None = Field(
         description="asked before what can't be undone, before Undo, and before Retry of what may have "
         "happened; else null"
     )
-    rare: bool
+    rare: bool = Field(description="it may be in a menu instead of on the card")
 
 
 class ResultField(View):
@@ -163,12 +165,12 @@ class ResultField(View):
 
 
 class RereadView(View):
-    """A field as it was read again after the run, cut if long."""
+    """A field of the changed thing, read again after the run. Long values are cut."""
 
     field: str
-    now: str | None
-    approved: str | None
-    agrees: bool = Field(description="it is what was approved")
+    now: str | None = Field(description="the value that was read")
+    approved: str | None = Field(description="the value that was approved")
+    agrees: bool = Field(description="it still has the approved value")
 
 
 class TriedFileView(View):
@@ -183,12 +185,12 @@ class TriedFileView(View):
 
 
 class TrialView(View):
-    """The result of trying a call before it was decided."""
+    """The result of a trial: before it was decided, the call ran in a cage, apart from the real files."""
 
     tried: bool = Field(description="false if it was not tried")
     applies: bool = Field(description="approving applies what the trial did")
-    why: str = Field(description="why it does not apply")
-    cage: str = Field(description="the cage in which it ran")
+    why: str = Field(description="why it was not tried, or why its changes can't be applied")
+    cage: str = Field(description="the name of the cage")
     exit: int | None = Field(description="the exit code, or null")
     output: str = Field(description="the end of what it printed")
     files: list[TriedFileView]
@@ -218,19 +220,21 @@ def _compare_file(file: TriedFile, changes: Mapping[str, PreviewField]) -> str |
 
 
 class PlanLineView(View):
+    """A line of a plan: its summary, a step, a removed part, the risks or the alternatives."""
+
     text: str
-    number: Annotated[int | None, OrNull] = Field(description="of a step")
-    label: str
-    tools: list[str]
+    number: Annotated[int | None, OrNull] = Field(description="the number of a step; else null")
+    label: str = Field(description="the label of a line that is no step; the summary has none")
+    tools: list[str] = Field(description="the tools of a step that its text does not name")
     mark: str = Field(description="how it differs from the version before")
 
 
 class StepView(View):
-    """One of the steps by which people are asked while no one decides."""
+    """A step: one of those who are told, one after another, while no one decides."""
 
     to: str = Field(description="a notifier, a place, an account or a group")
     at: Time = Field(description="when it is due")
-    is_over: bool = Field(description="it has come")
+    is_over: bool = Field(description="its time has come")
 
 
 class _ProposalFields(View):
@@ -248,11 +252,11 @@ class _ProposalFields(View):
     idempotency_key: str = Field(
         description="the same for every run, so that a tool that remembers keys acts once"
     )
-    ended_badly: str | None = Field(description="it ran, but not to a good end: how")
+    ended_badly: str | None = Field(description="how it ended, if it ran, but not to a good end")
     result_url: str | None = Field(description="a page about the result")
     cause: Cause | None = Field(description="the cause of a state that can have several")
     created_at: Time = Field(description="when it was proposed")
-    updated_at: Time = Field(description="of its last change")
+    updated_at: Time = Field(description="when it last changed")
     expires_at: Time = Field(description="when it expires, if no one decides")
     decided_at: Time | None = Field(description="when it was decided")
     decided_by: str | None = Field(description="who decided it")
@@ -284,7 +288,7 @@ class _CardFields(View):
     tool_arguments: dict[str, Any] = Field(
         validation_alias="arguments", description="the arguments, secrets hidden"
     )
-    schema_: dict[str, Any] = Field(alias="schema", description="of the arguments")
+    schema_: dict[str, Any] = Field(alias="schema", description="the JSON schema of the arguments")
     description: str = Field(validation_alias="title", description="the change in words")
     risk: Level = Field(validation_alias="level", description="how much harm it can do")
     risk_reason: str = Field(description="why it has this risk")
@@ -294,7 +298,7 @@ class _CardFields(View):
     requester: str = Field(validation_alias="asked_by", description="who asked for it")
     deciders: str = Field(description="who may decide it, in words")
     votes: list[str] = Field(description="a line for each vote")
-    outcome: str = Field(description="how it stands or ended, in words")
+    outcome: str = Field(description="its state or its end, in words")
     notes: list[str] = Field(description="what else to know, such as edits")
     verbs: list[Verb] = Field(description="what can be pressed now")
     headline: str = Field(description="the card's first line")
@@ -325,9 +329,9 @@ class ProposalView(_ProposalFields, _CardFields):
     preview: list[ChangeBody] = Field(description="the change, field by field")
     requester_account: str = Field(description="the account of who asked for it")
     may_decide: bool = Field(description="whether you may decide it")
-    buttons: list[ButtonView] = Field(description="those of `verbs`, and Withdraw")
+    buttons: list[ButtonView] = Field(description="the buttons of `verbs`, and Withdraw")
     printed: str = Field(description="while it runs: the last lines of its output")
-    result: str | None = Field(description="in full: `…/{id}/result` and `…/{id}/files`")
+    result: str | None = Field(description="its result; in full at `…/{id}/result` and `…/{id}/files`")
     result_fields: list[ResultField] = Field(
         description="a result that is an object, with the labels and values that people read"
     )
@@ -389,16 +393,16 @@ def _redact_reread(proposal: Proposal, secrets: Sequence[str]) -> Iterator[Rerea
 
 
 class RowView(View):
-    """A row of a batch."""
+    """A row of a batch: one of its proposals."""
 
-    id: str
-    seen: str
-    about: str
+    id: str = Field(description="the id of the proposal")
+    seen: str = Field(description="a hash of all that its card shows; send it back with a press")
+    about: str = Field(description="its title without the beginning that all titles share")
     alone: bool = Field(description="it can't be undone, so it is never approved with others")
     may_decide: bool = Field(description="whether you may decide it")
-    changes: list[ChangeBody] = Field(description="the fields in which it differs")
+    changes: list[ChangeBody] = Field(description="the fields in which the rows differ")
     notes: list[str]
-    fault: str
+    fault: str = Field(description="why it did not succeed; else empty")
 
 
 class _BatchCardFields(View):
@@ -414,7 +418,7 @@ class _BatchCardFields(View):
     warning: str
     undo: str
     notes: list[str]
-    acts_as: str
+    acts_as: str = Field(description="the account in whose name all rows run; empty: Nod's own, or several")
     annotations: list[AnnotationView]
     expires_at: Time
 
@@ -423,8 +427,10 @@ class BatchView(_BatchCardFields):
     """Several calls of one tool in one answer, as a table."""
 
     id: str
-    same: list[ChangeBody] = Field(description="what is the same for all rows")
-    buttons: list[ButtonView] = Field(description="those for all rows; press them on any of its proposals")
+    same: list[ChangeBody] = Field(description="the fields that are the same in all rows")
+    buttons: list[ButtonView] = Field(
+        description="the buttons for all rows; press them on any of its proposals"
+    )
     rows: list[RowView]
 
     @classmethod
@@ -494,9 +500,9 @@ class CallbackView(View):
     """The webhook of a request."""
 
     url: str
-    attempts: int
+    attempts: int = Field(description="how often Nod tried to send it the outcome")
     told_at: Time | None = Field(description="when it got the outcome")
-    given_up: bool
+    given_up: bool = Field(description="Nod no longer tries")
     error: Annotated[str | None, OrNull, Field(validation_alias="fault")]
 
 
@@ -511,7 +517,8 @@ class RequestView(ProposalView):
     arguments: dict[str, Any] | SkipJsonSchema[None] = Field(
         None,
         exclude_if=is_none,
-        description="only for who asked, since they act on them: edits included, secrets not hidden",
+        description="only for the account or the program that asked, which acts on them: "
+        "edits included, secrets not hidden",
     )
 
     @classmethod
@@ -551,22 +558,30 @@ class ProposalPage(Proposals):
 
 
 class RungView(View):
+    """A scope that a grant may have: which calls it lets run."""
+
     rung: GrantScope
     words: str
 
 
 class ReachView(View):
+    """An audience that a grant may have: whose calls it lets run, and where."""
+
     reach: GrantAudience
     words: str
 
 
 class LadderBody(DoneBody):
+    """The choices for a grant, a permission for similar calls."""
+
     ladder: list[RungView]
     reaches: list[ReachView]
-    lasting: list[GrantDuration]
+    lasting: list[GrantDuration] = Field(description="how long it may hold")
 
 
 class QuestionView(View):
+    """A question that a person asked the agent about a proposal."""
+
     asker: Annotated[str, Field(validation_alias="name")]
     question: Annotated[str, Field(validation_alias="text")]
     answer: Annotated[str | None, OrNull] = Field(description="null until there is one")
