@@ -1,8 +1,9 @@
 """Spreadsheets of all kinds, as rows of values between tabs.
 
-The library calamine reads the values. It does not tell hidden rows, formulas without a value, comments and
-units such as "%". Of an XLSX file these *facts* (`_SheetFacts`) are read from the XML of the sheets before.
-Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are those of SpreadsheetML (ECMA-376).
+The library calamine reads the values. It does not tell which rows are hidden, which formulas have no value,
+the comments, and units such as "%". Of an XLSX file, `_inspect_workbook` reads these facts (`_SheetFacts`)
+first, from the XML of the sheets. Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are
+those of SpreadsheetML (ECMA-376).
 """
 
 import datetime as dt
@@ -28,10 +29,10 @@ _MAX_STYLES_IN_QUERY = 200
 _MAX_COLUMNS = 16_384
 _MAX_AREA_CELLS = 10_000_000  # the rectangle that holds a sheet's cells: calamine keeps it in full
 _MAX_DISPLAYED_CELLS = 200_000  # cells whose text on the screen differs from their value
-_HEADINGS_CHARS = 2_000
+_HEADINGS_CHARS = 2_000  # of a document's text, kept free for the headings of its sheets
 _MAX_WHOLE_FLOAT = 10**15  # from there on a float does not hold every whole number
 _PERCENT_IDS = frozenset({"9", "10"})  # the built-in formats 0% and 0.00%
-_PERCENT_SIGN = re.compile(r"(?<![\\\"])%")  # not one that stands as plain text
+_PERCENT_SIGN = re.compile(r"(?<![\\\"])%")  # not one that is escaped or quoted, and so plain text
 # the unit in a number format, by an example of each form
 _UNIT = re.compile(
     r"\[\$([^\]\-]+)(?:-[0-9A-Fa-f]+)?\]"  # [$EUR-407]
@@ -55,7 +56,7 @@ class _SheetFacts:
     invisible_cells: int = 0
     """The number of cells whose style hides their value."""
     comments: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of a cell's name and the words."""
+    """Pairs of a cell's name, such as B12, and the words."""
     last_row: int = 0
     """The last row that holds something."""
     last_column: int = 0
@@ -63,7 +64,10 @@ class _SheetFacts:
 
 
 def read_workbook(data: bytes, kind: str, package: Package | None, report: Report) -> str:
-    """Return every sheet as rows of values between tabs. Large sheets are cut so that each gets its share."""
+    """Return every sheet as rows of values between tabs. Large sheets are cut so that each gets its share.
+
+    ``kind``: the media type. ``package``: the parts of the file; None for XLS, which has none.
+    """
     import python_calamine
 
     facts: dict[str, _SheetFacts] = {}
@@ -83,12 +87,12 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
     ]
     report.leave_out("sheet", len(book.sheets_metadata) - len(texts))
     if any(lines for _, lines in texts):
-        return "\n".join(_share(texts, report))
+        return "\n".join(_cut_sheets(texts, report))
     return ""
 
 
 def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) -> tuple[str, list[str]]:
-    """Return the heading of a sheet and its lines."""
+    """Return the heading of a sheet and its lines: its rows, then its comments."""
     import python_calamine
 
     is_hidden = metadata.visible != python_calamine.SheetVisibleEnum.Visible
@@ -116,7 +120,8 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
 def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
     """Yield each row that holds something, within the limit of a document's text.
 
-    calamine gives the range of rows that have a value. Displayed texts may be in rows before or after it.
+    calamine gives the rows from the first to the last that has a value. Texts that are displayed in place of
+    a value may be in rows before or after these.
     """
     displayed_by_row: dict[int, dict[int, str]] = {}
     for (row, column), text in facts.displayed.items():
@@ -124,17 +129,17 @@ def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
     start_row, start_column = sheet.start or (0, 0)
     end_row = start_row + (sheet.total_height if sheet.start else 0)
 
-    def format_row(row: int, values: list[object], offset: int) -> str:
+    def write_line(row: int, values: list[object], offset: int) -> str:
         line = _format_row(values, offset, displayed_by_row.get(row, {}))
         if line and row in facts.hidden_rows:
             return f"[hidden row] {line}"
         return line
 
     for row in sorted(row for row in displayed_by_row if row < start_row):
-        yield format_row(row, [], 0)
+        yield write_line(row, [], 0)
     chars_left = MAX_TEXT_CHARS
     for row, values in enumerate(sheet.iter_rows(), start_row):
-        line = format_row(row, values, start_column)
+        line = write_line(row, values, start_column)
         if line:
             chars_left -= len(line)
             if chars_left < 0:
@@ -142,13 +147,14 @@ def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
                 return
             yield line
     for row in sorted(row for row in displayed_by_row if row >= end_row):
-        yield format_row(row, [], 0)
+        yield write_line(row, [], 0)
 
 
 def _format_row(values: list[object], offset: int, displayed: dict[int, str]) -> str:
-    """Return the cells of a row, with tabs between them. ``offset``: the column of the first value.
+    """Return the cells of a row, with tabs between them.
 
-    The columns before it have no value in the full sheet. They are left out if nothing is displayed there.
+    ``offset``: the column of the first value. The columns before it have no value in any row; they are left
+    out if nothing is displayed there. ``displayed``: texts in place of a value, by column.
     """
     cells = [""] * offset + [_format_value(value) for value in values]
     for column, text in displayed.items():
@@ -176,7 +182,7 @@ def _format_value(value: object) -> str:
     return " / ".join(str(value).split("\n")).replace("\t", " ")
 
 
-def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
+def _cut_sheets(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
     """Return the text of each sheet. The longest texts are cut, so that all texts fit the limit together.
 
     ``texts``: the heading and the lines of each sheet. Several long sheets get an overview in front.
@@ -216,6 +222,7 @@ def _find_fair_share(sizes: list[int], total: int) -> int:
 
 
 def _cut_rows(lines: list[str], max_chars: int) -> list[str]:
+    """Return the first lines, as many as fit."""
     used = 0
     for position, line in enumerate(lines):
         used += len(line) + 1
@@ -225,6 +232,7 @@ def _cut_rows(lines: list[str], max_chars: int) -> list[str]:
 
 
 def _count_parts(package: Package, report: Report) -> None:
+    """Count the content of a workbook that is not read."""
     report.leave_out("picture", len(package.list_parts(r"xl/media/[^/]+")))
     report.leave_out("chart", len(package.list_parts(r"xl/charts/chart[0-9]*\.xml")))
     report.leave_out("embedded object", len(package.list_parts(r"xl/embeddings/[^/]+")))
@@ -275,7 +283,10 @@ def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
 
 
 def _find_signs(styles: bytes) -> list[str]:
-    """Return for each cell style the sign that its number format adds: "%", a currency, a unit; or ""."""
+    """Return for each cell style the sign that its number format adds: "%", a currency, a unit; or "".
+
+    ``styles``: the styles part of a workbook.
+    """
     if not styles:
         return []
     root = parse_xml(styles)
@@ -309,6 +320,7 @@ class _RowQueries:
     @classmethod
     def compile(cls, signs: list[str], invisible_styles: set[int]) -> "_RowQueries":
         styles_with_sign = [style for style, sign in enumerate(signs) if sign]
+        # errors, and formulas without a value
         conditions = ["@t='e'", "*[local-name()='f'] and not(*[local-name()='v']/node())"]
         if styles_with_sign:
             conditions.append(_match_styles(styles_with_sign))
@@ -323,11 +335,15 @@ class _RowQueries:
 
 
 def _match_styles(styles: list[int]) -> str:
+    """Return an XPath condition that holds for cells of these styles; empty without styles."""
     return " or ".join(f"@s='{style}'" for style in styles[:_MAX_STYLES_IN_QUERY])
 
 
 def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styles: set[int]) -> _SheetFacts:
-    """Return the facts of the sheet whose XML is ``part``; rows past `_MAX_INSPECTED_ROWS` are left out."""
+    """Return the facts of a sheet; rows past `_MAX_INSPECTED_ROWS` are left out.
+
+    ``part``: the name of the sheet's XML. ``signs``: as `_find_signs` returns them.
+    """
     facts = _SheetFacts()
     queries = _RowQueries.compile(signs, invisible_styles)
     row = -1
@@ -383,7 +399,7 @@ def _find_column(cell: Any) -> int:
 
 
 def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: list[str]) -> None:
-    """Note the text that a cell displays, where its value alone does not say it."""
+    """Note the text that a cell displays in place of its value. ``place``: its row and column."""
     formula = find_child(cell, "f")
     value = find_child(cell, "v")
     if value is None:
@@ -393,7 +409,7 @@ def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: 
             facts.formulas_without_value += 1
             _set_displayed(facts, place, f"={formula.text or '…'} [no value]")
         return
-    kind = cell.get("t", "n")
+    kind = cell.get("t", "n")  # "n" for a number, "e" for an error
     if kind == "e":
         _set_displayed(facts, place, value.text or "")
     style = cell.get("s", "0")

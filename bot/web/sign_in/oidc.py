@@ -48,8 +48,8 @@ _SIGNATURE_ALGORITHMS = (
     "EdDSA",
 )
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by the beginning of an algorithm's name
-_REQUIRED_CLAIMS = ("exp", "iat", "iss", "aud", "sub", "nonce")
-_REQUIRED_USER_INFO_CLAIMS = ("iss", "aud", "sub")  # in user info; the ID token needs more
+_REQUIRED_CLAIMS = ("exp", "iat", "iss", "aud", "sub", "nonce")  # of an ID token
+_REQUIRED_USER_INFO_CLAIMS = ("iss", "aud", "sub")  # of user info that is signed
 _CLIENT_ERRORS = ("invalid_client", "unauthorized_client")  # Keycloak sends the second for a wrong secret
 _CLOCK_SKEW_SECONDS = 60  # the most by which two clocks may differ
 _REQUEST_SECONDS = 10.0
@@ -86,7 +86,7 @@ class InvalidClient(NotSignedIn):
 def account_of(name: str, display_name: str = "") -> Actor | None:
     """Return the account ``http:sso.NAME`` of an email or a name; None for a text that can be neither."""
     name = name.strip()
-    key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
+    key = name.lower() if name.isascii() else ""  # lower() turns some letters that are not ASCII into ASCII
     if _NAME_PATTERN.fullmatch(key):
         return Actor("http", f"sso.{key}", display_name or name)
     return None
@@ -106,7 +106,7 @@ def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
 def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
     """Tell if an account may come in.
 
-    An account of the organisation's sign-in needs an entry in ``allowed``; all other accounts may.
+    An account of the organisation's sign-in needs an entry in ``allowed``. All other accounts may come in.
     """
     if actor.channel != "http":
         return True
@@ -146,8 +146,8 @@ class OidcSignIn:
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # made at the first use, since that takes long
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_SIGN_INS))
-    _metadata: "asyncio.Task[Mapping[str, Any]] | None" = None
-    _requested_at: datetime = datetime.min  # noqa: DTZ901 - read only with `_metadata`
+    _metadata_request: "asyncio.Task[Mapping[str, Any]] | None" = None  # it keeps its result
+    _requested_at: datetime = datetime.min  # noqa: DTZ901 - read only with `_metadata_request`
 
     async def make_provider_url(self, pending: PendingSignIn) -> str:
         """Return the URL at which the browser signs in. Raises NotSignedIn."""
@@ -166,7 +166,7 @@ class OidcSignIn:
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        if "name" in supported and "profile" not in supported:
+        if "name" in supported and "profile" not in supported:  # only Apple has these scopes
             # Apple answers by a form if more than the ID is requested:
             # https://developer.apple.com/documentation/signinwithapple/request-an-authorization-to-the-sign-in-with-apple-server.
             parameters["response_mode"] = "form_post"
@@ -191,7 +191,7 @@ class OidcSignIn:
             except (jwt.PyJWTError, ValueError, TypeError) as error:
                 log.warning("a sign-in was refused", why=str(error))
                 raise NotSignedIn from None
-            if not _has_verified_email(claims):
+            if not _states_verification(claims):
                 user_info = await self._fetch_user_info(metadata, keys, tokens, claims)
                 if "email" in user_info:  # an email and its verification must come from one source
                     claims = _replace_email_claims(claims, user_info)
@@ -204,22 +204,18 @@ class OidcSignIn:
         tokens: Mapping[str, Any],
         claims: Mapping[str, Any],
     ) -> Mapping[str, Any]:
-        """Return the provider's user info; empty without one, or if it fails a check.
+        """Return the provider's user info, its claims about a person; empty without it, or if a check fails.
 
-        Some providers send the email only in the user info, and some sign it. It must be of the same person
-        as the ID token: of the same subject (OpenID Connect Core 1.0, 5.3.2).
+        Some providers send the email only in the user info, and some sign the user info. It must be of the
+        same person as the ID token: of the same subject (OpenID Connect Core 1.0, 5.3.2). ``claims``: those
+        of the ID token.
         """
         import jwt
 
         endpoint, token = metadata.get("userinfo_endpoint"), tokens.get("access_token")
-        schemes = ("https", urlsplit(self.issuer).scheme)
-        if (
-            not isinstance(endpoint, str)
-            or urlsplit(endpoint).scheme not in schemes
-            or not isinstance(token, str)
-        ):
+        if not isinstance(endpoint, str) or not self._is_safe_endpoint(endpoint):
             return {}
-        if not (token.isascii() and token.isprintable()):
+        if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
             return {}
         try:
             answer = await self._request("GET", endpoint, headers={"Authorization": f"Bearer {token}"})
@@ -243,14 +239,17 @@ class OidcSignIn:
             await self._client.aclose()
 
     async def _load_metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata, requested once for all who wait and cached for an hour."""
-        request, now = self._metadata, self.clock()
+        """Return the provider's metadata: the URLs of its endpoints, and what it supports.
+
+        They are requested once for all who wait, and cached for an hour.
+        """
+        request, now = self._metadata_request, self.clock()
         if request is not None and request.done():
             is_current = self._requested_at <= now < self._requested_at + _METADATA_LIFETIME
             if request.exception() or not is_current:
                 request = None
         if request is None:
-            request = self._metadata = asyncio.create_task(self._fetch_metadata())
+            request = self._metadata_request = asyncio.create_task(self._fetch_metadata())
             self._requested_at = now
         return await asyncio.shield(request)
 
@@ -259,15 +258,18 @@ class OidcSignIn:
             "GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
         )
         endpoints = [metadata.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
-        schemes = ("https", urlsplit(self.issuer).scheme)
         has_endpoints = all(
-            isinstance(endpoint, str) and urlsplit(endpoint).scheme in schemes for endpoint in endpoints
+            isinstance(endpoint, str) and self._is_safe_endpoint(endpoint) for endpoint in endpoints
         )
         is_of_issuer = str(metadata.get("issuer")).rstrip("/") == self.issuer.rstrip("/")
         if not (has_endpoints and is_of_issuer):
             log.warning("the sign-in provider describes another one", issuer=str(metadata.get("issuer")))
             raise NotSignedIn
         return metadata
+
+    def _is_safe_endpoint(self, url: str) -> bool:
+        """Tell if a URL of the provider has TLS, or at least the scheme of the issuer's own URL."""
+        return urlsplit(url).scheme in ("https", urlsplit(self.issuer).scheme)
 
     async def _exchange_code(
         self, metadata: Mapping[str, Any], pending: PendingSignIn, code: str
@@ -342,16 +344,16 @@ class OidcSignIn:
         email = claims.get("email")
         claimed_email = email if isinstance(email, str) else ""
         is_verified = any(claims.get(claim) in _TRUE_VALUES for claim in _VERIFIED_CLAIMS)
-        has_email = is_verified and "@" in claimed_email
+        has_verified_email = is_verified and "@" in claimed_email
         display_name = storable(str(claims.get("name") or ""))[:80]
         account_of_id = account_of_subject(str(claims["sub"]), display_name)
-        account = account_of(claimed_email, display_name) if has_email else account_of_id
+        account = account_of(claimed_email, display_name) if has_verified_email else account_of_id
         if account is None:
             log.warning("a sign-in was refused", why="the address or the ID can't be an account's name")
             raise NotSignedIn
         if is_allowed(self.allowed, account):
             return account
-        if has_email:
+        if has_verified_email:
             log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=str(account_of_id))
             raise NotSignedIn(_NOT_ALLOWED_TEXT)
         log.warning(
@@ -402,7 +404,8 @@ def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
     return not entries.isdisjoint(entry.lower() for entry in allowed)
 
 
-def _has_verified_email(claims: Mapping[str, Any]) -> bool:
+def _states_verification(claims: Mapping[str, Any]) -> bool:
+    """Tell if the claims have an email and state that it is verified, or that it isn't."""
     return "email" in claims and any(name in claims for name in _VERIFIED_CLAIMS)
 
 
@@ -423,7 +426,7 @@ def _parse(answer: httpx2.Response) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _refuse(str(answer.url), error) from None
     if not isinstance(parsed, dict):
-        raise _refuse(str(answer.url), TypeError())
+        raise _refuse(str(answer.url), TypeError())  # only the error's type is logged
     return parsed
 
 

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 _PIECE = re.compile(
     r"""[^;,"'()\[\]\\]++ | "(?:[^"\\]|\\.)*+"? | '(?:[^'\\]|\\.)*+'? | \\. | .""", re.DOTALL | re.VERBOSE
 )
-"""One piece of a text that is split outside quotes and brackets."""
+"""One piece of a text that `_split` divides: plain text, a quoted text, an escape, or a single mark."""
 _DECLARATION = re.compile(r"\s*(-{0,2}[A-Za-z][\w-]*|--[\w-]+)\s*:(.*)", re.DOTALL)
 _IMPORTANT = re.compile(r"!\s*important\s*$", re.IGNORECASE)
 _NAME = r"(?:[\w-]|[^\x00-\x7f]|\\[0-9a-fA-F]{1,6}\s?|\\[^0-9a-fA-F])++"
@@ -153,17 +153,17 @@ class StyleSheets:
     """The number of rules with a wanted property that are not read: their selectors are not understood, or
     `_MAX_RULES` rules came before."""
     imports: int = 0
-    """The number of sheets at other addresses that are asked for."""
-    _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
-    """By the id, the class or the tag that an element must have (`_find_key`)."""
-    _count: int = 0
-    """The number of rules so far, which orders their declarations."""
+    """The number of sheets at other addresses that are asked for (``@import``)."""
     has_uncertain: bool = False
     """True if a rule is below an at-rule whose condition can't be judged."""
     layers: Layers = field(default_factory=Layers)
+    _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
+    """Pairs of a selector and its declarations, by the key that `_find_key` returns for the selector."""
+    _count: int = 0
+    """The number of rules so far, which orders their declarations."""
 
     def add(self, sheet: str, media: str = "") -> None:
-        """Add the rules of one sheet, after the rules of earlier sheets. ``media``: for what it is meant."""
+        """Add the rules of one sheet, after those of earlier sheets. ``media``: its media queries."""
         is_met = judge_media(media)
         if is_met is not False:
             context = _Context(is_certain=is_met is True)
@@ -172,7 +172,7 @@ class StyleSheets:
     def find(self, element: Any, *, assumed: bool = True) -> dict[str, str]:
         """Return the values that hold for an element by property, including its ``style`` attribute.
 
-        ``assumed``: conditions of at-rules that can't be judged count as if they held.
+        ``assumed``: rules count below a condition that can't be judged, as if it held.
         """
         declarations = [
             declaration for declaration in self._list_matching(element) if assumed or declaration.is_certain
@@ -184,8 +184,9 @@ class StyleSheets:
         return {declaration.name: declaration.value for declaration in declarations}
 
     def add_rule(self, selectors_text: str, body: str, context: _Context) -> None:
-        """Add a rule if it sets a wanted property."""
-        if not any(self._declare(body, (0, 0, 0), context)):
+        """Add a rule if it sets a wanted property or a variable."""
+        first_declaration = next(self._declare(body, (0, 0, 0), context), None)
+        if first_declaration is None:
             return
         self._count += 1
         if self._count > _MAX_RULES:
@@ -228,6 +229,7 @@ class StyleSheets:
                 yield Declaration(name, value, weight, context.is_certain)
 
     def _list_matching(self, element: Any) -> Iterator[Declaration]:
+        """Yield the declarations of the rules that match an element, its ``style`` attribute apart."""
         keys = [("tag", "*"), ("tag", local_name(element).lower())]
         keys += [("class", name) for name in element.get("class", "").split()]
         if element.get("id"):
@@ -239,7 +241,7 @@ class StyleSheets:
 
 
 def _find_key(selector: _Selector) -> tuple[str, str]:
-    """Return the id, the class or the tag that an element must have to match the selector."""
+    """Return a pair of a kind and a name: the id, class or tag that an element must have to match."""
     conditions = selector.steps[-1].conditions
     for kind in ("id", "class", "tag"):
         for condition in conditions:
@@ -291,7 +293,7 @@ class _SheetReader:
     def _end_statement(self, statement: str, declarations: list[str]) -> None:
         if statement.lower().startswith("@import"):
             self.sheets.imports += 1
-        elif statement.lower().startswith("@layer"):  # only names, in their order
+        elif statement.lower().startswith("@layer"):  # only names layers, and so sets their order
             for name in statement[len("@layer") :].split(","):
                 self.sheets.layers.name(self.context.layer, name)
         elif not statement.startswith("@"):
@@ -440,7 +442,7 @@ def _parse_pseudo(text: str, match: re.Match[str]) -> tuple[_Condition, int]:
 
 
 def _find_closing(text: str, position: int) -> int:
-    """Return the position after the closing bracket of the bracket before ``position``; else the end."""
+    """Return the position after the bracket that closes the one before ``position``; else the text's end."""
     depth = 1
     while depth and position < len(text):
         if text[position] == "(":
@@ -548,7 +550,7 @@ def _meets_pseudo(element: Any, condition: _Condition) -> bool:
     if name in ("first-of-type", "last-of-type"):
         siblings = element.itersiblings(tag, preceding=name == "first-of-type")
         return next(siblings, None) is None
-    counted_tag = tag if name == "nth-of-type" else None
+    counted_tag = tag if name == "nth-of-type" else None  # None counts elements of any tag
     siblings = element.itersiblings(counted_tag, preceding=name != "nth-last-child")
     return _is_nth(1 + len(list(siblings)), condition.value)
 

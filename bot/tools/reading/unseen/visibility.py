@@ -33,8 +33,9 @@ _MAX_CLIPPED_PX = 2.0  # a box of at most this size shows nothing that can be re
 _ROOT_FONT_PX = 16.0
 _WINDOW_PX = 1_280.0
 _HALF_PERCENT = 50.0  # an inset of this share on both sides leaves nothing
-_COLOURS = 3  # the numbers of a colour; a fourth number is its opacity
-_BYTE = 255
+_MAX_LEVEL = 255  # of red, green or blue
+_LEVELS = 3  # the numbers of a colour; a fourth number is its opacity
+_HEADING_SCALE = 1.2  # the font of a heading, compared with the font around it
 _PX_PER_UNIT = {
     "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0,
     "vw": 12.8, "vh": 7.2, "ex": 8.0, "ch": 8.0,
@@ -47,14 +48,17 @@ _LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z%]*)", re
 _LENGTH_IN_MOVES = re.compile(r"-?[\d.]+(?:px|em|rem|vw|vh|%)")  # "-9999px" in "translate(-9999px, 0)"
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")  # "var(--ink, black)"
 _MAX_SUBSTITUTIONS = 20
+_MAX_VARIABLE_CHARS = 200  # of a variable's value
 _FONT_SIZE = re.compile(r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)")
 """The size in the property ``font``, which also has a style, a weight and the names of fonts."""
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)  # "rgb(0 0 0 / 50%)"
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
-_TRANSPARENT = (0, 0, 0, 0.0)
-_UNKNOWN = (-1, -1, -1)
-"""The background if it is a picture or a gradient, so that no colour of a text is called too faint on it."""
+_StatedColour = tuple[int, int, int, float]
+"""Red, green and blue, each from 0 to 255, and the opacity: 0 is transparent, 1 is opaque."""
+_TRANSPARENT: _StatedColour = (0, 0, 0, 0.0)
+_UNKNOWN: Colour = (-1, -1, -1)
+"""Stands for a background of a picture or a gradient. No text counts as too faint on it."""
 _INHERITED = ("inherit", "unset", "")
 
 
@@ -63,9 +67,9 @@ class Appearance:
     """The appearance of an element's text."""
 
     is_removed: bool = False
-    """True if the element takes no part in the page, which no element inside it can change."""
+    """True if the element takes no part in the page; then no element inside it does."""
     is_invisible: bool = False
-    """True by ``visibility``, which an element inside it may set again."""
+    """True if ``visibility`` hides the element; an element inside it may be visible all the same."""
     font_px: float = _ROOT_FONT_PX
     colour: Colour = BLACK
     is_transparent: bool = False
@@ -137,11 +141,12 @@ def _substitute(value: str, variables: Mapping[str, str]) -> str:
         if not match:
             break
         text = variables.get(match[1], match[2] or "")
-        value = f"{value[: match.start()]}{text[:200]}{value[match.end() :]}"
+        value = f"{value[: match.start()]}{text[:_MAX_VARIABLE_CHARS]}{value[match.end() :]}"
     return value
 
 
 def _is_removed(element: Any, values: Mapping[str, str]) -> bool:
+    """Tell if an element shows nothing: by its tag, an attribute, ``display``, its place or its size."""
     tag = local_name(element).lower()
     display = values.get("display", "")
     if tag in _UNSEEN_TAGS or display == "none" or values.get("content-visibility") == "hidden":
@@ -162,6 +167,7 @@ def _is_invisible(values: Mapping[str, str], parent: Appearance) -> bool:
 
 
 def _read_opacity(values: Mapping[str, str]) -> float:
+    """Return the smaller of the opacities that ``opacity`` and ``filter`` state; 1 without one."""
     opacity = _read_share(values.get("opacity", "1"))
     by_filter = re.search(r"opacity\(\s*([\d.]+%?)|alpha\(\s*opacity\s*=\s*(\d+)", values.get("filter", ""))
     if by_filter:
@@ -181,7 +187,7 @@ def _read_share(text: str) -> float:
 
 
 def _read_font(element: Any, values: Mapping[str, str], parent_px: float) -> float:
-    """Return the size of the font."""
+    """Return the size of an element's font in pixels."""
     if "font-size" in values:
         return _read_font_size(values["font-size"], parent_px)
     if "font" in values:
@@ -190,7 +196,7 @@ def _read_font(element: Any, values: Mapping[str, str], parent_px: float) -> flo
             return _read_font_size(match[1], parent_px)
         return parent_px
     if local_name(element).lower() in ("h1", "h2", "h3"):
-        return parent_px * 1.2
+        return parent_px * _HEADING_SCALE
     return parent_px
 
 
@@ -208,7 +214,7 @@ def _read_font_size(size: str, parent_px: float) -> float:
 def _read_length(text: str, em: float, hundred_percent: float) -> float | None:
     """Return a length in pixels; None without one. A ``calc()`` counts as its length furthest from zero.
 
-    ``em``: the size of the font in pixels.
+    ``em``: the size of the font in pixels. ``hundred_percent``: the pixels that 100% stands for.
     """
     px_per_unit = {"": 1.0, "em": em, "%": hundred_percent / 100, **_PX_PER_UNIT}
     lengths = []
@@ -250,7 +256,7 @@ def _is_clipped(values: Mapping[str, str]) -> bool:
     """Tell if ``clip``, ``clip-path`` or a tiny box hides all of an element."""
     clip = re.match(r"rect\(([^()]*)\)", values.get("clip", ""))
     if clip and all(abs(float(number)) <= _MAX_CLIPPED_PX for number, _ in _LENGTH.findall(clip[1])):
-        return "auto" not in clip[1]
+        return "auto" not in clip[1]  # an edge of "auto" clips nothing at that side
     if _is_clipped_by_path(values.get("clip-path", "")):
         return True
     overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
@@ -294,11 +300,15 @@ def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) ->
     colour = _read_colour(stated)
     if colour is None:
         return look
-    return replace(look, colour=_blend(colour, look.background), is_transparent=colour[3] < _MIN_OPACITY)
+    *_, opacity = colour
+    return replace(look, colour=_blend(colour, look.background), is_transparent=opacity < _MIN_OPACITY)
 
 
 def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
-    """Return the colour behind the text; `_UNKNOWN` for a picture. ``parent``: its parent's background."""
+    """Return the colour behind the text; `_UNKNOWN` for a picture.
+
+    ``parent``: the background of the element's parent.
+    """
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
         return _UNKNOWN
@@ -306,13 +316,14 @@ def _read_background(element: Any, values: Mapping[str, str], parent: Colour) ->
     if not stated or stated in ("inherit", "unset", "none", "initial"):
         return parent
     colour = _find_colour(stated)
-    if parent == _UNKNOWN and colour[3] < 1:
+    *_, opacity = colour
+    if parent == _UNKNOWN and opacity < 1:  # the picture can be seen through the colour
         return parent
     return _blend(colour, parent)
 
 
-def _find_colour(background: str) -> tuple[int, int, int, float]:
-    """Return the colour in a value of ``background``, which may have other words; transparent without one."""
+def _find_colour(background: str) -> _StatedColour:
+    """Return the colour in a value of ``background``, which may have other words; else `_TRANSPARENT`."""
     colour = _read_colour(background)
     if colour is not None:
         return colour
@@ -323,8 +334,8 @@ def _find_colour(background: str) -> tuple[int, int, int, float]:
     return _TRANSPARENT
 
 
-def _read_colour(text: str) -> tuple[int, int, int, float] | None:
-    """Return red, green, blue and the opacity; None for a text that is no colour."""
+def _read_colour(text: str) -> _StatedColour | None:
+    """Return a colour that CSS or an old attribute states; None for a text that is no colour."""
     text = text.strip().lower()
     if text == "transparent":
         return _TRANSPARENT
@@ -332,12 +343,12 @@ def _read_colour(text: str) -> tuple[int, int, int, float] | None:
     function = _FUNCTION.fullmatch(text)
     if function:
         numbers = re.findall(r"[+-]?[\d.]+(?:%|deg)?", function[2])
-        if len(numbers) > _COLOURS:
-            opacity = _read_share(numbers[_COLOURS])
-        joined = ",".join(number.removesuffix("deg") for number in numbers[:_COLOURS])
+        if len(numbers) > _LEVELS:
+            opacity = _read_share(numbers[_LEVELS])
+        joined = ",".join(number.removesuffix("deg") for number in numbers[:_LEVELS])
         if function[1].startswith("rgb") and "%" not in joined:
-            levels = [min(_BYTE, max(0, round(float(number)))) for number in joined.split(",") if number]
-            if len(levels) < _COLOURS:
+            levels = [min(_MAX_LEVEL, max(0, round(float(number)))) for number in joined.split(",") if number]
+            if len(levels) < _LEVELS:
                 return None
             return levels[0], levels[1], levels[2], opacity
         text = f"{function[1][:3]}({joined})"  # Pillow knows neither rgba() nor spaces between the numbers
@@ -347,13 +358,13 @@ def _read_colour(text: str) -> tuple[int, int, int, float] | None:
         if not re.fullmatch("[0-9a-f]{6}", text):  # without "#", as in old attributes
             return None
         colour = ImageColor.getrgb(f"#{text}")
-    if len(colour) > _COLOURS:
-        opacity = colour[_COLOURS] / _BYTE
+    if len(colour) > _LEVELS:
+        opacity = colour[_LEVELS] / _MAX_LEVEL
     return colour[0], colour[1], colour[2], opacity
 
 
-def _blend(colour: tuple[int, int, int, float], under: Colour) -> Colour:
-    """Return the colour that people see where a colour lies over another colour."""
+def _blend(colour: _StatedColour, under: Colour) -> Colour:
+    """Return the colour that people see where a colour lies over another. Over `_UNKNOWN` it is unchanged."""
     *levels, opacity = colour
     if under == _UNKNOWN:
         return colour[:3]
