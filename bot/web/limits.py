@@ -22,7 +22,7 @@ from bot.web.streams import Pace
 
 log = logger(__name__)
 
-MAX_BODY = 256 * 1024  # bytes
+MAX_BODY = 256 * 1024  # the most bytes of a body without files
 RUNS = "/agui"  # the path of AG-UI's runs, which send a thread's full history
 WITH_FILES = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
@@ -81,13 +81,13 @@ def _is_form(scope: Scope) -> bool:
 
 
 async def _wait_for_end(receive: Receive) -> Message:
-    """Return the message that the client has left, and drop what else arrives."""
+    """Wait until the client has left, drop what arrives until then, and return the message that says so."""
     while (message := await receive())["type"] == "http.request":
         pass
     return message
 
 
-def _add_headers(message: Message, policy: bytes, request: str) -> None:
+def _add_headers(message: Message, policy: bytes, request_id: str) -> None:
     """Add the usual headers to the message that starts a response, without replacing those that it has."""
     headers = list(message.get("headers", []))
     own_names = {name.lower() for name, _ in headers}
@@ -95,14 +95,14 @@ def _add_headers(message: Message, policy: bytes, request: str) -> None:
         headers += _PRIVATE_HEADERS
     usual = (*_SAFETY_HEADERS, (b"content-security-policy", policy))
     headers += [(name, value) for name, value in usual if name not in own_names]
-    message["headers"] = [*headers, (b"x-request-id", request.encode())]
+    message["headers"] = [*headers, (b"x-request-id", request_id.encode())]
 
 
 class _ArrivingPart(NamedTuple):
     """A part of a body that is awaited."""
 
-    begun: float  # the begin of the request, in the loop's time
-    limit: asyncio.Timeout
+    begun: float  # when its request began, in the loop's time
+    limit: asyncio.Timeout  # ends the wait
 
 
 class BodyLimits:
@@ -113,24 +113,24 @@ class BodyLimits:
         self._app = app
         self._pace = pace
         self._files = files
-        self._arriving: dict[str, _ArrivingPart] = {}  # by request
+        self._arriving: dict[str, _ArrivingPart] = {}  # by the id of the request
 
-    async def _receive_part(self, request: str, receive: Receive, begun: float, due: float) -> Message:
+    async def _receive_part(self, request_id: str, receive: Receive, begun: float, due: float) -> Message:
         """Return the next part of a body. Raises TimeoutError if it does not arrive before ``due``.
 
         The times are in the loop's time; ``begun`` is that of the request. If too many bodies are arriving,
         the time of the one that began first ends now.
         """
         if len(self._arriving) >= ARRIVING:
-            oldest = min(self._arriving, key=lambda each: self._arriving[each].begun)
-            with contextlib.suppress(RuntimeError):  # the time of that body is over
+            oldest = min(self._arriving, key=lambda request_id: self._arriving[request_id].begun)
+            with contextlib.suppress(RuntimeError):  # its time is over already
                 self._arriving.pop(oldest).limit.reschedule(0)
         try:
             async with asyncio.timeout_at(due) as limit:
-                self._arriving[request] = _ArrivingPart(begun, limit)
+                self._arriving[request_id] = _ArrivingPart(begun, limit)
                 return await receive()
         finally:
-            self._arriving.pop(request, None)
+            self._arriving.pop(request_id, None)
 
     def _find_max_bytes(self, *, is_run: bool, brings_files: bool) -> int:
         if is_run:
@@ -149,28 +149,29 @@ class BodyLimits:
         max_bytes = self._find_max_bytes(is_run=is_run, brings_files=brings_files)
         has_started = is_complete = False
         size = 0
-        request = secrets.token_hex(6)
+        request_id = secrets.token_hex(6)
         pace = self._pace()
         begun = asyncio.get_running_loop().time()
         due = begun + (pace.files if brings_files else pace.body)
 
         async def receive_bounded() -> Message:
             nonlocal size, is_complete
-            # after a complete body, the only further message is that the client has left; the rest of a body
-            # that was refused as too large is dropped
+            # After a complete body, the only further message is that the client has left. The rest of a body
+            # that was refused as too large is dropped until then.
             if is_complete or size > max_bytes:
                 return await _wait_for_end(receive)
             try:
-                message = await self._receive_part(request, receive, begun, due)
+                message = await self._receive_part(request_id, receive, begun, due)
             except TimeoutError:
                 raise HTTPException(408, _SLOW_BODY_TEXT, {"Connection": "close"}) from None
             is_complete = not message.get("more_body")
             size += len(message.get("body", b""))
             if size <= max_bytes:
                 return message
+            # too large: read on for a while, so that the client reads the response
             with contextlib.suppress(TimeoutError):
                 while message.get("more_body") and size < max_bytes + _EXTRA_BYTES:
-                    message = await self._receive_part(request, receive, begun, due)
+                    message = await self._receive_part(request_id, receive, begun, due)
                     size += len(message.get("body", b""))
             kibibytes = max_bytes // 1024
             raise HTTPException(413, f"The body is larger than {kibibytes} KiB. Send less in one request.")
@@ -179,16 +180,16 @@ class BodyLimits:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                _add_headers(message, policy, request)
+                _add_headers(message, policy, request_id)
             await send(message)
 
         if "\0" in scope["path"]:  # PostgreSQL can't store this character, so no id in a path has it
             await problem(404, NOTHING_HERE)(scope, receive, send_guarded)
             return
-        structlog.contextvars.bind_contextvars(request=request)  # a request is a task of its own
+        structlog.contextvars.bind_contextvars(request=request_id)  # a request is a task of its own
         try:
             await self._app(scope, receive_bounded, send_guarded)
-        except Exception as error:  # the log has the details, the caller must not
+        except Exception as error:  # the details are for the log alone, not for the caller
             log.error("request failed", path=scope["path"], exc_info=error)
             if not has_started:
                 outage_text = error.words if isinstance(error, FileFault) else _OUTAGE_TEXT

@@ -1,5 +1,6 @@
 """Draws plots of insights and usage as SVG, without scripts, for light and dark pages.
 
+A *part* is what one row of a plot is about, such as a tool, a place or a person; its *tally* counts requests.
 Each plot describes itself in words (``desc``), and its numbers are also in the answer that has the plot. All
 text from outside is escaped.
 """
@@ -42,7 +43,8 @@ _OUTCOMES = {
     "expired": ("Expired", "#9a6a00", "#eec06a"),
     "rest": ("Open", "#8d938f", "#737a78"),
 }
-"""The parts of a bar: each with its label, and its colours on light and dark pages."""
+"""The outcomes of requests, each a segment of a bar: its label, and its colours on light and dark pages."""
+_PLAIN = "edited"  # the colour of bars that stand for no outcome
 _TICKS = {
     _MINUTE: "1 min",
     10 * _MINUTE: "10 min",
@@ -87,7 +89,7 @@ def _draw_usage(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
     for top, (part, amount, words) in _place_rows(amounts):
         width = (_WIDTH - _NAMES_WIDTH - _AMOUNTS_WIDTH) * amount / largest
         if amount:
-            shapes.append(_draw_bar("edited", _NAMES_WIDTH, top, width))
+            shapes.append(_draw_bar(_PLAIN, _NAMES_WIDTH, top, width))
         shapes.append(_draw_name(part.name or part.key, top))
         shapes.append(_draw_text(_NAMES_WIDTH + width + _GAP, top + _TEXT_BASELINE, words))
     description = "; ".join(f"{part.name or part.key}: {words or 'no price'}" for part, _, words in amounts)
@@ -95,6 +97,7 @@ def _draw_usage(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
 
 
 def _draw_asked(parts: Sequence[InsightPart]) -> str:
+    """Draw a bar for each part, with a segment for each outcome of its requests, and a legend below."""
     largest = max((part.tally.asked for part in parts), default=1)
     shapes = []
     for top, part in _place_rows(parts):
@@ -131,7 +134,7 @@ def _split_tally(tally: Tally) -> dict[str, int]:
 
 
 def _draw_times(parts: Sequence[InsightPart]) -> str:
-    """Draw decision times on a logarithmic scale: from the median to the slowest tenth."""
+    """Draw a line for each part on a logarithmic scale: from the median time to that of the slowest tenth."""
     bottom = _find_bottom(len(parts))
     shapes = []
     for seconds, words in _TICKS.items():
@@ -142,9 +145,9 @@ def _draw_times(parts: Sequence[InsightPart]) -> str:
         median, slowest = part.tally.median_seconds or 0, part.tally.slowest_seconds or 0
         begin, end = _place_on_scale(median), _place_on_scale(slowest)
         shapes.append(_draw_name(part.name, top))
-        shapes.append(_draw_bar("edited", begin, top + 8, max(end - begin, 2), 6))
+        shapes.append(_draw_bar(_PLAIN, begin, top + 8, max(end - begin, 2), 6))
         shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
-    # the words of a tally on times, which follow its words on outcomes
+    # a tally's words are on outcomes, then on times: only the latter are kept
     description = "; ".join(f"{part.name}: {part.tally.words.partition('; ')[2]}" for part in parts)
     title = "Time to decide: the dot is the median, the line ends where the slowest tenth begins"
     return _make_svg(title, description, bottom + 26, shapes)

@@ -25,7 +25,7 @@ Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 
 # such as: in 3d; friday 18:00; a date, with or without a time and its zone
 _UNTIL_PATTERN = r"^(in )?\S{1,40}( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?$"
-_SUBJECTS = {"approvers": Subject.DECIDERS}  # subjects for which the API has a word of its own
+_SUBJECTS = {"approvers": Subject.DECIDERS}  # the subjects that the API names differently
 
 
 def _format_value(name: str, value: object) -> str:
@@ -36,7 +36,7 @@ def _format_value(name: str, value: object) -> str:
         return f"{value}s"
     if name == "per":
         return f"a {value}"
-    if isinstance(value, float):  # never as 1e-05
+    if isinstance(value, float):  # without an exponent: 0.00001, not 1e-05
         return f"{value:.6f}".rstrip("0").rstrip(".")
     if isinstance(value, list) and name == "steps":
         return ", ".join(step.words for step in value)
@@ -112,51 +112,74 @@ class _CallRule(_Rule):
 
 
 class PolicyRule(_CallRule):
+    """The calls that need approval."""
+
     subject: Literal["policy"]
     mode: Mode
 
 
 class RiskRule(_CallRule):
+    """The risk of a tool's calls, whatever the tool itself says."""
+
     subject: Literal["risk"]
     level: Level
 
 
 class ApproversRule(_CallRule):
-    """``who``: requester, approver, admin, member, accounts (slack:T1/U7) or user groups (slack:T1/S2)."""
+    """The people who may decide.
+
+    ``who``: requester, approver, admin, member, accounts (slack:T1/U7) or user groups (slack:T1/S2).
+    """
 
     subject: Literal["approvers"]
     who: Annotated[list[Word], Field(min_length=1, max_length=50)]
 
 
 class QuorumRule(_CallRule):
+    """The number of people who must approve.
+
+    ``of``: the number of deciders; the proposal is declined once too few of them are left.
+    """
+
     subject: Literal["quorum"]
     needed: Annotated[int, Field(ge=1, le=20)]
     of: Annotated[int | None, Field(ge=1, le=20)] = None
 
 
 class PlansRule(_Rule):
+    """The approver of teammates' plans."""
+
     subject: Literal["plans"]
     approver: Approver
 
 
 class TtlRule(_CallRule):
+    """The time that a proposal waits for a decision before it expires."""
+
     subject: Literal["ttl"]
     seconds: Seconds
 
 
 class RemindRule(_CallRule):
+    """The time between two reminders while no one decides."""
+
     subject: Literal["remind"]
     seconds: Seconds
 
 
 class EscalateRule(_CallRule):
+    """The further place where a card is posted, and may be decided, if no one has decided in time."""
+
     subject: Literal["escalate"]
     seconds: Seconds
     to: Word
 
 
 class NotifyStep(Body):
-    """``to``: ``reminder``, a notifier such as ``push`` or ``page``, a place, an account or a group."""
+    """One step of `NotifyRule`: a target, and the time after which it is notified.
+
+    ``to``: ``reminder``, a notifier such as ``push`` or ``page``, a place, an account or a group.
+    """
 
     to: Word
     seconds: Seconds
@@ -174,30 +197,38 @@ class NotifyRule(_CallRule):
 
 
 class QuietRule(_Rule):
+    """The hours in which no one is reminded."""
+
     subject: Literal["quiet"]
     start: Hour
     end: Hour
 
 
 class RouteRule(_CallRule):
+    """A further place where cards are posted."""
+
     subject: Literal["route"]
     to: Word
 
 
 class DigestRule(_Rule):
+    """The time and the place of a daily digest of open proposals."""
+
     subject: Literal["digest"]
     at: Hour
     to: Word
 
 
 class RoleRule(_Rule):
+    """A role that an account gets."""
+
     subject: Literal["role"]
     account: Word
     role: Role
 
 
 class GrantsRule(_CallRule):
-    """Grants may reach what cannot be undone."""
+    """Grants may let calls run that cannot be undone."""
 
     subject: Literal["grants"]
     allow: Literal["destructive"]
@@ -211,7 +242,7 @@ class FetchRule(_CallRule):
 
 
 class OutsidersRule(_Rule):
-    """Guests and people of another company may write to Nod there."""
+    """Guests and people of another company may write to Nod in ``place``."""
 
     subject: Literal["outsiders"]
     allow: Literal["talk"]
@@ -250,7 +281,7 @@ class AttentionRule(_Rule):
 
 
 class InstructionsRule(_Rule):
-    """What is asked of Nod at a place, in addition to the settings' own."""
+    """Instructions to the agent in ``place``, in addition to those in the settings."""
 
     subject: Literal["instructions"]
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_INSTRUCTIONS)]

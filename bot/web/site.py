@@ -44,7 +44,7 @@ _OTHER_ACCOUNT_TEXT = "This browser is signed in as someone else now. Load the p
 _FAULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {
         "description": words,
-        # by its name, since a model given here would be built again for every route and status
+        # the model `Problem`, by its name: FastAPI would build a given model again for every route and status
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     for status, words in (
@@ -69,7 +69,7 @@ class Site:
     callbacks: Webhooks  # tell scripts the outcomes of their requests
     logins: SignIns  # Nod's sign-ins at MCP servers
     signed_in: ConsoleSessions  # the sessions of browsers
-    doctor: Doctor
+    doctor: Doctor  # runs the checks of ``nod doctor``
     fault: Callable[[], str | None]  # returns what keeps this process from its work, if anything
     models: Models
     secure: bool  # people reach Nod over HTTPS
@@ -81,13 +81,13 @@ class Site:
     """Returns the tools that an agent may call, sorted by name. The actor is the agent's account."""
     features: frozenset[str] = frozenset()  # the names of the features that are turned on
     files: FileBounds = field(default_factory=FileBounds)
-    # each person's open requests: streams, long polls, exports
-    reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
+    # limits on the requests that a person may have open at the same time
+    reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))  # of streams
     waiting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
     exporting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
     describing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    up: bool = False  # between the end of the start and the beginning of the stop
+    up: bool = False  # True from the end of the start to the beginning of the stop
 
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
@@ -104,6 +104,7 @@ class Site:
         return self.channel.lookup
 
     async def take_in(self, incoming: Incoming) -> Reply:
+        """Hand a message, a press or a command to the core. Raises RuntimeError before the start."""
         if self.channel.inbox is None:
             raise RuntimeError("the channel was not started")
         return await self.channel.inbox(incoming)
@@ -134,6 +135,8 @@ Caller = Annotated[Actor, Depends(_authenticate)]
 async def _guard_stream(
     request: Request, actor: Caller, site: SiteDep
 ) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
+    """Yield the function of `Streaming`; count the request as open, and raise Later if too many are."""
+
     def stream(events: AsyncIterator[str]) -> EventStream:
         return streaming(_until_revoked(request, site, events))
 
@@ -171,12 +174,11 @@ class LongPoll:
     seconds: float
 
     async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """Call ``look`` again and again, until ``ended`` is true of its result, and return that.
+        """Call ``look`` again and again, until ``ended`` is true of its result, and return that result.
 
-        Between two calls it waits for a change in the database, at most `Pace.feed` seconds.
-
-        Returns the last result if it is None, if the time is over, or if the server stops. Raises
-        Unauthenticated if the caller's token is revoked in the meantime.
+        Between two calls it waits for a change in the database, at most `Pace.feed` seconds. It also returns
+        when the result is None, when the time is over, and when the server stops. Raises Unauthenticated if
+        the caller's token is revoked in the meantime.
         """
         http = self.site.channel
         loop = asyncio.get_running_loop()
@@ -225,7 +227,7 @@ Admin = Annotated[Actor, Depends(_require_admin)]
 
 
 async def _check_query_names(request: Request) -> None:  # async, so that it needs no thread
-    """Refuse unknown query parameters: a misspelled filter would return the answer to another question."""
+    """Refuse unknown and too many query parameters. A misspelled filter would give a misleading answer."""
     route: APIRoute = request.scope["route"]
     known = list(_list_parameters(route.dependant))
     explanation = "This takes no parameters."

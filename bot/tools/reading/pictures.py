@@ -13,7 +13,7 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_PIXELS = 40_000_000
 _SIDE = 1600  # the longer side of a kept picture, in pixels
 _MAX_PARTS = 6  # the number of parts that a long picture is cut into
-_LONG = 2.5  # a picture counts as long if the ratio of its sides is larger
+_LONG = 2.5  # a picture is long from about this ratio of its sides on
 _MIN_SCALE_WHOLE = 0.5  # a long picture is cut into parts if it would be scaled down below this
 _MIN_SCALE = 0.3  # small print is illegible if a picture is scaled down below this
 _QUALITY = 85
@@ -51,7 +51,8 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     try:
         with Image.open(BytesIO(data), formats=formats) as picture:
             width, height = picture.size
-            if min(width, height) * _LONG > max(width, height):
+            is_long = max(width, height) >= min(width, height) * _LONG
+            if not is_long:
                 picture.draft("RGB", (_SIDE, _SIDE))  # decodes a JPEG smaller, which is faster
             if picture.width * picture.height > _MAX_PIXELS:
                 raise UnreadableError(f"it has {width:,} by {height:,} pixels, more than I read")
@@ -60,8 +61,8 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
                 report.leave_out("further page" if kind == "image/tiff" else "further picture", frames - 1)
             upright = _reduce_levels(picture)
             if max(upright.size) <= min(upright.size) * _LONG:
-                upright.thumbnail((_SIDE, _SIDE))
-            upright = ImageOps.exif_transpose(upright)
+                upright.thumbnail((_SIDE, _SIDE))  # a long picture is scaled down by `_arrange`
+            upright = ImageOps.exif_transpose(upright)  # turned as the camera was held
             is_transparent = upright.has_transparency_data
             coloured = upright.convert("RGBA" if is_transparent else "RGB")
             drawn = _arrange(coloured, max(width, height), report)

@@ -55,6 +55,8 @@ class ConversationPage(DoneBody):
 
 
 class CallView(View):
+    """A call of a tool that has a result."""
+
     call_id: str
     tool_name: str
     summary: Redacted
@@ -77,9 +79,9 @@ class MessageView(View):
     id: int
     role: str
     text: str
-    name: str
+    name: str = Field(description="the name of the person who wrote it; else empty")
     created_at: Time
-    proposals: list[str] = Field(description="their ids")
+    proposals: list[str] = Field(description="the ids of the proposals that its calls became")
     calls: list[CallView]
     files: list[AttachmentView] = Field(description="what a person attached and Nod still has")
 
@@ -93,7 +95,7 @@ class MessageView(View):
     ) -> Self:
         """Return the view of a line.
 
-        ``proposals``: by the ids of their line and call. ``files``: by handle. Both may have those of other
+        ``proposals``: by the ids of their line and call. ``files``: by handle. Both may have entries of other
         lines, too.
         """
         proposal_ids: list[str] = []
@@ -158,17 +160,19 @@ def _list_ids(proposals: Iterable[Any]) -> list[str]:
 
 
 class TeammateView(View):
+    """A teammate: an agent with a role, which the lead agent started for a task."""
+
     id: str
     name: str
     role: str
     task: Redacted
-    standing: str
-    state: str
+    standing: str = Field(description="its stored state, such as `working`")
+    state: str = Field(description="its state in words; while it works, what it waits for")
     plan: str | None = Field(validation_alias="plan_state", description="the state of its plan, in words")
     locked: bool = Field(description="it may only read, since its plan isn't approved yet")
     about: Redacted = Field(description="the first line of its last words")
     proposals: Annotated[list[str], BeforeValidator(_list_ids)] = Field(
-        validation_alias="waits_for", description="the ids of those it waits for"
+        validation_alias="waits_for", description="the ids of the open proposals that it waits for"
     )
     tokens: int
     started_at: Annotated[Time | None, Field(validation_alias="created_at")]
@@ -177,7 +181,7 @@ class TeammateView(View):
 
 class TeamView(View):
     title: str
-    at_work: int
+    at_work: int = Field(description="the number of teammates that work")
     teammates: list[TeammateView]
 
 

@@ -3,6 +3,9 @@
 A rule can be tried on earlier changes (`TriedBody`). Its effect on a change is, for example, that people
 would not have been asked: such a change is spared. The price of a rule are the spared changes that people
 had declined, edited or undone (`PricedView`).
+
+A row of the audit log is about a proposal, or about another thing, such as a rule. `AuditView` has the
+columns of both; those of the other are null.
 """
 
 from typing import Annotated, Any
@@ -26,6 +29,8 @@ class RuleView(View):
 
 
 class GrantView(View):
+    """A grant: a permission for similar calls, given with the approval of a proposal."""
+
     label: Annotated[str, Field(validation_alias=AliasPath("grant", "label"))]
     tool_name: Annotated[str, Field(validation_alias=AliasPath("grant", "scope", "tool_name"))]
     words: str
@@ -34,7 +39,8 @@ class GrantView(View):
     expires_at: Annotated[Time | None, Field(validation_alias=AliasPath("grant", "expires_at"))]
     uses: Annotated[int, Field(validation_alias=AliasPath("grant", "uses"))]
     proposal_id: str = Field(
-        validation_alias=AliasPath("grant", "proposal_id"), description="with whose approval it was given"
+        validation_alias=AliasPath("grant", "proposal_id"),
+        description="the id of the proposal with whose approval it was given",
     )
 
 
@@ -133,8 +139,8 @@ class AuditView(View):
 
     id: int
     at: str
-    verb: str
-    actor: str
+    verb: str = Field(description="what was done")
+    actor: str = Field(description="the account of the person who did it, or the part of Nod")
     person: str
     channel: str
     previous: str = Field(description="the hash of the row before it")
@@ -154,13 +160,15 @@ class AuditView(View):
     place: str | None
     arguments: dict[str, Any] | None
     about: dict[str, Any] | None
-    content: str | None
-    thing: str | None
-    key: str | None = Field(description="of the thing")
-    tool: str | None
+    content: str | None = Field(description="the hash of the proposal as the change left it")
+    thing: str | None = Field(description="the kind of the thing")
+    key: str | None = Field(description="the key of the thing within its kind")
+    tool: str | None = Field(description="the tools that the thing is about; may have * and ?")
     before: dict[str, Any] | None = Field(description="the thing as it was")
     after: dict[str, Any] | None = Field(description="the thing as it is")
-    holds: dict[str, str | None] | None
+    holds: dict[str, str | None] | None = Field(
+        description="the hash of each stored row of the thing, as the change left it"
+    )
     hidden: list[str] | None = Field(description="the columns in which a secret is hidden")
 
 
@@ -172,4 +180,6 @@ class AuditPage(DoneBody):
 class Verified(DoneBody):
     intact: bool
     faults: list[str]
-    anchor: str | None = Field(description="number and hash of the newest row, to keep outside the database")
+    anchor: str | None = Field(
+        description="the number and the hash of the newest row, to keep outside the database"
+    )

@@ -13,21 +13,21 @@ class HeardView(View):
 
     name: str
     heard_seconds_ago: int | None = Field(description="since its last sign of life; null before the first")
-    fault: str = Field(description="empty while it works")
+    fault: str = Field(description="why it does not work; empty while it does")
 
 
 class ModelView(View):
     """The health of a language model."""
 
     name: str = Field(description="its name here")
-    fault: str = Field(description="empty while it answers")
+    fault: str = Field(description="says that it gives no answers; empty while it does")
 
 
 class McpHealthView(View):
     """The health of an MCP server."""
 
     name: str = Field(description="its name here")
-    fault: str = Field(description="empty while it is up")
+    fault: str = Field(description="says that it is unavailable; empty while it is up")
 
 
 class HealthBody(DoneBody):
@@ -42,12 +42,14 @@ class SignInWays(DoneBody):
 
 
 class PauseView(View):
+    """A pause, in which nothing runs and no proposal expires."""
+
     since: Time
-    by: str
+    by: str = Field(description="the name of the person who paused Nod")
 
 
 class Me(DoneBody):
-    """The caller, and what is on here."""
+    """The caller, and the parts of Nod that are on here."""
 
     name: str
     account: str
@@ -77,7 +79,7 @@ class ToolView(View):
         validation_alias="harm",
         description="read, write, destructive, or *by its use* where that depends on the arguments",
     )
-    offered: bool
+    offered: bool = Field(description="models are offered it; other tools are for parts of Nod alone")
     parameters: Annotated[dict[str, Any], Field(validation_alias="form")]
     untold: tuple[str, ...] = Field((), description="the parts of the tool that no model is told of")
     refused_by: tuple[str, ...] = Field(
@@ -167,7 +169,7 @@ class BudgetView(View):
 
 class Usages(DoneBody):
     since: Time
-    everyone: bool
+    everyone: bool = Field(description="it covers everyone's conversations, not only yours")
     currency: str
     total: Spent
     parts: list[UsageView]
