@@ -168,7 +168,7 @@ class BodyLimits:
             size += len(message.get("body", b""))
             if size <= max_bytes:
                 return message
-            # too large: read on for a while, so that the client reads the response
+            # too large: read further for a while, so that the client reads the response
             with contextlib.suppress(TimeoutError):
                 while message.get("more_body") and size < max_bytes + _EXTRA_BYTES:
                     message = await self._receive_part(request_id, receive, begun, due)
