@@ -175,7 +175,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     )
     database.write_now(connections.add_connection, made, {str(ANA)}, clock())
     for tool in ("paint", "smash"):
-        database.write_now(mutes.set_mute, ANA, ana, tool, clock() + mutes.HOURS, clock())
+        database.write_now(mutes.set_mute, ANA, ana, tool, clock() + mutes.EIGHT_HOURS, clock())
     assert faults(database) == []
     return database
 
