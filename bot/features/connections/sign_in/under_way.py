@@ -12,6 +12,7 @@ the database can use these. The hash of the digits is encrypted as well, since s
 trying all.
 """
 
+import hmac
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -286,7 +287,7 @@ def _has_digits(session: Session, row: ConnectingRow, digits: str) -> bool:
         stored_hash = decrypt_in(session, ConnectingRow, "digits", row.id, row.digits)
     except SecretLost:
         return False
-    return stored_hash == _hash_digits(row.id, digits)
+    return hmac.compare_digest(stored_hash, _hash_digits(row.id, digits))
 
 
 def _hash_digits(ident: str, digits: str) -> str:
