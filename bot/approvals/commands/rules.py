@@ -573,7 +573,7 @@ class RuleCommands:
         match words:
             case ["add" | "remove" as verb, who, role] if role in set(Role):
                 given = GivenRole(str(parse_account(who)), Role(role))
-            case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
+            case ["add" | "remove" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
                 given = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
             case ["add" | "remove", *several, _] if len(several) > 1:
                 raise CommandError("Add or remove one account at a time.")
@@ -605,7 +605,7 @@ class RuleCommands:
         if text.startswith("allow "):
             return await self._make_setter(Subject.GRANTS)(command, text.removeprefix("allow "))
         if text:
-            raise CommandError("That is not an account, a tool, an ID, a grant or an age.")
+            raise CommandError("Write `/approvals grants`, or `/approvals grants allow destructive`.")
         now = self._clock()
         lines = []
         for grant in await self._database.read(grants.list_live_grants, now):

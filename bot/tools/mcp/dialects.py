@@ -6,6 +6,7 @@ A token may come form-encoded (GitHub).
 """
 
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,6 +16,7 @@ from bot.domain.text import one_line, shorten
 
 _MAX_WORDS_CHARS = 300
 _FORM = "application/x-www-form-urlencoded"
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Response:
@@ -51,7 +53,7 @@ def read_answer(response: httpx2.Response) -> dict[str, Any]:
         answer = dict(parse_qsl(body.decode(errors="replace"))) if is_form else {}
     if not isinstance(answer, dict):
         return {}
-    if str(answer.get("expires_in", "")).isdigit():  # a form has texts only
+    if _WHOLE_NUMBER.fullmatch(str(answer.get("expires_in", ""))):  # a form has texts only
         answer["expires_in"] = int(answer["expires_in"])
     return answer
 

@@ -667,12 +667,13 @@ class TestWorkspaces:
         assert (await two.press(Verb.APPROVE, first, by=self.TOM)).answer is Answer.ACCEPTED
         assert (await two.press(Verb.APPROVE, second, by=ADA)).answer is Answer.ACCEPTED
 
-    async def test_a_rule_can_make_an_admin_one_of_every_workspace(self, two: Nod) -> None:
+    @pytest.mark.parametrize("removed", ["", " everywhere"])
+    async def test_a_rule_can_make_an_admin_one_of_every_workspace(self, two: Nod, removed: str) -> None:
         await rule(two, f"roles add {self.LEA} admin everywhere")
         p = await self.painted(two)
 
         assert (await two.press(Verb.APPROVE, p, by=self.LEA)).answer is Answer.ACCEPTED
-        await rule(two, f"roles remove {self.LEA} admin")
+        await rule(two, f"roles remove {self.LEA} admin{removed}")
         assert (await two.press(Verb.APPROVE, await self.painted(two), by=self.LEA)).answer is Answer.REFUSED
 
     async def test_an_admin_of_one_workspace_rules_that_one_alone(self, two: Nod) -> None:

@@ -1,11 +1,14 @@
 """Signing in at servers as they are: what they say in another form counts, and what they refuse is told."""
 
+import json
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
 from bot.errors import SignInError
 from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.dialects import read_answer
 from bot.tools.mcp.login import Logins
 from tests.tools.mcp.servers.sign_in import TOKEN, SignInServer
 from tests.tools.mcp.test_signing_in import BACK, sent_back
@@ -71,6 +74,12 @@ async def test_a_secret_that_comes_without_a_word_how_to_use_it_is_used(sign_in,
 async def test_a_token_that_comes_as_a_form_is_read(sign_in, door, kind):
     door.token = (200, kind, TOKEN)
     assert await sign_in() == "You are signed in at wiki."
+
+
+@pytest.mark.parametrize("lifetime", ["²", "9" * 5000])
+def test_a_lifetime_that_is_no_number_of_seconds_stays_as_it_came(lifetime):
+    body = json.dumps({"access_token": "t", "expires_in": lifetime})
+    assert read_answer(httpx2.Response(200, content=body.encode()))["expires_in"] == lifetime
 
 
 @pytest.mark.parametrize(

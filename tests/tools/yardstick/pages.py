@@ -22,6 +22,7 @@ HIDING_STYLES = (
     "margin-left:-9999px", "margin:-2000px 0 0 0", "text-indent:-9999px", "text-indent:-100em",
     "transform:translateX(-9999px)", "transform: scale(0)", "transform:translate(-200vw, 0)", "scale:0",
     "position:absolute;clip:rect(0,0,0,0)", "position:absolute; clip: rect(1px 1px 1px 1px)", "clip-path:inset(50%)",
+    "clip:rect(auto,auto,auto,auto);clip-path:inset(50%)",
     "clip-path:circle(0)", "height:0;overflow:hidden", "width:1px;height:1px;overflow:hidden",
     "max-height:0;overflow:hidden", "max-height: 0px; overflow-y: hidden", "content-visibility:hidden", "--h:none;display:var(--h)",
 )  # fmt: skip
@@ -31,7 +32,7 @@ SEEN_STYLES = (
     "position:absolute;left:20px", "max-height:200px;overflow:hidden", "height:40px;overflow:auto", "color:#767676",
     "background-color:rgba(0,0,0,.9);color:#fff", "color:inherit", "font:bold 14px/20px Arial", "transform:scale(1.1)",
     "left:-9999px", "width:100%;overflow:hidden", "position:relative;top:-1px", "clip:auto", "color:var(--none)",
-    "background:url(a.png) #036;color:white",
+    "background:url(a.png) #036;color:white", "color:rgb(1.2.3,0,0)", f"color:rgb({'9' * 400},0,0)",
 )  # fmt: skip
 HIDING_SHEETS = (  # a sheet, and what it hides
     (".x{display:none}", "<p class='a x b'>secret</p>"),
@@ -59,6 +60,7 @@ HIDING_SHEETS = (  # a sheet, and what it hides
     (".out{color:red; & .x{display:none} p{color:blue}}", "<div class=out><i class=x>secret</i></div>"),
     (".out{.x{display:none}}", "<div class=out><i class=x>secret</i></div>"),
     (".x{display:block} .x{display:none}", "<p class=x>secret</p>"),
+    ("nav{text-indent:-9999px} .x{text-indent:inherit}", "<nav><p class=x>secret</p></nav>"),
     (".x{display:block; &{display:none}}", "<p class=x>secret</p>"),
     (".x{&{display:block} display:none}", "<p class=x>secret</p>"),
     (":where(#x){display:block} .x{display:none}", "<p class=x id=x>secret</p>"),

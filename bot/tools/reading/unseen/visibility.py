@@ -51,6 +51,7 @@ _MAX_SUBSTITUTIONS = 20
 _MAX_VARIABLE_CHARS = 200  # of a variable's value
 _FONT_SIZE = re.compile(r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)")
 """The size in the property ``font``, which also has a style, a weight and the names of fonts."""
+_NUMBER_IN_COLOUR = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:%|deg)?")  # "50%", "120deg"
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)  # "rgb(0 0 0 / 50%)"
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
@@ -100,7 +101,7 @@ def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance)
         if name not in own_variables
     }
     is_indented_away = parent.is_indented_away
-    if "text-indent" in values:
+    if values.get("text-indent", "") not in _INHERITED:
         is_indented_away = _is_far(values["text-indent"])
     look = replace(
         parent,
@@ -255,8 +256,10 @@ def _is_off_screen(values: Mapping[str, str]) -> bool:
 def _is_clipped(values: Mapping[str, str]) -> bool:
     """Tell if ``clip``, ``clip-path`` or a tiny box hides all of an element."""
     clip = re.match(r"rect\(([^()]*)\)", values.get("clip", ""))
-    if clip and all(abs(float(number)) <= _MAX_CLIPPED_PX for number, _ in _LENGTH.findall(clip[1])):
-        return "auto" not in clip[1]  # an edge of "auto" clips nothing at that side
+    if clip and "auto" not in clip[1]:  # an edge of "auto" clips nothing at that side
+        edges = [abs(float(number)) for number, _ in _LENGTH.findall(clip[1])]
+        if all(edge <= _MAX_CLIPPED_PX for edge in edges):
+            return True
     if _is_clipped_by_path(values.get("clip-path", "")):
         return True
     overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
@@ -342,12 +345,14 @@ def _read_colour(text: str) -> _StatedColour | None:
     opacity = 1.0
     function = _FUNCTION.fullmatch(text)
     if function:
-        numbers = re.findall(r"[+-]?[\d.]+(?:%|deg)?", function[2])
+        numbers = re.split(r"[\s,/]+", function[2].strip())
+        if not all(_NUMBER_IN_COLOUR.fullmatch(number) for number in numbers):
+            return None
         if len(numbers) > _LEVELS:
             opacity = _read_share(numbers[_LEVELS])
         joined = ",".join(number.removesuffix("deg") for number in numbers[:_LEVELS])
         if function[1].startswith("rgb") and "%" not in joined:
-            levels = [min(_MAX_LEVEL, max(0, round(float(number)))) for number in joined.split(",") if number]
+            levels = [round(min(_MAX_LEVEL, max(0, float(number)))) for number in joined.split(",") if number]
             if len(levels) < _LEVELS:
                 return None
             return levels[0], levels[1], levels[2], opacity
