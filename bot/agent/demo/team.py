@@ -24,12 +24,17 @@ REQUEST = "Have one teammate survey the open issues and another reorganise them;
 Answer = tuple[str, tuple[ToolCall, ...]]
 """A text and calls."""
 
-# a message that asks for teammates, such as "have one teammate survey the issues"
-_ASKS_FOR_TEAM = re.compile(r"\b(?:a|an|one|two|the) (?:\w+ )?(?:teammate|sub-?agent)s?\b", re.IGNORECASE)
+_TEAMMATE = r"(?:\w+ )?(?:teammate|sub-?agent)"  # as in "teammate" and "second sub-agent"
 
-# the words before each task: "one teammate ", "and another "
+# a message that asks for teammates, such as "have one teammate survey the issues"
+_ASKS_FOR_TEAM = re.compile(rf"\b(?:an?|one|two|the) {_TEAMMATE}s?\b", re.IGNORECASE)
+
+# the words before each task: "one teammate " anywhere; without "teammate", as in "and another ", only at the
+# beginning of a clause, since "another bug" and "one of the bugs" are parts of a task
 _BEFORE_TASK = re.compile(
-    r"\b(?:and |, )*(?:one|a|another|the other|a second)(?: (?:teammate|sub-?agent|one))?\s+(?=to\b|\w)",
+    rf"\b(?:and |, )*(?:an?|one|another|the(?= (?:other|second) )) {_TEAMMATE}\s+(?=\w)"
+    r"|(?:\band\b|[,.:;]| -) ?(?:and )?(?:one|another|(?:a|the) second|the other)(?: one)?"
+    r"\s+(?!(?:of|issue|ticket|bug|task)\b)(?=\w)",
     re.IGNORECASE,
 )
 

@@ -60,6 +60,31 @@ def test_a_team_is_asked_for_phrased_differently(said: str):
     assert {name for name, _ in wanted(calls)} == {"spawn_teammate"}
 
 
+@pytest.mark.parametrize(
+    ("said", "tasks"),
+    [
+        (
+            "Have one teammate survey the open issues and a second teammate reorganise them",
+            ["Survey the open issues", "Reorganise the open issues"],
+        ),
+        (
+            "have a teammate survey the issues, and the second one reorganise them",
+            ["Survey the issues", "Reorganise the open issues"],
+        ),
+        (
+            "Have two teammates: one to survey the issues, the other to reorganise them",
+            ["Survey the issues", "Reorganise the open issues"],
+        ),
+        ("have one teammate check a bug", ["Check a bug"]),
+        ("have a new teammate look at one of the bugs", ["Look at one of the bugs"]),
+        ("have a sub-agent find another bug and one issue of Ana", ["Find another bug and one issue of Ana"]),
+    ],
+)
+def test_a_teammate_is_started_for_each_that_the_message_names_and_for_nothing_within_a_task(said, tasks):
+    _, calls = respond([SystemText(""), UserText(said)], LEAD)
+    assert [arguments["task"] for _, arguments in wanted(calls)] == tasks
+
+
 def test_where_no_teammates_are_offered_it_answers_as_ever():
     text, calls = respond([SystemText(""), UserText(REQUEST)], LEAD[:3])
     assert "spawn_teammate" not in {c.name for c in calls}
