@@ -67,7 +67,7 @@ def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | 
     """Start the teammates that people's last message asks for, or tell that they were started; else None."""
     answers = [index for index, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     since_answer = transcript[answers[-1] :] if answers else transcript
-    has_results = isinstance(transcript[-1], ToolResult)
+    has_results = bool(transcript) and isinstance(transcript[-1], ToolResult)
     finished = list_finished_calls(since_answer) if has_results else []
     if finished:
         if all(call.tool == "spawn_teammate" for call in finished):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.agent.demo.model import respond
+from bot.agent.demo.sentences import HELP
 from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
@@ -83,6 +84,12 @@ def test_a_team_is_asked_for_phrased_differently(said: str):
 def test_a_teammate_is_started_for_each_that_the_message_names_and_for_nothing_within_a_task(said, tasks):
     _, calls = respond([SystemText(""), UserText(said)], LEAD)
     assert [arguments["task"] for _, arguments in wanted(calls)] == tasks
+
+
+def test_an_empty_transcript_is_answered_with_help():
+    text, calls = respond([], LEAD)
+    assert text.startswith(HELP.text)
+    assert calls == ()
 
 
 def test_where_no_teammates_are_offered_it_answers_as_ever():
