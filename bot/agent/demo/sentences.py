@@ -150,8 +150,8 @@ _PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|
 _NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"  # neither "issue" nor "ticket" follows
 
 # a time, such as "tomorrow at 4"
-_AFTERNOON_HOURS = range(1, 8)  # hours that people write for the afternoon, without "pm"
-_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
+_AFTERNOON_HOURS = frozenset("1234567")  # as they are written; "07" is of the morning
+_CLOCK = r"at (?P<clock>(?:2[0-3]|[01]?\d)(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
 _OPEN = {"state": "open"}  # the argument of calls that are about open issues, or open one again
@@ -515,7 +515,7 @@ def _read_clock(said: str) -> str:
     """Return a time of day as HH:MM: "09:30" for "9:30", and "16:00" for "4", an hour of the afternoon."""
     hour, _, minute = said.partition(":")
     hours = int(hour)
-    if hours in _AFTERNOON_HOURS:
+    if hour in _AFTERNOON_HOURS:
         hours += 12
     return f"{hours:02}:{minute or '00'}"
 

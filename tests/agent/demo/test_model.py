@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.agent.demo.model import DemoModel, respond
-from bot.agent.demo.sentences import EXAMPLES, LONGEST, read_message
+from bot.agent.demo.sentences import EXAMPLES, LONGEST, Wish, read_message
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.features.issues.tools import issue_tools
@@ -364,6 +364,30 @@ def test_a_fact_to_remember_is_taken_word_for_word():
     assert text == "I'd like to remember “releases are on Thursdays”."
     wanted = json.loads(call.arguments)
     assert (call.name, wanted["fact"], wanted["about"]) == ("remember", "releases are on Thursdays", "team")
+
+
+@pytest.mark.parametrize(
+    ("said", "at"),
+    [
+        ("4", "16:00"),
+        ("7:30", "19:30"),
+        ("8", "08:00"),
+        ("07:00", "07:00"),
+        ("04", "04:00"),
+        ("00:30", "00:30"),
+        ("19", "19:00"),
+        ("23:59", "23:59"),
+    ],
+)
+def test_an_hour_is_of_the_afternoon_unless_it_is_written_with_two_digits(said, at):
+    [reminder] = read_message(f"remind me tomorrow at {said} to call Sam")
+    assert reminder == Wish("schedule_task", {"at": f"tomorrow {at}", "task": "remind me to call Sam"})
+
+
+@pytest.mark.parametrize("said", ["24", "25", "29:30", "123"])
+def test_an_hour_that_no_day_has_is_not_understood(said):
+    [answer] = read_message(f"every weekday at {said} list the overdue issues")
+    assert "didn't understand" in str(answer)
 
 
 async def test_an_empty_message_gets_help(talk):
