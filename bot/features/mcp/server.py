@@ -98,9 +98,11 @@ def agents_server(
         context: Context[Any, Any],
         wait_seconds: Wait = 0,
     ) -> Annotated[CallToolResult, Json]:
-        """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed.
+        """Tell a request's status; `end` is one of the words below.
 
-        Of a tool's call that waited, `result` is the tool's answer once it has run.
+        These are waiting, approved, declined, expired, cancelled, undeliverable, failed and outcome_unknown.
+        A tool's call that waited can also be running, succeeded or withdrawn, and is not approved. Its
+        `result` is the tool's answer once it has run.
         """
         async with connect(context.headers) as client:
             if calls.is_call_id(id):

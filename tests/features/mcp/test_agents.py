@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from bot.web.schemas.proposals import RequestView
 from tests.features.requests.test_routes import SETTINGS, press
 from tests.web.conftest import ANA, BEN, Json, Serve, Served
 
@@ -65,6 +67,14 @@ async def opened(nod: Served) -> Json:
         if found:
             return found[0]
         await notifier.wait(generation, 0.05)
+
+
+async def test_an_agent_is_told_every_end_that_a_request_or_a_call_may_have(serve: Serve):
+    ends = {*re.findall(r"`(\w+)`", str(RequestView.model_fields["end"].description))}
+    ends_of_calls = {"running", "succeeded", "withdrawn"}
+    async with serve(**SETTINGS) as nod, over_http(nod) as client:
+        descriptions = {tool.name: tool.description for tool in (await client.list_tools()).tools}
+    assert ends | ends_of_calls <= {*re.findall(r"\w+", descriptions["check_approval"] or "")}
 
 
 @BOTH
