@@ -365,7 +365,7 @@ def build(
         briefing=Briefing(
             zone=settings.timezone,
             instructions=settings.instructions,
-            workspace=AgentsFile(settings.workspace).read if settings.workspace else None,
+            read_workspace=AgentsFile(settings.workspace).read if settings.workspace else None,
         ),
         prices=prices,
         named=named_models,

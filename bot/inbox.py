@@ -137,7 +137,7 @@ class Assistant:
             groups=self.gate.groups,
             standing=partial(standing, self.cards.channels),
             has_account=partial(has_account, self.cards.channels),
-            workspace=self.loop.briefing.workspace,
+            workspace=self.loop.briefing.read_workspace,
             connections=get_connections(self.database),
         )
         self._commands = Commands(parts, [make(parts) for make in self.commands])

@@ -200,7 +200,7 @@ class Loop:
             raise
         except Exception as error:  # people are told that it failed, and may write again
             if describe_outage(error):
-                raise  # the rows say to run it again
+                raise  # the database is away; the turn is run again from its rows
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             async for event in self._end_failed(run, error):
@@ -234,7 +234,7 @@ class Loop:
         seen = run.turn.transcript.seen
         if notice:
             yield TurnFailed(notice, seen, choices)
-        else:
+        else:  # people were told of the failure before, and the turn is retried
             yield TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _read_rows(self, run: _Run) -> None:
@@ -426,7 +426,8 @@ class Loop:
                 self.models.note_answer(request.model)
                 if request.is_shortened:
                     self.models.note_accepted(request.model, request.max_chars + specs_chars)
-                correction = () if request.attempt else answer.correction(specs)  # only once
+                # a call written as text is asked for as a real call, but only in the first attempt
+                correction = () if request.attempt else answer.correction(specs)
                 if not correction:
                     return
                 request.history = [*request.history, *correction]
@@ -501,8 +502,8 @@ class Loop:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
         now, book = self.clock(), self.gate.policies.held.book
         workspace = ""
-        if self.briefing.workspace and any(tool.group == FILES for tool in offered):
-            workspace = await asyncio.to_thread(self.briefing.workspace)
+        if self.briefing.read_workspace and any(tool.group == FILES for tool in offered):
+            workspace = await asyncio.to_thread(self.briefing.read_workspace)
         instructions: Sequence[str] = ()
         if book.list_about(Subject.INSTRUCTIONS):
             instructions = book.instructions(str(transcript.conversation.origin))
@@ -569,7 +570,10 @@ class Loop:
         transcript: Transcript,
         text: str,
     ) -> AsyncIterator[Waited]:
-        """Judge the calls of an answer, add the results to ``judged``, and yield an event for each trial."""
+        """Judge the calls of an answer, add the results to ``judged``, and yield an event for each trial.
+
+        A trial runs a call without lasting effect, so that its card shows what the call would change.
+        """
 
         async def consider_calls(report: Callable[[Waited], None]) -> None:
             async def report_trial(words: str) -> None:
@@ -638,7 +642,7 @@ class Loop:
 
 async def _yield_reports(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
     """Yield the reports of ``work`` while it runs. Raises its exceptions."""
-    reports: asyncio.Queue[T | None] = asyncio.Queue()
+    reports: asyncio.Queue[T | None] = asyncio.Queue()  # None: there are no more
     task = asyncio.ensure_future(work(reports.put_nowait))
     task.add_done_callback(lambda _: reports.put_nowait(None))
     try:

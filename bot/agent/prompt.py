@@ -98,7 +98,7 @@ class Briefing:
 
     zone: tzinfo = UTC  # the zone of the times in the conversation
     instructions: str = ""
-    workspace: Callable[[], str] | None = None  # returns the instructions of the workspace's owner; it blocks
+    read_workspace: Callable[[], str] | None = None  # reads the instructions of the workspace's owner; blocks
     asker_zone: tzinfo | None = None  # the zone of the person who asks, to be named next to ``zone``
 
     def in_zone_of_asker(self, asker_zone: tzinfo | None, *, private: bool) -> Self:

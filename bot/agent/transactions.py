@@ -96,10 +96,12 @@ def commit_answer(
         return CommittedAnswer((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
-    for count_answer in hooks_of(session).count_answer:  # features that count the tokens of answers
-        jobs += count_answer(session, turn.transcript, turn.usage.tokens - usage_before.tokens, now)
-    if turn.usage.cost and policies.held.book.list_about(Subject.BUDGET):
-        jobs += _warn_about_budgets(session, policies.held.book, turn, now)
+    spent_tokens = turn.usage.tokens - usage_before.tokens
+    for count_answer in hooks_of(session).count_answer:  # of the features that count tokens
+        jobs += count_answer(session, turn.transcript, spent_tokens, now)
+    book = policies.held.book  # the rules as this process last read them
+    if turn.usage.cost and book.list_about(Subject.BUDGET):
+        jobs += _warn_about_budgets(session, book, turn, now)
     if has_effects:  # after the answer, whose id they need; their results are then stored with it
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
     for proposal, _ in proposed:
@@ -164,6 +166,7 @@ def fail_turn(
         if waited < _RETRY_PERIOD:
             retry_at = now + min(max(waited, _FIRST_RETRY_DELAY), turns.LONGEST_PAUSE)
         explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
+    # a failure is no `Ending`: it is told by an event of its own, and stored as "failed"
     turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
     if teammate:
         return explanation, plans.fail_teammate(session, conversation_id, explanation, now)

@@ -28,7 +28,7 @@ _MAX_CALLS = 20
 # parts of the patterns below
 _NAME_PART = r"([\w.-]{1,64})"
 _NAMESPACE_PART = r"(?:[|\uff5c\u2016]{0,2}DSML[|\uff5c\u2016]{0,2}|[\w-]{1,20}:)?"
-"""A namespace before a tag's name, as in "antml:invoke"."""
+"""A namespace before a tag's name, as in "antml:invoke"; DSML is that of DeepSeek."""
 
 # tags of Claude: <invoke name="x"><parameter name="a" string="true">1</parameter></invoke>
 _INVOKE_PATTERN = re.compile(

@@ -41,8 +41,8 @@ _SPECIAL_V6 = (
 )
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: IPv4 addresses on a network that has only IPv6
 _IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
-_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before such an IPv4 address, under the mask
-_ISATAP_MASK = 0xFDFFFFFF  # all bits but one, which says whether the IPv4 address is unique
+_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before an IPv4 address of ISATAP, once the mask has cleared one bit
+_ISATAP_MASK = 0xFDFFFFFF  # clears the bit that says whether the IPv4 address is unique
 _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots

@@ -5,6 +5,10 @@ part that fits a row of `_TABLE` becomes a `Wish`, the call of a tool. A part th
 becomes a `Talk`, a text. A row must fit a part from its first word to its last, so no word is ignored. If a
 part fits no row, nothing of the message is done: the answer quotes that part and offers sentences to press.
 
+The named groups of a row's pattern give the arguments of its call. `_read_groups` reads the text of each
+group, and `_make_arguments` turns the texts into values, such as a ``clock`` of "4" into "16:00". `_Reader`
+then finds the issues that the call is about.
+
 The patterns of the rows are made of smaller ones, such as `_WHICH` for the issues that a part is about. All
 repetitions are bounded, and so is a message, by `LONGEST`.
 """
@@ -110,7 +114,7 @@ _QUOTATION_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # Nod's quotat
 _DETAIL = re.compile(
     rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_PRIORITIES}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
-    rf"|(?:,|(?<=[{_MARKS}])) for (?P<given>{_SOMEONE})"
+    rf"|(?:,|(?<=[{_MARKS}])) for (?P<recipient>{_SOMEONE})"
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
     re.IGNORECASE,
 )
@@ -142,11 +146,15 @@ _ABOUT = (
     "|(?:that|which) (?:say|contain|mention|match)s?)"
 )
 
-# words to search for: without quotation marks, and without filters such as "assigned to Ana"
-_NARROWED = (
+# the beginning of a filter after words to search for, such as " assigned" in "login assigned to Ana"
+_FILTER_BEGINNING = (
     rf" (?:with (?:an? )?(?:{_PRIORITIES})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
 )
-_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+
+# words to search for, without quotation marks; no filter may follow them
+_UNQUOTED = (
+    rf"(?![{_MARKS}])(?:(?!{_FILTER_BEGINNING})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+)
 _NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"  # neither "issue" nor "ticket" follows
 
 # a time, such as "tomorrow at 4"
@@ -162,7 +170,7 @@ _ASKS = "I look things up right away. Every change asks first, with a card you a
 _GREETING = "(?:how are (?:you|things)|how(?:'s| is) it going)"
 _WHAT_CAN_YOU_DO = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
 _WHAT_DO_YOU_ASK = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
-_ARGUMENT_OF_GROUP = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
+_ARGUMENT_OF_GROUP = {"recipient": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
 """The argument that a group of a pattern gives, where it has not the group's own name."""
 _VALUE_OF_GROUP = {"unowned": "", "overdue": "open"}
 """The value that a group stands for, if it is not the matched text. The tracker knows no dates, so overdue
@@ -261,9 +269,9 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"who (?:has|owns|is working on) {_WHICH}", "get_issue"),
     _Row("(?:who has|who's got|who is) (?:the )?(?:most|least|busiest)(?: work| issues| to do)?", "workload"),
     _Row(rf"{_SEARCH}(?: {_ISSUES})?(?: {_ABOUT})? (?P<query>{_QUOTED})(?: in {_ISSUES})?", "search_issues"),
-    _Row(rf"{_SEARCH} {_ISSUES} {_ABOUT} (?P<query>{_PLAIN})", "search_issues"),
+    _Row(rf"{_SEARCH} {_ISSUES} {_ABOUT} (?P<query>{_UNQUOTED})", "search_issues"),
     _Row(rf"{_SEARCH} (?![^\n]* for ){_LISTED}", "list_issues"),
-    _Row(rf"{_SEARCH} {_NO_ISSUES}(?P<query>{_PLAIN})(?: in the tracker)?", "search_issues"),
+    _Row(rf"{_SEARCH} {_NO_ISSUES}(?P<query>{_UNQUOTED})(?: in the tracker)?", "search_issues"),
     _Row(
         "(?:what|which proposals|which cards|anything)(?:'s| is| are)? (?:still )?(?:waiting|pending)"
         "(?: for (?:me|my approval|my decision|a decision|approval))?",
@@ -290,7 +298,9 @@ _TALK: tuple[tuple[str, Talk], ...] = (
     ),
     (
         r"(?:i )?(?:approve|decline|reject|confirm)(?: it| that| this| #?\d{1,9})?|yes|no|do it",
-        Talk("Words decide nothing here: only a press on the card does.", (EXAMPLES[-3],)),
+        Talk(
+            "Words decide nothing here: only a press on the card does.", ("what is waiting for my approval?",)
+        ),
     ),
     (
         "never ?mind|forget it|stop|cancel(?: it| that)?",
@@ -374,32 +384,32 @@ class _Reader:
                 return match.end()
         for row in _TABLE:
             match = _compile(row.pattern).match(text, position)
-            given = _read_groups(match) if match else None
-            if match and given is not None:
-                self._take_row(row, given, match[0])
+            texts = _read_groups(match) if match else None
+            if match and texts is not None:
+                self._take_row(row, texts, match[0])
                 return match.end()
         return None
 
-    def _take_row(self, row: _Row, given: Mapping[str, str], said: str) -> None:
-        """Add the call of a row. ``given``: the texts in the part, see `_read_groups`. ``said``: the part."""
-        arguments = {**row.fixed, **_make_arguments(given)}
+    def _take_row(self, row: _Row, texts: Mapping[str, str], said: str) -> None:
+        """Add the call of a row. ``texts``: the texts in the part, see `_read_groups`. ``said``: the part."""
+        arguments = {**row.fixed, **_make_arguments(texts)}
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
                 text = f"Who are you in the tracker? I don't know that, so I can't do “{short(said)}”."
                 self.items.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
                 return
             arguments["assignee"] = self._speaker
-        labels, dropped = _split_labels(given.get("labels", "")), _split_labels(given.get("dropped", ""))
+        labels, dropped = _split_labels(texts.get("labels", "")), _split_labels(texts.get("dropped", ""))
         wish = Wish(row.tool, arguments, "", labels, dropped, row.view, said)
-        description = given.get("described") or given.get("called") or given.get("quoted")
+        description = texts.get("described") or texts.get("called") or texts.get("quoted")
         if row.tool == "create_issue":
-            self._create(wish, is_bug=given["noun"].lower() == "bug")
-        elif "numbers" in given:
-            numbers = dict.fromkeys(map(int, re.findall(r"\d+", given["numbers"])))
+            self._create(wish, is_bug=texts["noun"].lower() == "bug")
+        elif "numbers" in texts:
+            numbers = dict.fromkeys(map(int, re.findall(r"\d+", texts["numbers"])))
             self._latest = [self._add(wish, number, "") for number in numbers]
         elif description:
             self._latest = [self._add(wish, None, description.strip(_MARKS))]
-        elif "pronoun" not in given:  # the call is about no issue
+        elif "pronoun" not in texts:  # the call is about no issue
             self.items.append(wish)
         elif not self._latest:
             text = f"Which issue do you mean by “{short(said)}”? Please give me its number."
@@ -442,8 +452,8 @@ class _Reader:
             if not isinstance(earlier, Wish) or earlier.issue != wish.issue:
                 continue
             are_changes = earlier.tool == wish.tool == "update_issue"
-            common = earlier.arguments.keys() & wish.arguments.keys() - {"number"}
-            if are_changes and not common:
+            set_by_both = (earlier.arguments.keys() & wish.arguments.keys()) - {"number"}
+            if are_changes and not set_by_both:
                 return self._swap(earlier, _merge(earlier, wish))
         self.items.append(wish)
         return wish
@@ -469,27 +479,27 @@ def _read_groups(match: re.Match[str]) -> dict[str, str] | None:
     Details and filters, which are one text in the part, are read one by one. None if an argument is given
     twice.
     """
-    given = {name: text for name, text in match.groupdict().items() if text}
-    if given.pop("bugs", ""):
-        given["label"] = "bug"
+    texts = {name: text for name, text in match.groupdict().items() if text}
+    if texts.pop("bugs", ""):
+        texts["label"] = "bug"
     for group, pattern in (("details", _DETAIL), ("before", _FILTER), ("after", _FILTER)):
-        if not given.pop(group, ""):
+        if not texts.pop(group, ""):
             continue
         for inner_match in pattern.finditer(match.string, *match.span(group)):
             for inner_group, text in inner_match.groupdict().items():
                 if not text:
                     continue
                 name = _ARGUMENT_OF_GROUP.get(inner_group, inner_group)
-                if name in given:
+                if name in texts:
                     return None
-                given[name] = _VALUE_OF_GROUP.get(inner_group, text)
-    return given
+                texts[name] = _VALUE_OF_GROUP.get(inner_group, text)
+    return texts
 
 
-def _make_arguments(given: Mapping[str, str]) -> dict[str, Any]:
+def _make_arguments(texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of a call, made of the texts that `_read_groups` returns."""
     arguments: dict[str, Any] = {}
-    for name, said in given.items():
+    for name, said in texts.items():
         match name:
             case "title" | "body" | "query":
                 text = said.strip()
@@ -503,7 +513,7 @@ def _make_arguments(given: Mapping[str, str]) -> dict[str, Any]:
             case "reminder":
                 arguments["task"] = f"remind me to {said.strip()}"
             case "clock":
-                arguments["at"] = f"{given.get('day', '')} {_read_clock(said)}".strip().lower()
+                arguments["at"] = f"{texts.get('day', '')} {_read_clock(said)}".strip().lower()
             case "priority" | "state" | "label":
                 arguments[name] = said.lower().strip(_MARKS)
             case "assignee":

@@ -44,10 +44,11 @@ _ENDS: Mapping[str, str] = {
 _END_WORDS = "|".join(_ENDS)
 _END = re.compile(rf"({_END_WORDS})\b:?\s*")  # the beginning of a result, such as "SUCCEEDED: "
 
-# a line of a note, such as "- Close #2: DECLINED: Ana said no"; a word in a quoted part of the description,
-# such as a title, can't pass for the word for the end
+# a line of a note: a description of a proposal, the word for its end, and details, as in "- Close #2:
+# DECLINED: Ana said no". A quoted part of the description, such as a title, is skipped, so that no word in it
+# passes for the word for the end.
 _NOTED_END = re.compile(
-    rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_END_WORDS})\b:?\s*(?P<details>.*)"
+    rf"(?:- )?(?P<description>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_END_WORDS})\b:?\s*(?P<details>.*)"
 )
 
 # the details of DECLINED: "Ana said no", "Ana asked for something else: a shorter title"
@@ -126,7 +127,8 @@ def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
-    data, edit = _decode_result(details.replace(OUTSIDE, "").partition("Result:")[2])
+    output = details.replace(OUTSIDE, "").partition("Result:")[2]  # the tool's own result
+    data, edit = _decode_result(output)
     if edit:  # the call did not run with all of these arguments, so only its issue is named
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}
     done = _phrase(tool, arguments, _DONE)
@@ -167,8 +169,10 @@ def describe_note(text: str) -> str:
     for line in body.splitlines():
         match = _NOTED_END.match(line.strip())
         if match:
-            what = match["what"].strip() or "that proposal"
-            sentences.append(_fill_sentence(match["end"], match["details"], what, f"“{what}”"))
+            # a note has one description of the call, in place of the two phrases
+            description = match["description"].strip() or "that proposal"
+            sentence = _fill_sentence(match["end"], match["details"], description, f"“{description}”")
+            sentences.append(sentence)
     return "\n".join(sentences) or f"Noted: {short(body)}"
 
 

@@ -30,7 +30,8 @@ The first pattern that matches counts: Gemini's tools are all in ``tools[0]``.
 _POSSIBLE_NAME = re.compile(
     r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
 )
-"""A tool's name in quotes, or after a word such as "tool" or "function"."""
+"""A tool's name in quotes, or after "tool", "function" or, at Google, "because": "Unable to submit request
+because x functionDeclaration …"."""
 _STATED_TOOL_NAME = re.compile(r"\b(?:function|tool)s?:? [\"'`]([A-Za-z0-9_-]{1,64})[\"'`]", re.IGNORECASE)
 """A name in quotes after "tool" or "function"; other names next to it are names of fields."""
 _ABOUT_TOOLS = re.compile(
@@ -41,14 +42,15 @@ _ABOUT_TOOLS = re.compile(
 _ABOUT_OTHER_PARTS = re.compile(
     r"messages?[\[.]\d|\brole\b|context length|too long for|max_tokens|support tool|tool use", re.IGNORECASE
 )
-"""Words by which a refusal is not about a single tool."""
+"""Words of refusals for a message, for too much text, or for tools in general, so for no single tool."""
 _ABOUT_MESSAGE_ORDER = re.compile(
     r"messages?[\[.]\s?\d|(?:unexpected|invalid|after) role|roles must alternate"
     r"|tool_use[`'\"]? (?:ids?|blocks?)|tool_result|must be followed by tool|tool_call_id"
     r"|function (?:response|call) (?:parts?|turn)",
     re.IGNORECASE,
 )
-"""Complaints about the order of messages; "tool" and "user", which they quote, may be names of tools."""
+"""Complaints about the order of messages. They quote roles, such as "tool" and "user", which may be names of
+tools as well, so no tool's name is looked for in them."""
 _REJECTED_REASONING = re.compile(
     r"invalid_encrypted_content"
     r"|encrypted content .{0,500}could not be (?:verified|decrypted)"
@@ -106,7 +108,7 @@ def blames_tool(words: str) -> bool:
 def find_tools(words: str, names: Sequence[str]) -> list[str]:
     """Return the names of the tools that a refusal is about, in the order in which they were sent."""
     if _ABOUT_MESSAGE_ORDER.search(words):
-        return []  # a word in quotes may be a role or a field
+        return []
     blamed: set[str] = set()
     for pattern in _TOOL_POSITIONS:
         positions = {int(number) for number in pattern.findall(words)}

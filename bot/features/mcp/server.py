@@ -200,6 +200,7 @@ async def sessions(
 ) -> AsyncIterator[ASGIApp]:
     """Yield the application for streamable HTTP. The task that enters the context must also leave it."""
     server = agents_server(connect, patience, wait, look_seconds)
+    # makes the session manager, which is run below without the application that this returns
     server.streamable_http_app(
         stateless_http=True,
         # the site's auth decides who may call, for this path as for any other

@@ -174,7 +174,8 @@ def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
 def _make_state_reader(daemon: Daemon, wanted: str | None) -> Current:
     """Return a function that reads the state of a container.
 
-    It reads nothing for a restart or a removal, whose result no state shows.
+    For a restart or a removal it returns nothing: a restarted container runs as before, and a removed one has
+    no state.
     """
 
     async def read(arguments: Arguments) -> Mapping[str, str | None]:

@@ -40,7 +40,7 @@ class ReadingTools:
         self._timeout = server.config.timeout + LOOK_SECONDS + patience
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
-        self._tools = {  # the tools by the server's capability (`READABLE`)
+        self._tools = {  # the tools by the server's capability, as `Server.readable` has it
             "resources": self._adopt_offered(self._make_resource_tools()),
             "prompts": self._adopt_offered(self._make_prompt_tools()),
         }

@@ -61,7 +61,7 @@ class ArgumentSchema:
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
         try:
-            canonical(raw).encode()
+            canonical(raw).encode()  # raises for half an emoji as well, which UTF-8 can't hold
         except (ValueError, TypeError, RecursionError) as error:
             raise BadArguments({"arguments": f"this is not JSON ({type(error).__name__})"}) from None
         if self._is_too_slow:
@@ -81,7 +81,7 @@ def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema in a form that every model's API reads. Its root is an object.
 
     JSON Schema also allows ``true`` and ``false`` as a schema, and a list as ``items`` (in older drafts).
-    Below the usual keywords these become objects.
+    Wherever a usual keyword holds such a schema, an object takes its place.
     """
     simple: dict[str, Any] = _simplify(schema)
     return {**simple, "type": "object", "properties": simple.get("properties", {})}

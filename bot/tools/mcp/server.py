@@ -1,9 +1,9 @@
 """One MCP server: started at its first use, called by any task, restarted when it dies.
 
 A *line* is one connection to the server (`ServerLine`). It has a *session*: an id from the server, which the
-server may forget. The *owner* is the server's task that makes one line after the other. An SDK client must be
-entered and left by the same task, so each line has a task that owns its client; calls of other tasks use that
-client.
+server may forget. A line that is *lost* takes no new calls, and it is *over* once its calls have ended. The
+*owner* is the server's task that makes one line after the other. An SDK client must be entered and left by
+the same task, so each line has a task that owns its client; calls of other tasks use that client.
 
 A call is sent a second time, on a new line, only if the server refused the session of the first line: then it
 is certain that nothing was done. A call that only reads is also repeated if the server may have refused it.
@@ -63,7 +63,7 @@ LOOK_SECONDS = 10.0  # the time to read the list of tools before a write, or for
 _PING_SECONDS = 20.0  # between two pings of a server over HTTP
 _RENEWAL_SECONDS = 20.0  # the time that a call waits for a new session
 _KEPT_STDERR_LINES = 3  # the last lines, for the status
-_MAX_LINE_CHARS = 300
+_MAX_STDERR_CHARS = 300  # of each of them
 _MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
@@ -572,9 +572,9 @@ class Server:
                 why = describe_error(self.config, error)
                 log.debug("an mcp server refused to be asked", server=self.config.name, why=why)
 
-    def _note_stderr(self, line: str) -> None:
-        words = self.config.scrub(line)
-        self._stderr_lines.append(shorten(words, _MAX_LINE_CHARS))
+    def _note_stderr(self, text: str) -> None:
+        words = self.config.scrub(text)
+        self._stderr_lines.append(shorten(words, _MAX_STDERR_CHARS))
         log.debug("mcp server said", server=self.config.name, line=words)
 
 

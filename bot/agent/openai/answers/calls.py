@@ -61,7 +61,7 @@ def _new_id() -> str:
 
 
 class Calls:
-    """The assembler of calls: `add` takes fragments, `done` returns the calls, the one begun first first."""
+    """The assembler of calls: `add` takes fragments, `done` returns them in the order in which they began."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
@@ -108,12 +108,14 @@ class Calls:
             call = self._find_last(lambda call: call.id == call_id)
             if call:
                 # some servers give two calls one id: a name with another index tells them apart
-                return None if name and call.index != index else call
+                begins_new_call = name and call.index != index
+                return None if begins_new_call else call
         call = None
         if index is not None:
             call = self._find_last(lambda call: call.index == index)
-        is_continuation = index is None or not (call_id or name)
-        if call is None and is_continuation and self._calls:
+        # a new index with an id or a name begins a call; any other fragment may continue the last one
+        may_continue_last = index is None or not (call_id or name)
+        if call is None and may_continue_last and self._calls:
             call = self._calls[-1]
         if call is None:
             return None

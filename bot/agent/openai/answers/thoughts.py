@@ -26,8 +26,10 @@ _OPEN = (
 )
 
 # closing marks that may come without an opening mark
-_CLOSE = rf"</{_WORDS}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>|<unused95>|<channel\|>"
-_CLOSES_BY_KIND = {
+_LONE_CLOSE = (
+    rf"</{_WORDS}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>|<unused95>|<channel\|>"
+)
+_CLOSE_PATTERNS = {
     "tag": rf"</{_WORDS}>",
     "think": r"\[/THINK\]",
     "kimi": "◁/think▷",
@@ -36,8 +38,8 @@ _CLOSES_BY_KIND = {
     "med": "<unused95>",
     "channel": r"<\|end\|>|<channel\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>)|(?=<\|channel\|?>)",
 }
-"""The closing marks by the kind of the opening mark."""
-_CLOSES = {kind: re.compile(close) for kind, close in _CLOSES_BY_KIND.items()}
+"""The closing mark of each kind of reasoning; the kinds are the groups of `_OPEN`."""
+_CLOSES = {kind: re.compile(close) for kind, close in _CLOSE_PATTERNS.items()}
 _AROUND_ANSWER = (
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?: ?<\|constrain\|>\w{1,20})?<\|message\|>"
     r"|<\|begin_of_solution\|>|<\|end_of_solution\|>|<\|START_RESPONSE\|>|<\|END_RESPONSE\|>"
@@ -45,7 +47,8 @@ _AROUND_ANSWER = (
 )
 """The marks that models put around an answer."""
 _MARKS = re.compile(
-    rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<around>{_AROUND_ANSWER})|(?P<ticks>`+|~~~+)|(?P<line>\n)"
+    rf"(?P<open>{_OPEN})|(?P<close>{_LONE_CLOSE})|(?P<around>{_AROUND_ANSWER})"
+    r"|(?P<ticks>`+|~~~+)|(?P<line>\n)"
 )
 _MARK_START = re.compile(r"[<\[◁`~\n]")  # the first characters of all of these
 _BEGUN_PATTERN = (

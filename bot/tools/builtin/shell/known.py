@@ -116,14 +116,20 @@ class KnownCommand:
     words: str
     """The words that it begins with, such as "go test"."""
     options: str
-    """Options of which a call may have any; a name in capitals stands for a value (`VALUES`)."""
+    """Options of which a call may have any, between `_SEPARATOR`, since some have a space in them.
+
+    A name in capitals stands for a value (`VALUES`).
+    """
     follows: Follows = Follows.NOTHING
     targets: str = ""
     """A pattern of the plain words that a grant fixes, such as what make builds; empty without any."""
     max_targets: int = 0
     min_targets: int = 0
     fixed_options: str = ""
-    """Options of which a call must have the same as the approved one, because they change what it does."""
+    """Options of which a call must have the same as the approved one, because they change what it does.
+
+    They have no values, and stand between spaces.
+    """
     settings: tuple[str, ...] = ()
     """Names of files that decide what runs for the paths in and below their folder."""
 
@@ -131,6 +137,7 @@ class KnownCommand:
     def shown_options(self) -> list[str]:
         """The first few names of its options, as a card says them: without values."""
         options = self.options.split(_SEPARATOR)
+        # a value follows a space, a "=", or in "-jNUMBER" the letter
         names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in options]
         return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
 
@@ -232,10 +239,10 @@ COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One spelling of an option."""
+    """One spelling of an option, such as "-k WORDS" or "--jobs=NUMBER"."""
 
-    word: re.Pattern[str]
-    value: re.Pattern[str] | None  # the form of a value in the next word; None if the value is not there
+    word: re.Pattern[str]  # the form of the option's word, with a value that is in this word
+    value: re.Pattern[str] | None  # the form of a value that is the next word; None if no value is there
 
 
 def read_options(text: str) -> tuple[Option, ...]:
