@@ -723,6 +723,7 @@ def _count_steps(turn: Turn) -> int:
     """
     transcript = turn.transcript
     answers = [line for line in transcript.lines if line.role is LineRole.ASSISTANT]
+    # ``after`` and ``seen`` are ids of lines: of the newest message that an answer had read, and of all
     since_newest = [answer for answer in answers if answer.after == transcript.seen]
     return min(turn.usage.model_calls, len(since_newest))
 

@@ -77,7 +77,7 @@ class McpToolset(Servers):
         def make_server(config: ServerConfig, keys: TokenSource | None, ask: Ask) -> Server:
             return Server(config, ask, clock=clock, patience=patience, keys=keys, sleep=sleep)
 
-        def find_keys(config: ServerConfig) -> Keys | None:
+        def find_keys(config: ServerConfig) -> Keys | None:  # the tokens of a sign-in, if there is one
             if database is None or not isinstance(config.launch, Http) or not config.launch.signs_in:
                 return None
             return Keys(config.name, config.launch, database, clock, sleep)
