@@ -25,6 +25,13 @@ _MIN_DOES_CHARS = 40  # the room that the concerns leave for the description on 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n```\s*", re.DOTALL)  # a fenced block of Markdown
 _NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")  # "14", "1,000", "3.5"
 _SEPARATE_NUMBER = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")  # not the "2" of "v2"
+# "1.234" and "1,234", which are 1234 in one language and less than 2 in another
+_AMBIGUOUS_NUMBER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
+# a whole part, perhaps with separators of thousands, and decimals after another sign: "1,234.50", "1234,5"
+_VALUE = re.compile(
+    r"(?P<whole>[1-9]\d{0,2}(?P<separator>[.,\u202f'])\d{3}(?:(?P=separator)\d{3})*|0|[1-9]\d*)"
+    r"(?:(?!(?P=separator))[.,](?P<decimals>\d+))?"
+)
 # letters of Thai, Chinese, Japanese and Korean, which are written without spaces
 _SPACELESS = re.compile("[\u0e00-\u0e7f\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]+")
 _WORD = re.compile(r"[^\s\"“”„«»()\[\]{}<>;!?…]+")  # "origin/main" in "(origin/main)!"
@@ -123,7 +130,7 @@ def _may_mislead(text: str, facts: str) -> bool:
     known, numbers = facts.casefold(), _find_numbers(facts)
     for word in _split(_begin_in_lower_case(text)):  # the capital of the first word does not make it a name
         if _NUMBER.fullmatch(word):
-            if _keep_digits(word) not in numbers:
+            if numbers.isdisjoint(_read_number(word)):
                 return True
         elif _names_something(word) and word.casefold() not in known:
             return True
@@ -144,9 +151,29 @@ def _names_something(word: str) -> bool:
 
 
 def _find_numbers(facts: str) -> set[str]:
-    """Return the separate numbers in a call, and the lengths of its lists, as digits alone."""
+    """Return the separate numbers in a call, and the lengths of its lists, as `_normalise` spells them."""
     lengths = map(str, _list_lengths(json.loads(facts)["arguments"]))
-    return {_keep_digits(number) for number in _SEPARATE_NUMBER.findall(facts)}.union(lengths)
+    return {_normalise(number) for number in _SEPARATE_NUMBER.findall(facts)}.union(lengths)
+
+
+def _read_number(word: str) -> set[str]:
+    """Return the ways to read a number in an opinion, spelled as in `_find_numbers`."""
+    readings = {_normalise(word)}
+    if _AMBIGUOUS_NUMBER.fullmatch(word):
+        readings.add(_keep_digits(word))
+    return readings
+
+
+def _normalise(number: str) -> str:
+    """Return a number with a decimal point, without other separators and without zeros at its end.
+
+    An ambiguous number, and what has no value as one, such as "1.2.3" and "007", is returned as it is.
+    """
+    value = _VALUE.fullmatch(number)
+    if value is None or _AMBIGUOUS_NUMBER.fullmatch(number):
+        return number
+    whole, decimals = _keep_digits(value["whole"]), (value["decimals"] or "").rstrip("0")
+    return f"{whole}.{decimals}" if decimals else whole
 
 
 def _keep_digits(number: str) -> str:

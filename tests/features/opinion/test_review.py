@@ -123,6 +123,42 @@ def test_words_that_advise_or_name_what_the_call_does_not_drop_the_line(words: s
     assert read_review(answer(**given), FACTS, has_request=True) is None
 
 
+@pytest.mark.parametrize(
+    ("value", "word", "is_shown"),
+    [
+        (100.0, "100", True),
+        (100.0, "1000", False),
+        (1.5, "1.5", True),
+        (1.5, "1,50", True),
+        (1.5, "15", False),
+        (15, "1.5", False),
+        (1.234, "1.234", True),
+        (1.234, "1234", False),
+        (1234, "1,234", True),
+        (1234, "1.234", True),
+        (1234, "1234.00", True),
+        (1234567.5, "1.234.567,5", True),
+        (1234567.5, "1,234,567.50", True),
+        (1234567.5, "12345675", False),
+        ("1.200,50", "1,200.5", True),
+        ("3'500", "3500", True),
+        ("1.234", "1.234", True),
+        ("1.234", "1234", False),
+        (0.125, "0,125", True),
+        (125, "0.125", False),
+        (7, "007", False),
+        ("007", "7", False),
+        ("1.2.3", "1.2.3", True),
+        ("1.2.3", "12.3", False),
+        ("10.0.0.1", "100.0.1", False),
+    ],
+)
+def test_a_number_is_that_of_the_call_by_its_value(value: Any, word: str, is_shown: bool) -> None:
+    facts = json.dumps({"tool": "pay", "arguments": {"amount": value}})
+    found = read_review(answer(f"pays {word}"), facts, has_request=True)
+    assert (found is not None) is is_shown
+
+
 @pytest.mark.parametrize("asked", list(Asked))
 def test_without_a_request_nothing_is_said_of_what_was_asked(asked: Asked) -> None:
     found = read_review(answer(asked=asked), FACTS, has_request=False)
