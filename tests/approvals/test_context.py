@@ -73,6 +73,24 @@ async def test_a_turn_that_continues_after_an_approval_is_read_from_its_order(no
     assert text.endswith("The agent: Now I smash it.")
 
 
+async def test_what_was_written_during_a_turn_that_a_decision_began_is_not_read(nod: Nod) -> None:
+    [p] = await nod.asked(red(), text="paint it red, then smash it")
+    nod.model.will(says("It waits for you."))
+    await nod.say("Well?")
+    await nod.idle()
+    hold = Hold()
+    nod.model.will(says("It is red, so I smash it.", call("smash", lamp="desk"), hold=hold))
+    await nod.press(Verb.APPROVE, p)
+    await hold.reached.wait()
+    await nod.say("I hate waiting for Ada")
+    hold.go.set()
+    await nod.idle()
+    text = await told(nod, (await nod.proposals())[-1])
+    assert "hate" not in text
+    assert text.startswith("Ana: Well?\n\nNod to the agent: ")
+    assert text.endswith("The agent: It is red, so I smash it.")
+
+
 async def test_who_may_not_decide_it_reads_nothing(nod: Nod) -> None:
     p = await asked(nod, "smash the desk lamp")
     assert "There is no proposal" in await told(nod, p, EVE)

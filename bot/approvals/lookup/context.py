@@ -139,13 +139,14 @@ def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
 
 
 def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
-    """Return the person's message that led to the turn: the last one among these lines.
+    """Return the person's message that led to the turn: the last one that the agent had read at its answer.
 
-    The conversation of a teammate (an agent that another agent started) has no messages of people. Then it is
-    the message that led to the teammate's task.
+    ``newest_first`` begins with that answer. The conversation of a teammate (an agent that another agent
+    started) has no messages of people. Then it is the message that led to the teammate's task.
     """
+    last = newest_first[0]
     for line in newest_first:
-        if line.role is LineRole.USER:
+        if line.role is LineRole.USER and line.id <= last.after:
             return line
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
