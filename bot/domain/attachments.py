@@ -220,14 +220,16 @@ class FileBounds:
     def refusal(self, files: "tuple[Upload, ...]") -> str:
         """Return why a message with these files is refused, or an empty text.
 
-        A single file that is too large is left out without refusing the message, and so are earlier files.
+        Files of earlier messages never refuse it. A file that is larger than one file may be does not count
+        among its bytes: it is left out (`too_large`), and the others are read.
         """
         own = [file for file in files if not file.earlier]
         if own and not self.file:
             return "I take no files here. Please write what you need."
         if len(own) > self.files:
             return f"That is {len(own)} files; I take at most {self.files} in one message."
-        if sum(len(file.data or b"") for file in own) > self.message:
+        taken = [file for file in own if not self.too_large(file.bytes)]
+        if sum(len(file.data or b"") for file in taken) > self.message:
             return f"I take at most {format_size(self.message)} of files in one message. Please send fewer."
         return ""
 

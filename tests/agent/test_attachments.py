@@ -146,6 +146,19 @@ async def test_what_one_person_may_send_within_a_day_has_a_bound(make: MakeNod, 
     await nod.idle()
 
 
+async def test_a_file_that_is_too_large_is_left_out_and_the_others_of_its_message_are_read(
+    make: MakeNod,
+) -> None:
+    nod = make(bounds=Bounds(files=FileBounds(file=100)))
+    large, fits = Upload("large.txt", b"x" * 150), Upload("fits.txt", b"y" * 90)
+    assert (await nod.say("sum up", files=[large, fits])).answer is Answer.ACCEPTED
+    await nod.idle()
+    assert "yyy" in nod.model.heard[0]
+    assert "it is larger than 100 bytes" in nod.model.heard[0]
+    refused = await nod.say("sum up", files=[fits, fits, fits])
+    assert refused.text == "I take at most 200 bytes of files in one message. Please send fewer."
+
+
 async def test_earlier_files_have_what_is_left_of_the_day_and_never_refuse_a_message(make: MakeNod) -> None:
     nod = make(bounds=Bounds(files=FileBounds(file=100, files_a_day=2)))
     earlier = [CSV._replace(name=f"{number}.csv", earlier=True) for number in range(3)]
