@@ -64,7 +64,7 @@ def store_message(
 
     The message begins a conversation if none is current at its address. ``owner``: the process for the turn,
     as in `turns.request_turn`. Raises TooMuch if the person sent more than ``bounds`` allow, LostRace if the
-    message continues a conversation that has ended.
+    message continues a conversation that has ended in the meantime.
     """
     # the conversation
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
@@ -104,7 +104,8 @@ def store_message(
 
     # the limits: after the check for a second delivery, which does not count. If they raise, the transaction
     # is rolled back, and the message is not stored
-    if arrival.said == bounds.messages:  # ``said``: the messages of the last hour before this one
+    # ``said``: the messages of the last hour before this one, counted only up to this bound
+    if arrival.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
@@ -152,7 +153,10 @@ def _store_files(
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> StoredLine | None:
-    """Store the notice above a request's card. Returns None if its event was stored before."""
+    """Store the notice above a request's card. Returns None if its event was stored before.
+
+    A request may name its conversation (``into``); otherwise it joins the current one at its address.
+    """
     conversation_id = request.into or conversations.find_current_id(session, request.address)
     if conversation_id is None:
         conversation_id = conversations.begin_conversation(session, request, call.summary, now)

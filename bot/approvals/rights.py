@@ -70,8 +70,9 @@ def judge_press(
 ) -> PressRight:
     """Decide if a person may make a press. ``at``: as in `find_objection`.
 
-    The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides if
-    that vote is enough. An agent, which is a program, may withdraw what it asked for, and nothing else.
+    The owner of a call, in whose name it runs, may always approve, decline, withdraw or stop it;
+    ``votes.py`` decides if that vote is enough. An agent, which is a program, may withdraw what it asked for,
+    and nothing else.
     """
     if actor.channel == AGENTS:
         if verb is Verb.CANCEL and proposal.agent == actor.key:
@@ -125,7 +126,9 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
     # a chat whose members may decide, if there is one: each vote is taken as one from there
-    chat = p.deciders.members or next(iter(p.deciders.escalation_chats), None)
+    chat = p.deciders.members
+    if not chat:
+        chat = next(iter(p.deciders.escalation_chats), None)
 
     def is_standing(vote: Vote) -> bool:
         voter = people.person_of(session, vote.absent or vote.actor)

@@ -193,7 +193,7 @@ class FileContent(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The text for the model, below the note if there is one."""
+        """The text for the model, with the note above it if there is one."""
         if self.note:
             return f"[{self.note}]\n{self.text}"
         return self.text

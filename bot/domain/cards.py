@@ -271,6 +271,7 @@ class Card:
         """
         shown = replace(self, version=0)
         if self.batch and self.batch.runs:
+            # the outcome, and a note that repeats it, change with each row
             notes = tuple(note for note in self.notes if note != self.outcome)
             shown = replace(shown, outcome="", notes=notes, batch=None, decided_at=None)
             return hash_text(f"{shown!r} {self.batch.stage}")
@@ -480,9 +481,11 @@ def place_card(
 
     # the buttons and the notes
     verbs, notes = card.verbs, card.notes
+    has_other_deciders = bool(p.deciders.roles or p.deciders.people)
+    only_members_decide = bool(p.deciders.members) and not has_other_deciders  # of the original chat
     if escalated:
         notes = (*notes, "No one decided in time, so anyone in this chat may decide.")
-    elif elsewhere and p.deciders.members and not (p.deciders.roles or p.deciders.people):
+    elif elsewhere and only_members_decide:
         verbs = ()
         notes = (*notes, "Decide in the chat where it was asked.")
     elif not may_approve:

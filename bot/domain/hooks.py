@@ -170,7 +170,7 @@ class OfferCommands(Protocol):
 
 
 class ListActive(Protocol):
-    """Asked for an admin of all of Nod, in a transaction that may be a read. Returns the active parts."""
+    """Asked for an admin of all of Nod, in a transaction that may be a read. Returns lines of what is on."""
 
     def __call__(self, session: Session, now: datetime, /) -> Sequence[ActiveLine]: ...
 

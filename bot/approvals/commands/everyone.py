@@ -60,6 +60,7 @@ class EveryoneCommands:
             await self._database.read(list_absences, self._policies, command.actor),
         ]
         text = "\n\n".join(filter(None, parts)) or "Nothing is waiting."
+        # ``_workspace`` is a function that reads the instructions of the workspace, if there is one
         instructions = await asyncio.to_thread(self._workspace) if self._workspace else ""
         if instructions:
             text += f"\n\nI follow the workspace's `AGENTS.md` ({len(instructions):,} characters)."
@@ -80,8 +81,8 @@ class EveryoneCommands:
     async def stop(self, command: Command, _: str) -> str:
         """Stop the agent's work at the command's address, and its teammates.
 
-        A command from a stop button is about the work that had begun by then (``begun_by``). The reply is
-        empty if that work has ended since.
+        A command from a stop button has a time (``begun_by``), and is about the work that had begun by then.
+        The reply is empty if that work has ended since.
         """
         stopped_text = await self._stop(command.address, command.actor, command.begun_by)
         if stopped_text or command.begun_by is not None:

@@ -67,7 +67,7 @@ def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
     counts = Counter(stored.rule.subject for stored in stored_rules)
     newest = {}
     for stored in sorted(stored_rules, key=lambda stored: stored.at):
-        newest[stored.rule.subject] = stored  # a later rule replaces an earlier rule
+        newest[stored.rule.subject] = stored  # the last one that is put here is the newest
     return [
         ActiveLine(_OTHER_RULES, _format_count(subject, count), newest[subject].by, newest[subject].at)
         for subject, count in counts.items()

@@ -28,7 +28,7 @@ from bot.store.audit import admin_changes
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools, Registry
 
-_MAX_LINES = 60  # the most lines that are shown, without an order from before the turn
+_MAX_LINES = 60  # the most lines of the turn that are shown; an order from before the turn is one more
 _MAX_SEARCHED_LINES = 200  # the most lines among which the turn is looked for
 _MAX_LINE_CHARS = 4_000  # the most characters of one line; a longer text is cut
 _MAX_RESULT_CHARS = 1_000  # the same for one result
@@ -110,8 +110,8 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     if last.role is not LineRole.ASSISTANT:
         return []  # no model's call
 
-    # an answer belongs to the turn if it has the turn's id, or answers the same line (``after``) as another
-    # answer of the turn
+    # ``after``: for an answer, the last line that the agent had read; for a line that it reads, its own id.
+    # An answer belongs to the turn if it has the turn's id, or the same ``after`` as another of its answers
     answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
     of_turn = []
     for line in newest_first:

@@ -87,6 +87,7 @@ def _list_visible(
     actor = Actor.parse(context.requested_by)
     person = people.person_of(session, actor)
     conversation = conversations.get_conversation(session, context.conversation_id)
+    # in ``list_voters`` a voter is a set of ids: of the person who pressed, and of the one they stood in for
     involvements = [
         _Involvement(
             p,

@@ -185,11 +185,10 @@ def tell_lost(session: Session, now: datetime) -> int:
 
 def tell_owner(session: Session, connection: Connection, text: str, now: datetime) -> None:
     """Send a text to the owner of a connection: to a person in private, to a place in its chat."""
-    owner = Actor.parse(connection.owner)
     if connection.identity is Identity.PERSON:
-        tell_privately(session, owner, text, now)
+        tell_privately(session, Actor.parse(connection.owner), text, now)
     else:
-        notices.store_notice(session, Address(owner.channel, owner.key), text, now)
+        notices.store_notice(session, Address.parse(connection.owner), text, now)
 
 
 def is_same_person(session: Session, actor: Actor, account: str) -> bool:
@@ -203,7 +202,7 @@ def describe_connected(connection: Connection) -> str:
 
 
 def describe_ended(ended: Collection[Connection]) -> str:
-    """Return the text for people about connections that have ended."""
+    """Return the text for people about connections that have ended, as plain text, not Markdown."""
     if not ended:
         return "Nothing was connected."
     named = [f"{each.server} ({each.account})" for each in list(ended)[:_MAX_NAMED]]

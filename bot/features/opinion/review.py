@@ -2,7 +2,7 @@
 
 The call may be written by an attacker, and so may steer the model's words. An answer is refused if it breaks
 the schema, if it names a number, name, path or address that the call does not have, or if it could be read as
-advice to approve. The verdict that the person asked for the call is never shown.
+advice to approve. The verdict on whether the person asked for the call is shown only if it is no.
 """
 
 import json
@@ -70,8 +70,9 @@ class OpinionWords:
     def say(self, then: str = "") -> str:
         """Return the line for the card: the description, the concerns and ``then``, joined by semicolons.
 
-        The verdict is in the line only if it is NO and there are no concerns. A line that is too long for a
-        card is shortened.
+        ``then``: words on what follows from the opinion, such as that one more approval is needed. The
+        verdict is in the line only if it is NO and there are no concerns. A line that is too long for a card
+        is shortened.
         """
         additions = list(self.concerns)
         if self.asked is Asked.NO and not additions:
@@ -138,7 +139,7 @@ def _may_mislead(text: str, facts: str) -> bool:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the words of a text; for scripts without spaces, only the parts in other letters."""
+    """Yield the words of a text, without letters of scripts that put no spaces between words."""
     for rough_word in _WORD.findall(_SPACELESS.sub(" ", text)):
         if word := rough_word.strip(_EDGES):
             yield word

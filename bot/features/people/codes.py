@@ -83,7 +83,9 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
 
 def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
     """Return the pair with the account that has given this account's code, or None."""
-    row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
+    row = session.exec(
+        select(LinkCodeRow).where(_is_agreed(now), col(LinkCodeRow.actor) == str(actor))
+    ).first()
     if row:
         return linking.make_pair(session, policies, actor, Actor.parse(row.other or "", row.other_name))
     return None
@@ -97,7 +99,7 @@ def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, no
     pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
         return LinkOutcome.NOTHING
-    mine = _waiting(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
+    mine = _is_agreed(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
     if pair.needs_admin:
         waits = {"wanted": True, "expires_at": now + ADMIN_LIFE}
         session.execute(update(LinkCodeRow).where(mine, col(LinkCodeRow.wanted).is_(False)).values(waits))
@@ -111,7 +113,7 @@ def allow(
     """Allow, as an admin, the link of two accounts that wait for this, named in either order."""
     both = [str(first), str(second)]
     pair = col(LinkCodeRow.actor).in_(both) & col(LinkCodeRow.other).in_(both)
-    return _link(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _waiting(now), admin, now)
+    return _link(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _is_agreed(now), admin, now)
 
 
 def _link(
@@ -143,6 +145,6 @@ def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
     )
 
 
-def _waiting(now: datetime) -> ColumnElement[bool]:
+def _is_agreed(now: datetime) -> ColumnElement[bool]:
     """Return the condition for agreements in which the second account has given the code."""
     return col(LinkCodeRow.other).is_not(None) & (col(LinkCodeRow.expires_at) > now)

@@ -40,12 +40,15 @@ class AccountQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider(ServerConfig):
-    """An OAuth 2 server, with the addresses of its endpoints. ``launch`` has the token endpoint."""
+    """An OAuth 2 server, with the addresses of its endpoints.
+
+    ``launch``, which says how an MCP server is reached, has here the address of the token endpoint.
+    """
 
     issuer: str
     authorization: str  # the address of the authorization endpoint, at which people sign in
     revocation: str = ""  # the address of the revocation endpoint; empty without one
-    question: AccountQuestion | None = None
+    question: AccountQuestion | None = None  # asked for the account of a token; None: the account has no name
     write_scopes: tuple[str, ...] = ()  # asked for only once a tool is to change something
     is_secret_in_header: bool = False  # Nod's secret is in a header of a token request, not in its body
 
