@@ -7,6 +7,7 @@ with the session in which it was added.
 from datetime import datetime, time
 from functools import partial
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Path, Request
@@ -35,6 +36,7 @@ OFF_TEXT = "Notifications on devices are off here. An admin sets NOD_PUSH_KEY: n
 _NO_DEVICE_TEXT = "You have no such device."
 _TOKEN_TEXT = "A token is no session that could end. Write /nod console in a chat, and sign in with its link."  # noqa: S105 - words
 _PLAIN_TEXT = "The address of a push service begins with https://."
+_NO_ADDRESS_TEXT = "That is not the address of a push service."
 _TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"  # "22:00"
 
 router: APIRouter = api_routes("push", prefix="/api")
@@ -225,11 +227,12 @@ def _require_post(parts: RouteParts) -> Post:
 
 async def _check_subscription(post: Post, subscription: Subscription, now: datetime) -> None:
     """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
-    # "host:port" of "http://host:port/path"; only hosts of NOD_WEBHOOK_HOSTS may be without TLS
-    host_and_port = subscription.endpoint.partition("://")[2].partition("/")[0]
-    host = host_and_port.rpartition(":")[0]
-    if not subscription.endpoint.startswith("https://") and host.lower() not in post.client.hosts:
-        raise Fault(422, _PLAIN_TEXT)
+    try:
+        address = urlsplit(subscription.endpoint)
+    except ValueError:
+        raise Fault(422, _NO_ADDRESS_TEXT) from None
+    if address.scheme != "https" and address.hostname not in post.client.hosts:
+        raise Fault(422, _PLAIN_TEXT)  # only hosts of NOD_WEBHOOK_HOSTS may be without TLS
     fault = find_key_fault(subscription.public_key, subscription.secret)
     if fault:
         raise Fault(422, fault)
@@ -239,7 +242,7 @@ async def _check_subscription(post: Post, subscription: Subscription, now: datet
     except ToolError as error:
         raise Fault(422, error.message) from None
     except ValueError:
-        raise Fault(422, "That is not the address of a push service.") from None
+        raise Fault(422, _NO_ADDRESS_TEXT) from None
 
 
 class _DeviceLife(NamedTuple):

@@ -285,6 +285,7 @@ async def test_five_hundred_devices_of_many_people_are_each_told_once_a_bounded_
         "http://127.0.0.2/push", "https://127.0.0.2/push", "https://localhost/push", "https://10.0.0.1/push",
         "https://169.254.169.254/latest", "https://[::1]/push", "https://2130706433/push", "ftp://example.com/",
         "http://example.com/push", "https://ana:secret@127.0.0.1/push", "nonsense", "https://push.internal/x",
+        "http://127.0.0.1:x@example.com/push", "http://127.0.0.1:x/push", "http://[127.0.0.1/push",
     ],
 )  # fmt: skip
 async def test_no_subscription_leads_into_the_internal_network(serve: Serve, endpoint: str):
@@ -294,6 +295,13 @@ async def test_no_subscription_leads_into_the_internal_network(serve: Serve, end
         )
         assert refused.status_code == 422
         assert await list_devices(nod) == []
+
+
+async def test_an_allowed_host_may_be_without_tls_with_or_without_a_port(serve: Serve):
+    async with serve(**PUSHING) as nod:
+        for endpoint in ("http://127.0.0.1/push", "http://127.0.0.1:9/push"):
+            await add(nod, FakeBrowser(endpoint, KEY.public))
+        assert [each["host"] for each in await list_devices(nod)] == ["127.0.0.1", "127.0.0.1"]
 
 
 async def test_a_host_that_is_internal_by_now_is_sent_nothing(serve: Serve, service: FakePushService):
