@@ -7,6 +7,7 @@ never disturb a turn. A workspace that refuses a status for good is sent no furt
 import asyncio
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -33,26 +34,37 @@ class Status(StrEnum):
     ACTIVE = "active"  # the agent is silent
 
 
+class _Call(NamedTuple):
+    """A call under way that sets a status, and its retries."""
+
+    status: Status
+    task: asyncio.Task[None]
+
+
 class Sessions:
     """Sets the statuses of sessions, in each thread one after another."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
         self._refused_teams: set[str] = set()  # the workspaces that refused a status for good
-        self._calls: dict[SlackPlace, asyncio.Task[None]] = {}  # the call under way in each thread
+        self._calls: dict[SlackPlace, _Call] = {}  # the call under way in each thread
         self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
     def begin(self, place: SlackPlace, title: str = "") -> None:
-        """Set in the background that a turn runs, unless Slack shows that already."""
-        if place not in self._processing and place not in self._calls:
+        """Set in the background that a turn runs, unless Slack shows or is being told that.
+
+        This ends the retries of the last status of an earlier turn.
+        """
+        call = self._calls.get(place)
+        is_known = place in self._processing if call is None else call.status is Status.PROCESSING
+        if not is_known:
             self._start(place, Status.PROCESSING, title, ())
 
     async def settle(self, place: SlackPlace) -> None:
         """Wait a moment for the call under way, then cancel it: it must not arrive after a later status."""
-        task = self._calls.get(place)
-        if task is not None:
-            await asyncio.wait({task}, timeout=_TURN_WAITS_SECONDS)
-            task.cancel()
+        call = self._calls.get(place)
+        if call is not None:
+            await _end_call(call)
 
     def note_status(self, place: SlackPlace, status: Status) -> None:
         """Remember the status that Slack shows now."""
@@ -70,18 +82,22 @@ class Sessions:
     def _start(
         self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
     ) -> "asyncio.Task[None]":
-        task = asyncio.create_task(self._set_with_retries(place, status, title, pauses))
-        self._calls[place] = task
+        earlier = self._calls.get(place)
+        task = asyncio.create_task(self._set_with_retries(place, status, title, pauses, earlier))
+        self._calls[place] = _Call(status, task)
         task.add_done_callback(lambda done: self._forget_task(place, done))
         return task
 
     def _forget_task(self, place: SlackPlace, task: "asyncio.Task[None]") -> None:
-        if self._calls.get(place) is task:
+        call = self._calls.get(place)
+        if call is not None and call.task is task:
             del self._calls[place]
 
     async def _set_with_retries(
-        self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
+        self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float], earlier: _Call | None
     ) -> None:
+        if earlier is not None:
+            await _end_call(earlier)
         is_final = await self._set_once(place, status, title)
         for pause in pauses:
             if is_final:
@@ -114,7 +130,15 @@ class Sessions:
         return True
 
     async def close(self) -> None:
-        tasks = list(self._calls.values())
+        tasks = [call.task for call in self._calls.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _end_call(call: _Call) -> None:
+    """Wait a moment for a call, then cancel it."""
+    try:
+        await asyncio.wait({call.task}, timeout=_TURN_WAITS_SECONDS)
+    finally:
+        call.task.cancel()

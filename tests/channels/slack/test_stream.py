@@ -22,6 +22,7 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError, NotDeliverable
 from tests.channels.slack.conftest import FakeCore, Running
 from tests.kit import FakeClock
+from tests.kit.waiting import until
 from tests.tiers import thin
 
 ANA = Actor("slack", "T1/U7", "Ana")
@@ -389,6 +390,18 @@ async def test_a_status_that_slack_limits_or_leaves_without_an_answer_holds_up_n
 
     assert running.slack.in_channel("D7")[0].markdown == "All of it."
     assert len(running.slack.called("agents.sessions.setStatus")) <= 2
+
+
+async def test_a_status_that_is_still_retried_does_not_replace_that_of_the_next_turn(
+    running: Running,
+) -> None:
+    statuses = running.slack.sessions["D7", "1700.1"]
+    first = running.channel.open_stream(DM, ANA)
+    await until(lambda: statuses == ["processing"])
+    running.slack.fail("agents.sessions.setStatus", "internal_error")
+    await first.send(_end())
+    running.channel.open_stream(DM, ANA)
+    await until(lambda: len(statuses) > 1 and statuses[-1] == "processing")
 
 
 def _long() -> str:
