@@ -22,6 +22,7 @@ from bot.domain.people import Actor
 
 _SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # the < of a mention, an emoji, a command or a time
 _MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")  # the characters that can begin markup
+_NUMBER_PATTERN = re.compile(r"^([^\S\n]*\d+)\.(?!\S)", re.MULTILINE)  # "3." begins a numbered list
 _FENCE = "```"
 _STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 
@@ -31,7 +32,12 @@ def literal(text: str) -> str:
 
     Each part of the text keeps its own direction of writing.
     """
-    return _MARKUP_PATTERN.sub(r"\\\1", set_apart(clean(text)))
+    return _escape(set_apart(clean(text)))
+
+
+def _escape(text: str) -> str:
+    """Put a backslash before each character that can begin markup."""
+    return _NUMBER_PATTERN.sub(r"\1\.", _MARKUP_PATTERN.sub(r"\\\1", text))
 
 
 def neutralise(markdown: str) -> str:
@@ -86,7 +92,7 @@ class DiscordTextBuilder(TextBuilder[str]):
             return fence(text)
         if "code" in styles:
             # not in a code span: no escape works there, so a backtick would end it
-            made = _MARKUP_PATTERN.sub(r"\\\1", isolate(clean(text)))
+            made = _escape(isolate(clean(text)))
         else:
             made = literal(text)
         if not made.strip():

@@ -12,7 +12,7 @@ from bot.channels.discord.card import render
 from bot.channels.discord.inbound import COMPONENT, Interaction
 from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_CUSTOM_ID_CHARS, DiscordPlace
 from bot.channels.discord.presses import DiscordPresses
-from bot.channels.discord.text import literal, split, width
+from bot.channels.discord.text import DiscordTextBuilder, literal, split, width
 from bot.channels.markdown import open_fence
 from bot.domain.cards import Group
 from bot.domain.forms import fields_of
@@ -88,6 +88,20 @@ def test_literal_text_is_no_markup_and_loses_nothing(text):
     assert re.sub(r"\\([^0-9A-Za-z\s])", r"\1", shown).replace("⟨U+202E⟩", "\u202e") == text.replace(
         "\r\n", "\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("3. x\n  12. y", "3\\. x\n  12\\. y"),
+        ("1.", r"1\."),
+        ("1.5 kg", "1.5 kg"),
+        ("at 3. x", "at 3. x"),
+    ],
+)
+def test_a_number_at_the_start_of_a_line_begins_no_list(text, shown):
+    assert literal(text) == shown
+    assert DiscordTextBuilder().write(text, "code") == shown
 
 
 @given(st.lists(st.sampled_from(["word ", "```py\n", "```\n", "\n\n", "x" * 700, "<@1> "]), max_size=30))
