@@ -146,6 +146,12 @@ def _of_slides() -> Iterator[Case]:
             (f"Hidden in the file, but read: 1 {kind}",),
         )
     yield Case(
+        "pptx text in a colour that is none",
+        lambda: pdf.slides(lambda _deck, new, _pptx: _place(new(), _give_bad_colour)),
+        ("Seen", "secret"),
+        never=("Hidden",),
+    )
+    yield Case(
         "pptx white text on a colour",
         lambda: pdf.slides(lambda _deck, new, _pptx: _place(new(), _make_white_on_blue)),
         ("secret",),
@@ -178,6 +184,12 @@ def _make_white(shape: Any) -> None:
     from pptx.dml.color import RGBColor
 
     shape.text_frame.paragraphs[0].runs[0].font.color.rgb = RGBColor(255, 255, 255)
+
+
+def _give_bad_colour(shape: Any) -> None:
+    _make_white(shape)
+    for colour in shape.element.iter("{*}srgbClr"):
+        colour.set("val", "white")
 
 
 def _make_white_on_blue(shape: Any) -> None:

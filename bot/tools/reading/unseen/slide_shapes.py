@@ -3,6 +3,7 @@
 Element names such as ``rPr`` (the properties of a piece of text) are those of DrawingML (ECMA-376).
 """
 
+import re
 from typing import Any, NamedTuple
 
 from bot.tools.reading.markup import find_all, find_children, local_name
@@ -11,6 +12,7 @@ from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MIN_SIZE = 300  # hundredths of a point
 _LIGHT_THEME_COLOURS = frozenset({"bg1", "lt1"})
+_HEX = re.compile("[0-9a-fA-F]{6}")
 _FILLS = ("solidFill", "gradFill", "blipFill", "pattFill")
 
 
@@ -85,12 +87,13 @@ def _is_light(colour: Any) -> bool:
     value = colour.get("val", "")
     if local_name(colour) == "schemeClr":
         return value in _LIGHT_THEME_COLOURS
-    return local_name(colour) == "srgbClr" and is_too_faint(_read_hex(value), WHITE)
+    if local_name(colour) != "srgbClr" or not _HEX.fullmatch(value):
+        return False
+    return is_too_faint(_read_hex(value), WHITE)
 
 
 def _read_hex(text: str) -> Colour:
-    number = int(text, 16)
-    return number >> 16 & 255, number >> 8 & 255, number & 255
+    return int(text[:2], 16), int(text[2:4], 16), int(text[4:], 16)
 
 
 def _is_filled(shape: Any) -> bool:
