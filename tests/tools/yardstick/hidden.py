@@ -215,6 +215,14 @@ def _of_pdf() -> Iterator[Case]:
             "among the first 500 shapes of a page alone." if content else "",
             never=() if content else ("Hidden",),
         )
+    many = pdf.line("Seen") + b"0 0 m 1 1 l S\n" * 60_000 + pdf.line("secret", y=-20)
+    yield _case(
+        "pdf page with more objects than are looked at",
+        pdf.document(many),
+        ("Seen",),
+        "among the first 60,000 shapes of a page alone.",
+        never=("Hidden in the file",),
+    )
     for at, content in enumerate(SEEN_IN_PDF):
         yield _case(f"pdf text that is seen, {at}", pdf.document(content), ("Shown",), never=("Hidden",))
 

@@ -21,7 +21,7 @@ _MIN_ALPHA = 26  # a tenth
 _FULL_ALPHA = 255
 _MIN_COVERED_SHARE = 0.95  # a text counts as covered if this share of its box is
 _LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
-_CROWDED_TEXT = "Hidden text was looked for among the first {} shapes of a page alone."
+_CROWDED_TEXT = "Hidden text was looked for among the first {:,} shapes of a page alone."
 
 
 class _Box(NamedTuple):
@@ -43,7 +43,7 @@ class UnseenText:
 
     def inspect(self, page: Any) -> None:
         """Count the page under each kind of hidden text that it has."""
-        if self._objects > _MAX_OBJECTS:
+        if self._objects >= _MAX_OBJECTS:
             self.report.remark(_LATER_TEXT.format(self._pages))
             return
         self._pages += 1
@@ -51,7 +51,10 @@ class UnseenText:
         backgrounds: list[tuple[_Box, Colour | None]] = []  # the backgrounds drawn so far, the uppermost last
         texts: list[_Box] = []  # the boxes of visible texts
         page_box = _Box(*page.get_cropbox())
-        for element in page.get_objects(max_depth=_MAX_DEPTH):
+        for position, element in enumerate(page.get_objects(max_depth=_MAX_DEPTH)):
+            if self._objects == _MAX_OBJECTS:
+                self.report.remark(_CROWDED_TEXT.format(position))
+                break
             self._objects += 1
             box = _Box(*(element.get_bounds() if hasattr(element, "get_bounds") else element.get_pos()))
             if _is_text(element):
