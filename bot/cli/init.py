@@ -127,9 +127,10 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
-    """Return the faults of the given settings' values; without any, the findings of the step.
+    """Return the faults in the answers' own values; if there are none, what the step finds with them.
 
-    Nothing is tried out if other settings, from the environment, are at fault: ``nod doctor`` names them.
+    Nothing is tried, and nothing returned, if only settings from the environment are at fault: ``nod doctor``
+    names these.
     """
     settings, faults = Settings.inspect(_env_file=None, **answers)
     findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
@@ -185,7 +186,8 @@ def _find_address_fault(answers: Answers) -> Finding | None:
     Other findings are ignored, since the person is asked for the key and the model's name later.
     """
     for finding in _try_answer(SetupStep(_ask_model, _look_at_model), answers):
-        if finding.failed and "OPENAI_BASE_URL" in finding.name + finding.fix:
+        is_about_address = "OPENAI_BASE_URL" in finding.name or "OPENAI_BASE_URL" in finding.fix
+        if finding.failed and is_about_address:
             return finding
     return None
 

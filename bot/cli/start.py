@@ -69,7 +69,7 @@ def open_console(
 
 
 def _prepare_start() -> None:
-    """Open the standard files that are closed, then tell the person that Nod is starting."""
+    """Open standard input, output and errors where they are closed, then say that Nod is starting."""
     open_standard_files()
     if not get_chosen().quiet:
         announce("Starting…")

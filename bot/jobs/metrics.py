@@ -149,7 +149,8 @@ class Metrics:
             self._limit.labels(budget.rule.id).set(budget.limit)
         self._count_turns(await read(counts.list_turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
-            self._up.labels(name).set(not poster.hearing().fault)
+            receives = not poster.hearing().fault
+            self._up.labels(name).set(receives)
         for (level, part), count in (problems - self._reported_problems).items():
             self._problems.labels(level, part).inc(count)
         self._reported_problems = problems.copy()

@@ -74,7 +74,7 @@ _COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     .subquery()
 )
 _PROGRESS = select(
-    proposal_store.UNSETTLED.exists(), messages.SPOKEN_SINCE.exists()
+    proposal_store.OPEN_OF_ANSWER.exists(), messages.SPOKEN_SINCE.exists()
 )  # as in `AnswerProgress`
 _PROPOSAL = table_of(ProposalRow)
 _OF_PROPOSALS = (

@@ -148,7 +148,7 @@ class Database:
         Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
         ``first``: this write comes before others that wait, since a person waits for it.
         Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
-        must read the rows that it changes itself: a row that was read before is stale in the second run.
+        must itself read the rows that it changes: a row that its caller has read may be stale by then.
         """
         write: _Write = _Write(lambda session: function(session, *args))
         self._waiting.add(write, first=first)
@@ -265,8 +265,8 @@ class Database:
     def _run_together(self, writes: "list[_Write]") -> Sequence[_Outcome]:
         """Run these writes, and those that came since, in one transaction, which adds to the audit log once.
 
-        Returns a value for each of them, which are all in ``writes`` then. Where one fails, the transaction
-        is rolled back, and all run again, each in a savepoint of its own.
+        The writes that came since are added to ``writes``; the outcomes are in its order. If one write fails,
+        the transaction is rolled back, and all run again, each in a savepoint of its own.
         """
         try:
             with self._writing() as connection:
@@ -278,6 +278,7 @@ class Database:
         except Exception:
             if len(writes) == 1:
                 raise
+            # otherwise the others may succeed without the one that failed
         with self._writing() as connection:
             return [_in_savepoint(connection, write.work, self.info) for write in writes]
 

@@ -48,6 +48,7 @@ _DECIDERS = table_of(DeciderRow)
 # Statements that run often are built once: building one costs several times what running it costs.
 # States are literals: the indexes are over the rows of some states alone, and a database can't choose one
 # for a state that is a parameter.
+# `WAITS` means the same as `_IS_PROPOSED`, and makes SQLite use the index of just these rows.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
 IS_MOVING = is_one_of(_TABLE.c.state, (State.APPROVED, State.EXECUTING))
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
@@ -68,8 +69,8 @@ _SELECT_DECLINED_BEFORE = SELECT_PROPOSALS.where(
     _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
     _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
 ).order_by(_TABLE.c.decided_at)
-# the proposals of an answer that have not ended, for other modules
-UNSETTLED = select(_TABLE.c.id).where(
+# the open proposals of an answer of the model: those that have not ended
+OPEN_OF_ANSWER = select(_TABLE.c.id).where(
     _TABLE.c.message_id == bindparam("message_id"), is_one_of(_TABLE.c.state, OPEN)
 )
 _SELECT_SIBLINGS = (
@@ -225,11 +226,11 @@ class Reach(NamedTuple):
     """The proposals that a query for someone may find."""
 
     accounts: frozenset[str]
-    """The accounts of the person. Found is what these requested, are named to decide, or voted on."""
+    """The accounts of the person: found is what one of them requested, is named to decide, or voted on."""
     everything: bool
     """True: all proposals are found, of which some may be hidden from the person."""
     named: frozenset[str] = frozenset()
-    """Other accounts and groups for which the person may decide; the same is found for them."""
+    """Other accounts and groups for which the person may decide: found is the same as for ``accounts``."""
 
 
 def list_seen(

@@ -117,7 +117,7 @@ def keep_task_state(session: Session, name: str, before: State, state: State) ->
     """
     row = session.get(BookRow, rules.BOOK_ID, with_for_update=True, populate_existing=True)
     if row is None:
-        rules.raise_version(session)  # inserts the row
+        rules.raise_version(session)  # inserts the one row of the table, which also has the tasks' states
         row = session.get_one(BookRow, rules.BOOK_ID, with_for_update=True)
     states = row.memory or {}
     if states.get(name, {}) != before:

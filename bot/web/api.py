@@ -140,7 +140,7 @@ async def _load_agui(_: Request) -> ASGIApp:
 async def description(request: Request, site: SiteDep) -> JSONResponse:
     """Return the OpenAPI description, which is made once and in a thread: that takes half a second."""
     app: FastAPI = request.app
-    async with site.describing:
+    async with site.openapi_lock:
         if app.openapi_schema is None:
             app.openapi_schema = await asyncio.to_thread(_describe_api, app)
     return JSONResponse(app.openapi_schema)

@@ -139,7 +139,7 @@ class _Progress:
 
 async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
     """Count an export as open until its response ends. Raises Later if the caller has too many open."""
-    with site.exporting.hold(str(actor)):
+    with site.export_limit.hold(str(actor)):
         yield
 
 

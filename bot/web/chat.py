@@ -264,7 +264,7 @@ async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
 
 
 async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
-    with site.exporting.hold(str(actor)):
+    with site.export_limit.hold(str(actor)):
         yield
 
 

@@ -81,11 +81,11 @@ class Site:
     """Returns the tools that an agent may call, sorted by name. The actor is the agent's account."""
     features: frozenset[str] = frozenset()  # the names of the features that are turned on
     files: FileBounds = field(default_factory=FileBounds)
-    # limits on the requests that a person may have open at the same time
-    reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))  # of streams
-    waiting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
-    exporting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
-    describing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
+    # the limits of each person's open requests
+    stream_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
+    poll_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
+    export_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
+    openapi_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     up: bool = False  # True from the end of the start to the beginning of the stop
 
@@ -140,7 +140,7 @@ async def _guard_stream(
     def stream(events: AsyncIterator[str]) -> EventStream:
         return streaming(_until_revoked(request, site, events))
 
-    with site.reading.hold(str(actor)):
+    with site.stream_limit.hold(str(actor)):
         yield stream
 
 
@@ -208,7 +208,7 @@ async def _make_long_poll(
     if not wait:
         yield poll
         return
-    with site.waiting.hold(str(actor)):
+    with site.poll_limit.hold(str(actor)):
         yield poll
 
 
@@ -282,5 +282,5 @@ def event_stream(events: Any) -> dict[str, Any]:
     ]
     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": schemas}}
     event = {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
-    responses = {200: {"content": {EventStream.media_type: {"x-itemSchema": event}}}}
-    return {"response_class": Response, "response_model": events, "responses": responses}
+    content = {EventStream.media_type: {"x-itemSchema": event}}
+    return {"response_class": Response, "response_model": events, "responses": {200: {"content": content}}}

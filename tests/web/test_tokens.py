@@ -112,7 +112,7 @@ async def test_a_long_poll_of_a_revoked_token_tells_nothing_of_what_happened_aft
         async with nod.caller(token) as ci:
             (proposal,) = await nod.proposed(client=ci)
             polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
-            while not nod.app.site.waiting.open_requests["http:ci"]:  # noqa: ASYNC110 - it has no event for it
+            while not nod.app.site.poll_limit.open_requests["http:ci"]:  # noqa: ASYNC110 - it has no event for it
                 await asyncio.sleep(0)
             await revoked(nod, "ci")
             await nod.press(proposal, "decline")
@@ -126,7 +126,7 @@ async def test_a_long_poll_tells_nothing_either_where_no_word_of_the_change_arri
         async with nod.caller(token) as ci:
             (proposal,) = await nod.proposed(client=ci)
             polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
-            while not nod.app.site.waiting.open_requests["http:ci"]:  # noqa: ASYNC110 - it has no event for it
+            while not nod.app.site.poll_limit.open_requests["http:ci"]:  # noqa: ASYNC110 - it has no event for it
                 await asyncio.sleep(0)
             nod.app.database.write_now(
                 tokens.revoke_token, "ci", ADA, nod.clock()

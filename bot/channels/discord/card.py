@@ -23,7 +23,7 @@ from bot.channels.discord.places import (
     MAX_ROWS,
     ROW_TYPE,
 )
-from bot.channels.discord.text import OUTLINER, cut
+from bot.channels.discord.text import OUTLINER, cut_label
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
 from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
@@ -140,7 +140,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
         return {
             "type": BUTTON_TYPE,
             "style": style,
-            "label": cut(label, MAX_BUTTON_UNITS),
+            "label": cut_label(label, MAX_BUTTON_UNITS),
             "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
         }
 
@@ -195,7 +195,7 @@ def make_labelled_button(
     return {
         "type": BUTTON_TYPE,
         "style": style,
-        "label": cut(label, MAX_BUTTON_UNITS),
+        "label": cut_label(label, MAX_BUTTON_UNITS),
         "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
     }
 
@@ -206,7 +206,7 @@ def make_choice_rows(choices: Iterable[str]) -> list[Component]:
         {
             "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
-            "label": cut(label, MAX_BUTTON_UNITS),
+            "label": cut_label(label, MAX_BUTTON_UNITS),
             "custom_id": mark,
         }
         for label, mark in make_choice_buttons(choices)
@@ -218,7 +218,7 @@ def make_link_row(link: LinkButton | None) -> list[Component]:
     """Return a row with the button that opens a page; no row without a link."""
     if link is None:
         return []
-    label = cut(link.label, MAX_BUTTON_UNITS)
+    label = cut_label(link.label, MAX_BUTTON_UNITS)
     button = {"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": label, "url": link.url}
     return lay_out_rows([[button]])
 
@@ -229,7 +229,7 @@ def make_offer_rows(offers: Sequence[CommandOffer]) -> list[Component]:
         {
             "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
-            "label": cut(f"{offer.label} {number}", MAX_BUTTON_UNITS),
+            "label": cut_label(f"{offer.label} {number}", MAX_BUTTON_UNITS),
             "custom_id": make_offer_mark(offer.words),
         }
         for number, offer in enumerate(offers, 1)

@@ -22,7 +22,7 @@ from bot.channels.discord.places import (
     TEXT_INPUT_TYPE,
     TEXT_TYPE,
 )
-from bot.channels.discord.text import cut, fit, literal, width
+from bot.channels.discord.text import cut_label, fit, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
 from bot.domain.forms import Field, Shape, fill_in, option_labels
@@ -104,15 +104,15 @@ def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) ->
     mark = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
     return {
         "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
-        "title": cut(card.button(verb).label, MAX_LABEL_UNITS),
+        "title": cut_label(card.button(verb).label, MAX_LABEL_UNITS),
         "components": [*parts],
     }
 
 
 def _make_label(label: str, component: Json, hint: str = "") -> Json:
-    shown = {"type": LABEL_TYPE, "label": cut(label, MAX_LABEL_UNITS), "component": component}
+    shown = {"type": LABEL_TYPE, "label": cut_label(label, MAX_LABEL_UNITS), "component": component}
     if hint:
-        return shown | {"description": cut(hint, MAX_HINT_UNITS)}
+        return shown | {"description": cut_label(hint, MAX_HINT_UNITS)}
     return shown
 
 
@@ -137,7 +137,7 @@ def _make_menu(
     ``many``: several options can be chosen.
     """
     entries = [
-        {"label": cut(label, MAX_OPTION_UNITS), "value": value, "default": is_chosen}
+        {"label": cut_label(label, MAX_OPTION_UNITS), "value": value, "default": is_chosen}
         for label, value, is_chosen in options
     ]
     max_values = len(entries) if many else 1

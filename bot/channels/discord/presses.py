@@ -34,7 +34,7 @@ from bot.channels.discord.card import (
 )
 from bot.channels.discord.inbound import MODAL, Interaction
 from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
-from bot.channels.discord.text import OUTLINER, cut, fence, fit, literal, width
+from bot.channels.discord.text import OUTLINER, cut_label, fence, fit, literal, width
 from bot.domain.batches import PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, read_choice, refusal
@@ -300,7 +300,7 @@ class DiscordPresses:
             return Display(modal=forms.make_form(card, mark.page, pages[mark.page]))
         buttons = []
         for number, fields in enumerate(pages):
-            label = cut(", ".join(field.label for field in fields), MAX_BUTTON_UNITS)
+            label = cut_label(", ".join(field.label for field in fields), MAX_BUTTON_UNITS)
             buttons.append(make_labelled_button(card, Verb.EDIT, Way.FILL, label, number))
         question = f"Which part? {leaves_out(card.schema, arguments)}".strip()
         return Display(question, lay_out_rows(split_rows(buttons)))

@@ -5,7 +5,8 @@ https://docs.discord.com/developers/reference (message formatting). `literal` an
 nothing is markup. `neutralise` and `split` take CommonMark of answers and keep its markup but the mentions.
 
 Two steps come before the escaping of a literal text. First, `clean` spells out invisible characters. Then
-`set_apart` gives each part of a text that others wrote its own direction of writing, or `isolate` each line.
+`set_apart` gives each part that others wrote its own direction of writing, so that text from right to left
+can't reorder the words around it. `isolate` does that for each line.
 """
 
 import re
@@ -62,8 +63,8 @@ def width(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def cut(text: str, limit: int) -> str:
-    """Return a text within ``limit`` units for a label, in which Discord reads no markup.
+def cut_label(text: str, limit: int) -> str:
+    """Return a text for a label, in which Discord reads no markup, within ``limit`` units.
 
     A text that is cut ends in an ellipsis. The marks of its direction of writing count, too.
     """
@@ -128,4 +129,4 @@ class DiscordTextBuilder(TextBuilder[str]):
 
 
 OUTLINER = CardTextRenderer(DiscordTextBuilder(), (MAX_EMBED_UNITS,))
-"""The renderer of cards and of teams' statuses."""
+"""The renderer of cards and of teams' statuses as text, each within one embed."""

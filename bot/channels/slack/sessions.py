@@ -119,7 +119,7 @@ class Sessions:
         except SlackApiError as error:
             code = code_of(error)
             log.info("Slack rejected a session status", why=code, team=place.team)
-            is_temporary = passes(code)
+            is_temporary = passes(code)  # the refusal itself passes: the same call may succeed later
             if not is_temporary:
                 self._refused_teams.add(place.team)
             return not is_temporary

@@ -42,9 +42,9 @@ class _OneLine(logging.Filter):
         return is_new
 
 
-_logger = logging.getLogger("bot.slack.socket")
-_logger.setLevel(logging.ERROR)  # an explicit level: the SDK formats its debug lines at NOTSET
-_logger.addFilter(_OneLine())
+_sdk_logger = logging.getLogger("bot.slack.socket")
+_sdk_logger.setLevel(logging.ERROR)  # an explicit level: the SDK formats its debug lines at NOTSET
+_sdk_logger.addFilter(_OneLine())
 
 
 class Socket:
@@ -59,14 +59,17 @@ class Socket:
         """``alone``: no other process of this Nod has a connection."""
         self.contested = False
         self._expects_to_be_alone = alone  # at the next count
-        self._handler = AsyncSocketModeHandler(app, token, logger=_logger)
+        self._handler = AsyncSocketModeHandler(app, token, logger=_sdk_logger)
         self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
         self._token = token
         self._last_sign: float | None = None  # the time of Slack's last sign of life, by time.time()
 
     async def open(self) -> None:
-        """Connect. Raises ChannelError, also for temporary refusals: `code_behind` tells them apart."""
+        """Connect. Raises ChannelError, for a refused token as for a refusal that is temporary.
+
+        `code_behind` in ``errors.py`` returns Slack's code for the refusal.
+        """
         with translate_errors():
             opened = await self._client.apps_connections_open(app_token=self._token)
         self._handler.client.wss_uri = str(opened["url"])

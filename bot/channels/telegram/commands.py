@@ -40,8 +40,9 @@ _PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a li
 class MenuEntry:
     """A command of the menu: what people type, and the core's command that it stands for.
 
-    The answer to a command is confidential, and goes to the person's private chat, in three cases: if it is
-    for admins, if it is for deciders (the people who may decide a proposal), or if no group has it.
+    The answer to a command is confidential, and goes to the person's private chat, in three cases: if the
+    command is for admins, if it is for deciders (the people who may decide a proposal), or if groups don't
+    have it in their menu. So an entry such as ``cancel`` is in the menu of groups, and answered in private.
     """
 
     typed: str  # the name that people type in Telegram

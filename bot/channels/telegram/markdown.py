@@ -24,7 +24,7 @@ from bot.channels.telegram.text import Rich, drop_halves, is_web_link, keep_harm
 DEEPEST_LEVEL = 16  # the nesting of blocks; a list counts as two levels: itself and its item
 MAX_ENTITIES = 2000  # enough for twenty full messages
 MAX_LINK_CHARS = 300  # the text of a link; people would not see where a longer link leads
-MAX_GROWTH = 4  # shown characters for each written character; only wide tables of empty cells have more
+MAX_GROWTH = 4  # how many times longer tables may make a text; only wide tables of empty cells need more
 _TOO_DEEP = "too_deep"  # the type of a token, by our own rule of the parser
 _PICTURE = "▣"
 _RULE = "—" * 8
@@ -48,7 +48,8 @@ def from_markdown(markdown: str) -> Rich:
 
     Where the result would be much longer than the text, or have too many entities, it is the text as written.
     """
-    source = clean_prose(drop_halves(markdown))
+    without_halves = drop_halves(markdown)  # of characters that UTF-16 has as a pair
+    source = clean_prose(without_halves)
     as_written = Rich(keep_harmless(source))
     if is_too_wide(source):
         return as_written
@@ -144,8 +145,8 @@ class _Writer:
     def finish(self) -> Rich:
         """Return the text and its entities, by offset; where entities begin together, the longest first."""
         entities = sorted(self._entities, key=lambda entity: (entity.offset, -entity.length))
-        # `keep_harmless` keeps the length, so the offsets still hold
-        return Rich(keep_harmless("".join(self._parts)), tuple(entities))
+        text = keep_harmless("".join(self._parts))  # the length stays the same, so the offsets still fit
+        return Rich(text, tuple(entities))
 
     def write_blocks(self, tokens: Sequence[Token]) -> None:
         for index, token in enumerate(tokens):

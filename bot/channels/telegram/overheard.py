@@ -41,10 +41,14 @@ class Overheard:
     def keep(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Store a message; an edit replaces it. ``album``: all messages of its album, empty without one."""
+        """Store a message. One that was edited only replaces its stored version: it is not new in the chat.
+
+        ``album``: all messages of its album, empty without one.
+        """
         messages = self._messages.pop(place, {})
         self._messages[place] = messages  # stored again at the end: the least recently used place comes first
-        if not edited or message.message_id in messages:
+        is_stored = message.message_id in messages
+        if is_stored or not edited:
             messages[message.message_id] = _read_group_message(message, me, album or [message])
         if len(messages) > _MAX_MESSAGES_BY_PLACE:
             oldest_id = next(iter(messages))

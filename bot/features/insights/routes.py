@@ -105,7 +105,7 @@ async def _find_insights(
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
-    with site.exporting.hold(str(actor)):
+    with site.export_limit.hold(str(actor)):
         found = await parts.database.read(counting.find_insights, parts.policies, actor, begin)
     yield found
 
@@ -215,7 +215,7 @@ async def people(
     """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
     by_name = parts.settings.insights == reading.BY_PEOPLE
     find_signs = partial(reading.find_signs, by_name=by_name, zone=zone)
-    with site.exporting.hold(str(actor)):
+    with site.export_limit.hold(str(actor)):
         found = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(
         since=found.since,

@@ -263,6 +263,7 @@ async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -
     is_own = bool(secret) and await parts.database.read(_is_session_of, secret, actor, parts.clock())
     if is_own:
         return _DeviceLife(hash_text(secret), None)
+    # the caller has no session of Nod's: nothing is asked for on this machine, or a proxy signs people in
     life = sign_in_links.SESSION_LIFE if actor == LOCAL else sign_in_links.ORGANISATION_LIFE
     return _DeviceLife(None, parts.clock() + life)
 

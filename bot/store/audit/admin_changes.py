@@ -8,6 +8,9 @@ or a link of accounts that no one is recorded to have made, or that was altered 
 Rows are only added. They are links of the one hash chain (``bot/store/audit/chain.py``), like the rows about
 proposals (``bot/store/audit/log.py``). The chain inserts new rows as the last step of a transaction, so a
 function that reads the log calls `chain.link_added` first: it inserts the rows so far.
+
+The log is *sealed* if its hashes are made with a secret key, the audit key, so that no one can alter a row
+without it. The beginning of a seal, and a change of the key, are rows of this log.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,9 +52,7 @@ class Thing(StrEnum):
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
     PAUSE = "pause"  # always the word everything
-    # name and version. Only rows from before the chain (`chain.UPGRADE`) are about tools; since then the rows
-    # about proposals have the hash of the tool's JSON schema
-    TOOL = "tool"
+    TOOL = "tool"  # name and version; only in rows from before the chain (`chain.UPGRADE`)
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of a token, which is no secret
@@ -200,11 +201,11 @@ class LinkChange:
     words: str  # for admins
 
 
-def links_after(session: Session, row: int) -> list[LinkChange]:
-    """Return the links and unlinks in the rows after the number ``row``, oldest first."""
+def links_after(session: Session, number: int) -> list[LinkChange]:
+    """Return the links and unlinks in the rows after the row with this number, oldest first."""
     chain.link_added(session)
     found = session.execute(
-        select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
+        select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > number).order_by(_TABLE.c.id)
     )
     changes = []
     # the accounts that were linked together have rows of one moment

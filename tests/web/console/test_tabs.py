@@ -23,7 +23,7 @@ HIDES = """
 
 def streams(nod: Served) -> int:
     """How many the server has open."""
-    return sum(nod.app.web.app.state.site.reading.open_requests.values())
+    return sum(nod.app.web.app.state.site.stream_limit.open_requests.values())
 
 
 def await_streams(page: Page, nod: Served, count: int) -> None:

@@ -56,7 +56,7 @@ class UnseenText:
                 self.report.remark(_CROWDED_TEXT.format(position))
                 break
             self._objects += 1
-            box = _Box(*(element.get_bounds() if hasattr(element, "get_bounds") else element.get_pos()))
+            box = _Box(*element.get_bounds())
             if _is_text(element):
                 kind = _find_kind(element, box, page_box, backgrounds)
                 if kind:

@@ -53,6 +53,7 @@ class _Format:
 
     @property
     def is_tiny(self) -> bool:
+        # a size or width of 0 counts as not stated: LibreOffice shows such letters in its usual size
         half_points = _read_number(self.properties.get("sz"), "val") or _MIN_HALF_POINTS
         width_percent = _read_number(self.properties.get("w"), "val") or _MIN_WIDTH_PERCENT
         return half_points < _MIN_HALF_POINTS or width_percent < _MIN_WIDTH_PERCENT
