@@ -93,8 +93,10 @@ class Site:
     def ready(self) -> Iterator[None]:
         """Be ``up`` within the context."""
         self.up = True
-        yield
-        self.up = False
+        try:
+            yield
+        finally:
+            self.up = False
 
     @property
     def lookup(self) -> Lookup:

@@ -165,6 +165,13 @@ async def test_ready_is_503_when_the_database_cannot_be_reached(serve: Serve):
         assert (await nod.client.get("/readyz")).status_code == 200
 
 
+async def test_ready_is_503_when_the_work_has_ended_in_an_error(serve: Serve):
+    async with serve() as nod:
+        with pytest.raises(RuntimeError), nod.app.site.ready():
+            raise RuntimeError
+        assert (await nod.client.get("/readyz")).status_code == 503
+
+
 async def test_cors_is_not_offered(serve: Serve):
     async with serve() as nod:
         preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
