@@ -67,7 +67,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "discord.literal": discord.literal,
     "discord.neutralise": discord.neutralise,
     "discord.fenced": discord.fence,
-    "discord.cut": lambda text: discord.cut(text, 2000),
+    "discord.cut": lambda text: discord.cut_label(text, 2000),
     "discord.split": discord.split,
     "discord.text": lambda text: discord.DiscordTextBuilder().cut(text, 4000),
     "markdown.clean": markdown.clean,
