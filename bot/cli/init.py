@@ -127,7 +127,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
-    """Return the faults in the answers' own values; if there are none, what the step finds with them.
+    """Return the faults in the answers' own values; without any, what the step finds with them.
 
     Nothing is tried, and nothing returned, if only settings from the environment are at fault: ``nod doctor``
     names these.
