@@ -376,7 +376,7 @@ class Loop:
             if why:
                 raise ModelError(why)
         # the rules of the time when the turn was taken up, or newer rules
-        book = self.gate.policies.held.book
+        book = self.gate.policies.last_read.book
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
@@ -480,7 +480,7 @@ class Loop:
 
     async def _choose_model(self, transcript: Transcript) -> Model:
         """Return the model that the rules name for this conversation, by default the first."""
-        book = self.gate.policies.held.book
+        book = self.gate.policies.last_read.book
         if book.list_about(Subject.MODEL):
             return await self.database.read(self.models.choose, book, transcript)
         return self.models.default
@@ -500,7 +500,7 @@ class Loop:
 
     async def _write_prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
-        now, book = self.clock(), self.gate.policies.held.book
+        now, book = self.clock(), self.gate.policies.last_read.book
         workspace = ""
         if self.briefing.read_workspace and any(tool.group == FILES for tool in offered):
             workspace = await asyncio.to_thread(self.briefing.read_workspace)

@@ -99,7 +99,7 @@ def commit_answer(
     spent_tokens = turn.usage.tokens - usage_before.tokens
     for count_answer in hooks_of(session).count_answer:  # of the features that count tokens
         jobs += count_answer(session, turn.transcript, spent_tokens, now)
-    book = policies.held.book  # the rules as this process last read them
+    book = policies.last_read.book  # the rules as this process last read them
     if turn.usage.cost and book.list_about(Subject.BUDGET):
         jobs += _warn_about_budgets(session, book, turn, now)
     if has_effects:  # after the answer, whose id they need; their results are then stored with it

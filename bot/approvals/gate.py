@@ -268,7 +268,7 @@ class Gate:
         if find_current_plan(transcript.proposals.values()) is None:
             tools = tools.without({team.STEP_DONE: "You have no approved plan."})
         # these rules may be a little old; `consider` reads the newest and refuses what they forbid
-        if not self.policies.held.book.forbids:
+        if not self.policies.last_read.book.forbids:
             return tools
         policy, person = await self.database.read(self.policies.load_for, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)

@@ -225,7 +225,7 @@ def claim(
     requires that the version of their rulebook is the stored one, which each change of a rule raises. If it
     isn't, the stored rules are read and checked.
     """
-    policy = policies.held  # the rules in memory
+    policy = policies.last_read  # the rules in memory
     if policy.book.forbids:  # the forbidding rule may be deleted by now, so the stored rules decide
         policy = policies.load(session)
     claimed = _claim_under(session, policy, p, process, now, resource)

@@ -70,8 +70,8 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self.held = defaults  # the newest policy that was read; another process may have changed rules since
-        self._lock = Lock()  # for changes of ``held``, since transactions run in threads
+        self.last_read = defaults  # another process may have changed rules since it was read
+        self._lock = Lock()  # for changes of ``last_read``, since transactions run in threads
         self._clock = clock
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name, with the time of its list
 
@@ -82,11 +82,11 @@ class Policies:
     def unknown_groups(self) -> list[str]:
         """Return the groups that rules name or that were looked up, but whose members aren't known now."""
         named: set[str] = set()
-        for rule in self.held.book.list_about(Subject.DECIDERS):
+        for rule in self.last_read.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
                 named.update(map(str, rule.value))
-        named.update(rule.scope for rule in self.held.book.list_about(Subject.ATTENTION))
-        needed = {name for name in named if is_group(name)} | self._groups.keys() | self.held.missed
+        named.update(rule.scope for rule in self.last_read.book.list_about(Subject.ATTENTION))
+        needed = {name for name in named if is_group(name)} | self._groups.keys() | self.last_read.missed
         return sorted(needed - self._list_known_groups().keys())
 
     def _list_known_groups(self) -> dict[str, UserGroup]:
@@ -146,26 +146,27 @@ class Policies:
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """Return the policy with the rules of this version, and with current groups and absences.
 
-        ``version``: None if no rule was ever set. If the policy that is held has another version, the rules
-        are read.
+        ``version``: None if no rule was ever set. If the policy that was read last has another version,
+        the rules are read again.
         """
         version = version or 0
-        held = self.held
-        if version != held.book.version:
+        policy = self.last_read
+        if version != policy.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
-            zone = held.book.zone
+            zone = policy.book.zone
             book = Rulebook(version, tuple(_to_rule(row, zone) for row in rules), paused_at is not None, zone)
-            held = replace(held, book=book, absences=_load_absences(session))
+            policy = replace(policy, book=book, absences=_load_absences(session))
             if database.is_snapshot(session):  # a transaction sees its own changes, which may fail to commit
                 with self._lock:
-                    if held.book.version > self.held.book.version:  # another thread may have read a newer one
-                        self.held = held
-        if not (self._groups or held.absences):
-            return held
-        away = tuple(absence for absence in held.absences if absence.until > self._clock())
-        return replace(held, groups=self._list_known_groups(), absences=away)
+                    # another thread may have read a newer one
+                    if policy.book.version > self.last_read.book.version:
+                        self.last_read = policy
+        if not (self._groups or policy.absences):
+            return policy
+        away = tuple(absence for absence in policy.absences if absence.until > self._clock())
+        return replace(policy, groups=self._list_known_groups(), absences=away)
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))

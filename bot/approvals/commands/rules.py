@@ -241,7 +241,7 @@ class RuleCommands:
 
     def _local_now(self) -> datetime:
         """Return the time in the team's time zone."""
-        return self._clock().astimezone(self._policies.held.book.zone)
+        return self._clock().astimezone(self._policies.last_read.book.zone)
 
     def _make_setter(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         """Return the handler that sets a rule about a subject."""
@@ -350,7 +350,7 @@ class RuleCommands:
         return await self._put_names_in("\n".join(lines))
 
     async def _features(self, _: Command, __: str) -> str:
-        zone = self._policies.held.book.zone
+        zone = self._policies.last_read.book.zone
         parts = await self._database.read(active.list_active, zone, self._clock())
         return active.format_active(parts, zone)
 
@@ -367,7 +367,7 @@ class RuleCommands:
             rule, _ = await self._database.write(self._store_rule, given, command)
             text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
             return CommandReply(await self._put_names_in(text), rule=rule.id)
-        zone = self._policies.held.book.zone
+        zone = self._policies.last_read.book.zone
         paragraphs = []
         for stored, version in current:
             source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, zone)}"

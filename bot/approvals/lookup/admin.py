@@ -137,7 +137,7 @@ class AdminLookup:
 
     async def list_active(self) -> list[ActivePart]:
         """Return the active parts with their authors. The caller checks for an admin of all of Nod."""
-        zone = self._policies.held.book.zone
+        zone = self._policies.last_read.book.zone
         return await self._database.read(active.list_active, zone, self._clock())
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
@@ -185,7 +185,7 @@ class AdminLookup:
     async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
-        trial = parse_rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
+        trial = parse_rule_to_try(command.text, command, now.astimezone(self._policies.last_read.book.zone))
         since = now - trial.last
         return await self._database.read(past.try_rule, self._policies, trial.rule, since, trial.before)
 

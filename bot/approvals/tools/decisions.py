@@ -53,7 +53,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         may_decide = {one.proposal.id: one.may_decide for one in involvements}
         summaries = []
         for first, *others in group_by_card(one.proposal for one in involvements):  # a batch is one entry
-            summary = _summarize(first, policies.held.book.zone)
+            summary = _summarize(first, policies.last_read.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
                 summary["more_of_its_batch"] = len(others)
@@ -72,7 +72,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         for involvement in await database.read(_list_visible, context, _DECIDED, policies):
             if involvement.voted or involvement.asked:
                 p = involvement.proposal
-                summary = _summarize(p, policies.held.book.zone)
+                summary = _summarize(p, policies.last_read.book.zone)
                 summary |= {"state": p.state, "decided_by": p.decided_by, "you_voted": involvement.voted}
                 summaries.append(summary)
         return _cut_to(summaries, limit)

@@ -43,8 +43,8 @@ from bot.channels.slack.errors import (
     NO_REPLIES,
     code_behind,
     code_of,
-    maybe_done,
-    passes,
+    is_temporary,
+    may_be_done,
     translate_errors,
 )
 from bot.channels.slack.home import Homes
@@ -204,7 +204,7 @@ class SlackChannel(Platform):
                 await self._socket.open()
         except ChannelError as error:
             code = code_behind(error)
-            if code is None or passes(code):
+            if code is None or is_temporary(code):
                 return error.message
             raise SettingsError(f"{setting}: Slack refused it ({code}). {_TOKEN_FIXES[setting]}") from error
         if self._homes is not None:
@@ -467,7 +467,7 @@ class SlackChannel(Platform):
             try:
                 posted = await _show_first_accepted(forms, post)
             except SlackApiError as error:
-                if not maybe_done(error):
+                if not may_be_done(error):
                     self._unconfirmed.pop((place, key), None)
                 raise
             self._unconfirmed.pop((place, key), None)

@@ -97,19 +97,19 @@ _WORDS = {  # the reason of a refusal, for people
 }
 
 
-def passes(code: str) -> bool:
+def is_temporary(code: str) -> bool:
     """Tell if a refusal is temporary, so that the same call may succeed later."""
     if code in TRANSIENT or code in ("http_408", "http_429"):  # a timeout, too many requests
         return True
     return code.startswith("http_") and not code.startswith("http_4")
 
 
-def maybe_done(error: Exception) -> bool:
+def may_be_done(error: Exception) -> bool:
     """Tell if Slack may have carried out the call for which the client raised this error."""
     if not isinstance(error, SlackApiError):
         return True  # no answer arrived
     code = code_of(error)
-    return passes(code) and code != LIMITED
+    return is_temporary(code) and code != LIMITED
 
 
 def code_of(error: SlackApiError) -> str:
@@ -148,7 +148,7 @@ def translate_errors() -> Iterator[None]:
             words = f"{words}: {_WORDS[code]}"
         if code in _GONE:
             raise CopyGone(words) from error
-        kind = ChannelError if passes(code) or code in OFF else NotDeliverable
+        kind = ChannelError if is_temporary(code) or code in OFF else NotDeliverable
         raise kind(words) from error
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
         raise ChannelError(f"Slack could not be reached: {str(error) or type(error).__name__}") from error

@@ -13,7 +13,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.slack import blocks, text
-from bot.channels.slack.errors import code_of, passes
+from bot.channels.slack.errors import code_of, is_temporary
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.errors import ChannelError
@@ -119,10 +119,10 @@ class Sessions:
         except SlackApiError as error:
             code = code_of(error)
             log.info("Slack rejected a session status", why=code, team=place.team)
-            is_temporary = passes(code)  # the refusal itself passes: the same call may succeed later
-            if not is_temporary:
+            may_succeed_later = is_temporary(code)
+            if not may_succeed_later:
                 self._refused_teams.add(place.team)
-            return not is_temporary
+            return not may_succeed_later
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.info("session status not delivered", why=str(error) or type(error).__name__)
             return False

@@ -24,7 +24,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
-from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translate_errors
+from bot.channels.slack.errors import CONTENTS, code_of, is_temporary, may_be_done, translate_errors
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.threads import FollowedThreads
@@ -281,7 +281,7 @@ class SlackStream:
             self._fall_back(error)
             if self._is_stream_open and _find_code(error) not in _CLOSED_CODES:
                 await self._close(None)
-            elif not self._is_stream_open and maybe_done(error):
+            elif not self._is_stream_open and may_be_done(error):
                 self._ts = await self._close_lost()
             self._is_stream_open = False
             return False
@@ -351,7 +351,7 @@ class SlackStream:
             except (SlackApiError, aiohttp.ClientError, OSError) as error:
                 self._fall_back(error)
                 code = _find_code(error)
-                if code is not None and not passes(code):
+                if code is not None and not is_temporary(code):
                     return False
                 if pause is None:
                     self._late_close = asyncio.create_task(self._close_late())

@@ -33,7 +33,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.connecting import PATIENCE, Waits
-from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translate_errors
+from bot.channels.slack.errors import LIMITED, OFF, code_of, is_temporary, translate_errors
 from bot.channels.slack.installations import find_bot, list_installation_ids
 from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
@@ -478,7 +478,7 @@ class Workspaces(AsyncAuthorize):
                 try:
                     response = await client.users_info(user=user)
                 except SlackApiError as error:
-                    if not passes(code_of(error)):
+                    if not is_temporary(code_of(error)):
                         raise
                     response = await client.users_info(user=user)
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:

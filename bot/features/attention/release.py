@@ -53,7 +53,7 @@ class ReleaseSweep:
 
     async def run(self, now: datetime) -> None:
         """Release the due cards. Without a rule of attention and without held cards, nothing is read."""
-        has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
+        has_rules = bool(self.policies.last_read.book.list_about(Subject.ATTENTION))
         if not has_rules and not self._may_have_work:
             return
         for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):

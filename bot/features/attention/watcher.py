@@ -50,7 +50,7 @@ class AttentionWatcher:
 
     def is_watching(self) -> bool:
         """Return whether there is a rule of attention."""
-        return bool(self.policies.held.book.list_about(Subject.ATTENTION))
+        return bool(self.policies.last_read.book.list_about(Subject.ATTENTION))
 
     def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
         """Return no accounts: this watcher notifies no one by itself when a card is delivered."""

@@ -48,7 +48,8 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
             return None
         if until > clock().date() + _MAX_AHEAD:
             raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
-        end = datetime.combine(until + timedelta(days=1), time(), policies.held.book.zone).astimezone(UTC)
+        zone = policies.last_read.book.zone
+        end = datetime.combine(until + timedelta(days=1), time(), zone).astimezone(UTC)
         if end <= clock():
             raise ToolError("That day is over. Leave out until, or name a later day.")
         return end
@@ -109,7 +110,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
         """
         until = await database.write(_forget, context, fact, about, clock())
-        kept = last_day(until, policies.held.book.zone).isoformat() if until else None
+        kept = last_day(until, policies.last_read.book.zone).isoformat() if until else None
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     def check_remember(session: Session, context: CallContext, given: Arguments) -> None:

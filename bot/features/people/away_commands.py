@@ -79,7 +79,7 @@ class AwayCommands:
 
         absence, outdated_ids = await self._database.write(begin)
         await self._wake(*make_redraw_jobs(outdated_ids))
-        end = absence.end(self._policies.held.book.zone)
+        end = absence.end(self._policies.last_read.book.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
             f"You're away until {end}. {who} may decide what you may, "
@@ -88,7 +88,7 @@ class AwayCommands:
 
     def _parse_end(self, moment: str | None, length: str | None, now: datetime) -> datetime:
         """Return the end of an absence, given as a moment or as a length. Raises CommandError."""
-        here = now.astimezone(self._policies.held.book.zone)
+        here = now.astimezone(self._policies.last_read.book.zone)
         try:
             if length is not None:
                 until = add_length(here, parse_duration(length))

@@ -123,7 +123,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
     validate_types = schedule_task.validate  # made by `tool` from the parameters' types
 
     def validate(raw: Any) -> dict[str, Any]:
-        return _settle_moments(validate_types(raw), policies.held.book.zone, clock())
+        return _settle_moments(validate_types(raw), policies.last_read.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
         """Raise Hopeless if the schedule is to follow a proposal that the person may not see."""
