@@ -143,7 +143,7 @@ def test_who_asked_last_is_not_looked_for_among_the_messages_of_everyone(rows: R
     ]
     with rows.database.engine.begin() as connection:
         connection.execute(insert(table_of(MessageRow)), lines)
-        connection.exec_driver_sql("ANALYZE")
+        connection.exec_driver_sql("ANALYZE conversation, message")  # not the tables of other tests, too
     asked: list[tuple[str, Any]] = []
     event.listen(rows.database.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
     rows.database.read_now(conversations.find_asked_already, p.conversation_id, rows.clock())
@@ -173,7 +173,7 @@ def test_a_part_of_the_audit_log_is_verified_without_what_was_verified_before(ro
                 for version in range(4)
             ],
         )
-        connection.exec_driver_sql("ANALYZE")
+        connection.exec_driver_sql("ANALYZE proposal, audit")
     asked = AskedTexts(rows.database)
     rows.database.read_now(verification.faults)
     texts = [text for text in asked.texts if "LEFT OUTER JOIN audit" in text]
