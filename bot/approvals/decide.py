@@ -89,7 +89,7 @@ _NONE_LEFT_TEXTS = {
 _OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
 """The words for a count of accepted presses, by their verb; for other verbs "stopped"."""
 _OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
-"""The same for presses after which a proposal is still open; for other verbs "counted as a vote"."""
+"""Words for presses after which a proposal is still open; for other verbs "counted as a vote"."""
 _MAX_REASONS = 5  # the most reasons of refusals in one reply
 
 

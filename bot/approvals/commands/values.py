@@ -70,7 +70,7 @@ They are tried in this order: `for` with a length ("for 2h") before `for` with a
 _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)  # before a condition, which is the last part
 _LIST_MARKS = (",", ";", "|")  # marks between several words of a list
 _ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
-"""What may follow these words of a part: one thing, as several need a rule for each."""
+"""The only things that may follow these words of a part: several need a rule for each."""
 _PARTS_WITH_END = frozenset({"length", "until"})  # the two ways to say when a rule ends
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})  # rules that let calls run without asking
 _MAX_QUORUM = 20  # more approvals than anyone can gather

@@ -92,14 +92,14 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
     sheets = StyleSheets(HIDING_PROPERTIES)
     unread = 0
     for element in root.iter("style", "link"):
-        media = element.get("media", "")
-        if judge_media(media) is False:
+        is_met = judge_media(element.get("media", ""))
+        if is_met is False:
             continue
         if local_name(element) == "style":
-            sheets.add("".join(element.itertext()), media)
+            sheets.add("".join(element.itertext()), is_certain=is_met is True)
         elif "stylesheet" in element.get("rel", "").lower().split():
             address = element.get("href", "")
-            sheets.add(files.get(address, ""), media)
+            sheets.add(files.get(address, ""), is_certain=is_met is True)
             if address not in files:
                 unread += 1
     if unread or sheets.imports:
@@ -120,7 +120,7 @@ class _PageWalk:
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # the links in their order, without repetitions
     _looks: list[tuple[Appearance, ...]] = field(init=False)
-    """For each open element, the innermost last: its appearance under each of the `_assumptions`."""
+    """For each open element, the innermost last: its appearance under each assumption of the ``sheets``."""
     _unread_depth: int = 0
     """The number of open elements from the outermost one that is not read; 0 outside such an element."""
     _in_row: bool = False
@@ -129,12 +129,7 @@ class _PageWalk:
     """The elements that hide text from screen readers."""
 
     def __post_init__(self) -> None:
-        self._looks = [tuple(Appearance() for _ in self._assumptions)]
-
-    @property
-    def _assumptions(self) -> tuple[bool, ...]:
-        """Whether conditions in style sheets that can't be judged hold: both in turn, if there are any."""
-        return (True, False) if self.sheets.has_uncertain else (True,)
+        self._looks = [tuple(Appearance() for _ in self.sheets.assumptions)]
 
     def read(self, root: Any) -> None:
         """Collect the text of the page. An element is *open* from its start to its end in the markup."""
@@ -152,10 +147,8 @@ class _PageWalk:
 
     def _open(self, element: Any) -> None:
         tag = local_name(element).lower()
-        looks = []
-        for assumed, parent in zip(self._assumptions, self._looks[-1], strict=True):
-            looks.append(find_appearance(element, self.sheets.find(element, assumed=assumed), parent))
-        self._looks.append(tuple(looks))
+        all_styles = zip(self.sheets.find(element), self._looks[-1], strict=True)
+        self._looks.append(tuple(find_appearance(element, styles, parent) for styles, parent in all_styles))
         look = self._look
         self._count(tag, look)
         if self._unread_depth or tag in _UNREAD:

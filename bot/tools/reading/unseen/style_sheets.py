@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.tools.reading.markup import local_name
-from bot.tools.reading.unseen.at_rules import LayerRank, Layers, judge_at_rule, judge_media
+from bot.tools.reading.unseen.at_rules import LayerRank, Layers, judge_at_rule
 
 _MAX_RULES = 20_000
 _MAX_NESTING = 20
@@ -162,26 +162,33 @@ class StyleSheets:
     _count: int = 0
     """The number of rules so far, which orders their declarations."""
 
-    def add(self, sheet: str, media: str = "") -> None:
-        """Add the rules of one sheet, after those of earlier sheets. ``media``: its media queries."""
-        is_met = judge_media(media)
-        if is_met is not False:
-            context = _Context(is_certain=is_met is True)
-            _SheetReader(self, _COMMENT.sub(" ", sheet), context).read("", 0)
+    @property
+    def assumptions(self) -> tuple[bool, ...]:
+        """The ways to take conditions that can't be judged, if there are any: as met, and as not met."""
+        return (True, False) if self.has_uncertain else (True,)
 
-    def find(self, element: Any, *, assumed: bool = True) -> dict[str, str]:
+    def add(self, sheet: str, *, is_certain: bool) -> None:
+        """Add the rules of one sheet, after those of earlier sheets.
+
+        ``is_certain``: False if it can't be judged whether the sheet is for this window.
+        """
+        _SheetReader(self, _COMMENT.sub(" ", sheet), _Context(is_certain)).read("", 0)
+
+    def find(self, element: Any) -> list[dict[str, str]]:
         """Return the values that hold for an element by property, including its ``style`` attribute.
 
-        ``assumed``: rules count below a condition that can't be judged, as if it held.
+        There is one result for each of the `assumptions`.
         """
-        declarations = [
-            declaration for declaration in self._list_matching(element) if assumed or declaration.is_certain
-        ]
+        declarations = list(self._list_matching(element))
         inline = element.get("style")
         if inline:
             declarations += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), _Context(), is_inline=True)
         declarations.sort(key=lambda declaration: declaration.weight)
-        return {declaration.name: declaration.value for declaration in declarations}
+        results = []
+        for is_met in self.assumptions:
+            counting = [declaration for declaration in declarations if is_met or declaration.is_certain]
+            results.append({declaration.name: declaration.value for declaration in counting})
+        return results
 
     def add_rule(self, selectors_text: str, body: str, context: _Context) -> None:
         """Add a rule if it sets a wanted property or a variable."""
