@@ -44,7 +44,8 @@ class AvailableTools:
         """The tools that are offered to a model and that it may call."""
         if all(tool.offered for tool in self):
             return self
-        return replace(self, tools={tool.name: tool for tool in self if tool.offered}, withheld={})
+        offered_tools = {tool.name: tool for tool in self if tool.offered}
+        return replace(self, tools=offered_tools, withheld={})  # a model is not told of withheld tools
 
     def without(self, withheld: Mapping[str, str]) -> "AvailableTools":
         """Return the tools without the tools named in ``withheld``, which gives a reason for each name."""
@@ -134,9 +135,9 @@ class Registry:
             self._logged_duplicates.add((tool_name, toolset))
             log.error("two tools have one name; rename the one left out", tool=tool_name, left_out_of=toolset)
 
-    async def misfits(self, book: Rulebook) -> dict[int, str]:
+    async def misfits(self, rulebook: Rulebook) -> dict[int, str]:
         """Return why the conditions of rules do not fit the available tools, by the rules' numbers."""
-        if not book.conditional:
+        if not rulebook.conditional:
             return {}  # no rule has a condition; to ask for the tools may start servers
         forms = {tool.name: tool.form for tool in await self.available()}
-        return book.misfits(forms, every=True)
+        return rulebook.misfits(forms, every=True)

@@ -1,7 +1,7 @@
 """JSON schemas of tools' arguments in the form that language models take.
 
 `make_offered` turns pydantic's schema of a tool into the form that is offered to a model. `fits_strict` tells
-if OpenAI's *strict mode* takes a schema: the model's answer is then sure to fit it. The rules of strict mode:
+if OpenAI's *strict mode* takes a schema: a model's calls are then sure to fit it. The rules of strict mode:
 https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 
@@ -30,15 +30,15 @@ def make_offered(schema: Schema) -> Schema:
     definitions = schema.get("$defs", {})
     offered: Schema = _write_out(schema, definitions, ())
     if _has_reference(offered):
-        offered["$defs"] = {
-            name: _write_out(definition, {}, tuple(definitions)) for name, definition in definitions.items()
-        }
+        # in a definition every reference stays, as if the part were inside of all definitions
+        names = tuple(definitions)
+        offered["$defs"] = {name: _write_out(part, {}, names) for name, part in definitions.items()}
     return offered
 
 
 def fits_strict(schema: Any) -> bool:
-    """Tell if strict mode takes a schema. Every request fails that wrongly calls a tool strict."""
-    return _may_be_strict(schema) and _is_small_enough(schema)
+    """Tell if strict mode takes a schema. A request fails if it wrongly says that a tool is strict."""
+    return _has_strict_form(schema) and _is_small_enough(schema)
 
 
 def _is_small_enough(schema: Any) -> bool:
@@ -67,11 +67,13 @@ def _is_small_enough(schema: Any) -> bool:
     return has_few_parts and char_count <= _MAX_NAMES_CHARS
 
 
-def _may_be_strict(schema: Any) -> bool:
+def _has_strict_form(schema: Any) -> bool:
     """Tell if strict mode takes a schema and all its parts, without regard to the limits of size."""
     if not isinstance(schema, dict) or not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
         return False
-    if schema.keys() - _KEYWORDS or schema.get("format", "date") not in _FORMATS:
+    if schema.keys() - _KEYWORDS:
+        return False
+    if "format" in schema and schema["format"] not in _FORMATS:
         return False
     if "(?" in schema.get("pattern", ""):  # lookahead and the like
         return False
@@ -94,11 +96,11 @@ def _may_be_strict(schema: Any) -> bool:
     ]
     if "items" in schema:
         parts.append(schema["items"])
-    return all(map(_may_be_strict, parts))
+    return all(map(_has_strict_form, parts))
 
 
 def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
-    """Return a part of a schema as it is offered, with references to ``definitions`` written out.
+    """Return a part of a schema in the form for models, with references to ``definitions`` written out.
 
     ``inside``: the names of the definitions that the part is inside of; references to them stay.
     """
@@ -117,10 +119,11 @@ def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
     for key, value in node.items():
         if key == "properties":
             offered[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
-        elif key == "title" and isinstance(value, str):
+        elif key == "title" and isinstance(value, str):  # no text: a property of this name
             continue
         elif key not in ("default", "$defs"):
             offered[key] = _write_out(value, definitions, inside)
+    # a mapping with free keys, such as dict[str, int]
     takes_any_key = node.get("additionalProperties", False) is not False and "properties" not in node
     if offered.get("type") == "object" and not takes_any_key:
         offered.setdefault("properties", {})

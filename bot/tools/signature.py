@@ -3,7 +3,7 @@
 The decorator `tool` (``bot/tools/tool.py``) reads a `Signature` once. `Signature.validate` turns what a model
 or a form gives into canonical arguments: JSON data, which people see and approve, with defaults filled in.
 `Signature.make_call_arguments` turns canonical arguments into what the function takes (dates, enums).
-``bot/tools/schema.py`` makes the JSON schema for language models of the pydantic model.
+``bot/tools/schema.py`` makes the JSON schema for language models from the pydantic model.
 
 `Storable`, `STORABLE` and `SEEN` are annotations for text parameters of tools.
 """
@@ -15,8 +15,8 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializationError, to_jsonable_python
@@ -36,7 +36,7 @@ _BOUNDS = {
     "greater_than": ("exclusiveMinimum", "gt"),
     "less_than": ("exclusiveMaximum", "lt"),
 }
-"""The keyword of JSON Schema, and the bound's name in a pydantic fault's context, by the fault's type."""
+"""By the type of pydantic's error: the keyword of JSON Schema, and the bound's key in the error's ``ctx``."""
 _TYPE_TEXTS = {
     "int": "This must be a whole number.",
     "int_from_float": "This must be a whole number.",
@@ -56,7 +56,7 @@ _TYPE_TEXTS = {
     "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
     "time_delta": "This must be a length of time, such as PT30M.",
 }
-"""The texts of faults, by the type of pydantic's fault without ``_type`` or ``_parsing`` at its end."""
+"""The texts of faults, by the type of pydantic's error without ``_type`` or ``_parsing`` at its end."""
 _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")  # "number: its number", "number (int): …"
 _MODEL_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -73,22 +73,28 @@ class Signature:
     strict: bool
     """True if strict mode takes the schema."""
     defaults: Mapping[str, Any]
-    """All defaults as JSON data, by parameter. The tool's version depends on them."""
+    """All defaults as JSON data, by parameter. The tool's version depends on them.
+
+    For example null, 10, or the name of a class whose object is no JSON data.
+    """
     filled_defaults: Mapping[str, Any]
-    """The defaults that are filled into arguments: all that are JSON data and not null."""
+    """The defaults that are filled into arguments: all that are JSON data and not null, such as 10."""
     refused_defaults: Mapping[str, Any]
-    """The ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
+    """The ``filled_defaults`` that the parameter's own type refuses.
+
+    For example 0 as "no limit" for a number from 1. Such a value in a call counts as not given.
+    """
     caller_types: Mapping[str, type]
     """The types of the parameters that Nod passes and a model does not see (`CallContext`), by parameter."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *caller_types: type) -> "Signature":
-        """Read the signature. A parameter of one of ``caller_types`` is no argument of the tool.
+    def of(cls, function: Callable[..., Any], *injected_types: type) -> "Signature":
+        """Read the signature. A parameter of one of ``injected_types`` is no argument of the tool.
 
         Raises TypeError if a parameter has no type or can't be passed by name.
         """
         description, descriptions = _read_docstring(function)
-        parameters = _read_parameters(function, descriptions, caller_types)
+        parameters = _read_parameters(function, descriptions, injected_types)
         model = create_model(f"{function.__name__}_arguments", __config__=_MODEL_CONFIG, **parameters.fields)
         filled_defaults, refused_defaults = _check_defaults(parameters.fillable)
         schema = make_offered(model.model_json_schema())
@@ -100,7 +106,7 @@ class Signature:
             parameters.defaults,
             filled_defaults,
             refused_defaults,
-            parameters.caller_types,
+            parameters.injected_types,
         )
 
     def validate(self, raw: Any) -> dict[str, Any]:
@@ -117,8 +123,11 @@ class Signature:
                 arguments[name] = copy.deepcopy(self.filled_defaults[name])
         return arguments
 
-    def make_call_arguments(self, arguments: Mapping[str, Any], *caller_values: Any) -> dict[str, Any]:
-        """Return the function's arguments in its own types. ``caller_values``: one for each caller type."""
+    def make_call_arguments(self, arguments: Mapping[str, Any], *injected_values: Any) -> dict[str, Any]:
+        """Return the function's arguments in its own types.
+
+        ``injected_values``: a value for each of the types that Nod passes, such as a `CallContext`.
+        """
         model = self._parse(arguments)
         call_arguments = {}
         for name in model.model_fields_set:
@@ -126,7 +135,7 @@ class Signature:
             if not self._is_left_out(name, value):
                 call_arguments[name] = value
         for name, kind in self.caller_types.items():
-            for value in caller_values:
+            for value in injected_values:
                 if isinstance(value, kind):
                     call_arguments[name] = value
         return call_arguments
@@ -146,11 +155,11 @@ class Signature:
         except ValidationError as error:
             faults = {}
             for fault in error.errors():
-                field = ".".join(map(str, fault["loc"])) or "arguments"
-                faults[field] = self._describe(fault)
+                path = ".".join(map(str, fault["loc"])) or "arguments"
+                faults[path] = self._describe_fault(fault)
             raise BadArguments(faults) from None
 
-    def _describe(self, fault: ErrorDetails) -> str:
+    def _describe_fault(self, fault: ErrorDetails) -> str:
         words = fault_in_words(fault)
         if fault["type"] != "extra_forbidden" or len(fault["loc"]) != 1:
             return words
@@ -158,13 +167,14 @@ class Signature:
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
-    """Return a pydantic fault in Nod's own words, for forms, for the model and for scripts."""
+    """Return a text for one error of pydantic's, in Nod's own words: for forms, models and scripts."""
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
     if kind in _BOUNDS:
+        # pydantic calls a text "too_short" in some places, and "string_too_short" in others
         if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str):
-            kind = f"string_{kind}"  # pydantic calls a text "too_short" in some places
+            kind = f"string_{kind}"
         keyword, name = _BOUNDS[kind]
         return describe_bound(keyword, context[name])
     if kind in ("literal_error", "enum"):
@@ -174,8 +184,8 @@ def fault_in_words(fault: ErrorDetails) -> str:
         return f"Say which kind it is in {_unquote(context['discriminator'])}{tags}."
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
-    kind = kind.removesuffix("_type").removesuffix("_parsing")
-    words = _TYPE_TEXTS.get(kind) or fault["msg"].removeprefix("Value error, ")
+    type_name = kind.removesuffix("_type").removesuffix("_parsing")
+    words = _TYPE_TEXTS.get(type_name) or fault["msg"].removeprefix("Value error, ")
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
@@ -225,46 +235,56 @@ def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return " ".join(first_paragraph.split()), descriptions
 
 
+class _Default(NamedTuple):
+    value: Any  # JSON data
+    annotation: Any  # the type of its parameter
+
+
 @dataclass(frozen=True, slots=True)
 class _Parameters:
     """The parameters of a function."""
 
-    fields: dict[str, Any]
+    fields: dict[str, Any] = field(default_factory=dict)
     """The type and the default of each field of the pydantic model, as `create_model` takes them."""
-    defaults: dict[str, Any]
+    defaults: dict[str, Any] = field(default_factory=dict)
     """The value of `Signature.defaults`."""
-    fillable: dict[str, tuple[Any, Any]]
-    """The defaults that are JSON data and not null, each with its parameter's type."""
-    caller_types: dict[str, type]
-    """The value of `Signature.caller_types`."""
+    fillable: dict[str, _Default] = field(default_factory=dict)
+    """The defaults that are JSON data and not null."""
+    injected_types: dict[str, type] = field(default_factory=dict)
+    """The types of the parameters that Nod passes, by parameter."""
 
 
 def _read_parameters(
-    function: Callable[..., Any], descriptions: Mapping[str, str], caller_types: Collection[type]
+    function: Callable[..., Any], descriptions: Mapping[str, str], injected_types: Collection[type]
 ) -> _Parameters:
     """Read the parameters of a function. Raises TypeError as `Signature.of` does."""
     hints = get_type_hints(function, include_extras=True)
-    read = _Parameters({}, {}, {}, {})
+    parameters = _Parameters()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"parameter {name} of tool {function.__name__} must be given by name")
         if name not in hints:
             raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
-        if hints[name] in caller_types:
-            read.caller_types[name] = hints[name]
+        if hints[name] in injected_types:
+            parameters.injected_types[name] = hints[name]
             continue
         annotation, default = hints[name], parameter.default
         if default is not parameter.empty:
-            read.defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
+            json_default = to_jsonable_python(default, fallback=_name_class)
+            parameters.defaults[name] = json_default
             if default is not None and _is_json(default):
-                read.fillable[name] = (read.defaults[name], annotation)
+                parameters.fillable[name] = _Default(json_default, annotation)
             if not _takes_none(annotation):
                 annotation = annotation | None  # null means "not given"
         if name in descriptions:
             annotation = Annotated[annotation, Field(description=descriptions[name])]
-        model_default = None if name in read.defaults else ...  # pydantic: "..." is "required"
-        read.fields[name] = (annotation, model_default)
-    return read
+        model_default = None if name in parameters.defaults else ...  # pydantic: "..." is "required"
+        parameters.fields[name] = (annotation, model_default)
+    return parameters
+
+
+def _name_class(value: Any) -> str:
+    return type(value).__qualname__
 
 
 def _is_json(default: Any) -> bool:
@@ -281,13 +301,13 @@ def _takes_none(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
 
 
-def _check_defaults(fillable: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _check_defaults(fillable: Mapping[str, _Default]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return `Signature.filled_defaults` and `Signature.refused_defaults`."""
     filled: dict[str, Any] = {}
     refused: dict[str, Any] = {}
     for name, (default, annotation) in fillable.items():
-        field: dict[str, Any] = {name: (annotation, ...)}
-        model = create_model("default", __config__=_MODEL_CONFIG, **field)
+        fields: dict[str, Any] = {name: (annotation, ...)}  # required, so that no default hides the check
+        model = create_model("default", __config__=_MODEL_CONFIG, **fields)
         try:
             filled[name] = model.model_validate({name: default}).model_dump(mode="json")[name]
         except ValidationError:
@@ -298,7 +318,7 @@ def _check_defaults(fillable: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, 
 def _refuse_unstorable(text: str) -> str:
     why = unstorable(text)
     if why:
-        # the text is not the template itself, since braces in a template are read as fields
+        # passed as a value, because pydantic reads braces in the message itself as fields
         raise PydanticCustomError("storable", "{why}", {"why": why})
     return text
 
@@ -309,7 +329,7 @@ def _refuse_unseen(text: str) -> str:
     return text
 
 
-# put these last in an annotation: for rules after them pydantic does not know that the value is a text
+# put these last in an annotation: pydantic does not know that the value of a rule after them is a text
 STORABLE = AfterValidator(_refuse_unstorable)
 """Refuses a text with characters that a database can't store."""
 SEEN = AfterValidator(_refuse_unseen)

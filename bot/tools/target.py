@@ -32,7 +32,7 @@ _SPECIAL_V4 = (
     IPv4Network("198.18.0.0/15"),  # benchmarks
     IPv4Network("224.0.0.0/3"),  # multicast, reserved, broadcast
 )
-_ALL_V6 = IPv6Network("2000::/3")  # all public addresses, and the special networks in it
+_GLOBAL_V6 = IPv6Network("2000::/3")  # all public addresses, and the special networks in it
 _SPECIAL_V6 = (
     IPv6Network("2001::/23"),  # protocols; Teredo is one
     IPv6Network("2001:db8::/32"),  # documentation
@@ -41,8 +41,8 @@ _SPECIAL_V6 = (
 )
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: IPv4 addresses on a network that has only IPv6
 _IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
-_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before an IPv4 address of ISATAP, once the mask has cleared one bit
-_ISATAP_MASK = 0xFDFFFFFF  # clears the bit that says whether the IPv4 address is unique
+_ISATAP = 0x5EFE  # RFC 5214: ISATAP puts 0000:5efe or 0200:5efe before an IPv4 address
+_ISATAP_MASK = 0xFDFFFFFF  # makes the one of the other: clears the bit in which they differ
 _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots
@@ -130,8 +130,8 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 def is_public(address: Address) -> bool:
     """Tell if an address belongs to the open Internet.
 
-    An IPv6 address that holds an IPv4 address does not, with one exception: in NAT64's range it does if the
-    IPv4 address is public.
+    IPv6 addresses that contain an IPv4 address are not public. The exception are those in NAT64's range: they
+    are public if the IPv4 address is.
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _SPECIAL_V4)
@@ -141,7 +141,7 @@ def is_public(address: Address) -> bool:
         return is_public(IPv4Address(int(address) & _IPV4_MASK))
     is_isatap = (int(address) >> 32) & _ISATAP_MASK == _ISATAP
     is_special = is_isatap or any(address in network for network in _SPECIAL_V6)
-    return address in _ALL_V6 and address.is_global and not is_special
+    return address in _GLOBAL_V6 and address.is_global and not is_special
 
 
 def _normalise_host(text: str) -> str:
@@ -162,16 +162,16 @@ def _normalise_host(text: str) -> str:
             raise ToolError("The host's name is not valid.") from None
     if not _NAME.fullmatch(host):
         raise ToolError("The host's name is not valid.")
-    bare = host.rstrip(".")
-    last_label = bare.rpartition(".")[2]
+    host_without_dot = host.rstrip(".")
+    last_label = host_without_dot.rpartition(".")[2]
     if _NUMBER.fullmatch(last_label):  # no name of the Internet ends in a number, but an address does
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:
             raise ToolError(f"{host} is an unusual way to write an address. Those are refused.") from None
-    if any(f".{bare}".endswith(f".{domain}") for domain in _INTERNAL_DOMAINS):
-        raise ToolError(f"{bare} is an internal network name. Those are never fetched.")
-    return bare
+    if any(f".{host_without_dot}".endswith(f".{domain}") for domain in _INTERNAL_DOMAINS):
+        raise ToolError(f"{host_without_dot} is an internal network name. Those are never fetched.")
+    return host_without_dot
 
 
 def _escape_non_ascii(text: str) -> str:

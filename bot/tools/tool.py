@@ -11,13 +11,13 @@ that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Too
 - ``run`` runs the approved call. Afterwards ``current`` reads the changed values, and ``undo`` names the
   inverse call. ``settle`` tells how a run ended that was interrupted.
 
-The functions of the last three points, but for ``run``, are *looks*: they change nothing, and may take a
-`CallContext`.
+``preview``, ``title``, ``key``, ``begins``, ``touches``, ``current``, ``undo`` and ``settle`` only read. They
+are called *looks*, and may take a `CallContext`.
 
-Three kinds of tools differ. A tool with a `Trying` is tried before people decide, and its trial is applied. A
-tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. A tool
-whose kind of proposal has no run (a request) has ``conclude``, which gives its output once it is
-approved.
+Three sorts of tools differ. A tool with a `Trying` is tried before people decide, and its trial is applied. A
+tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. The
+proposals of a third sort run nothing once they are approved: such a tool has ``conclude`` instead of ``run``.
+``conclude`` returns the output of the approved proposal.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ _REASON_SCHEMA = {
 _MAX_NAMED_ITEMS = 3  # the items of a list that a title names; of a longer list it names only the first
 
 
-async def _no_one(words: str) -> None:
-    """Report to no one."""
+async def _discard(words: str) -> None:
+    """Do nothing with a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class CallContext:
     """A key that is the same for every run of one proposal; empty for reads, previews and the like."""
     preview: tuple[PreviewField, ...] = ()
     """The fields that the card showed. A tool can check by them that nothing has changed since."""
-    progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
+    progress: Callable[[str], Awaitable[None]] = field(default=_discard, repr=False, compare=False)
     """Tells people how far the call is: ``await context.progress("3 of 10 files")``. It never raises."""
-    printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
-    """Shows people the last lines of the call's output. It never raises."""
+    printed: Callable[[str], Awaitable[None]] = field(default=_discard, repr=False, compare=False)
+    """Shows people the newest lines of output, such as a command's, while the call runs. It never raises."""
     token: str = field(default="", repr=False, compare=False)
     """The token of the connection under which the call runs; empty before and after the run."""
     connected_as: str = ""
@@ -188,8 +188,8 @@ class Trying:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextualCall:
-    """A callable of a tool that takes a `CallContext` as its ``parameter``, bound to such a context."""
+class _BoundFunction:
+    """A function of a tool that takes a `CallContext` as its ``parameter``, bound to such a context."""
 
     function: Callable[..., Any]
     parameter: str
@@ -199,7 +199,7 @@ class ContextualCall:
         return self.function(*arguments, **{self.parameter: self.context})
 
 
-# in the following types, "..." is the canonical arguments and, if the callable takes one, a `CallContext`
+# in the following types, "..." is the canonical arguments and, if the function takes it, a `CallContext`
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
 
@@ -273,7 +273,7 @@ class Moment:
     call: str
     """The id of the call, which stays the same if its turn runs a second time."""
     tools: frozenset[str]
-    """The names of the available tools, without those by which an agent leads its teammates."""
+    """The names of the available tools, without those for teammates (``delegate`` and the like)."""
     now: datetime
 
 
@@ -305,58 +305,83 @@ class Tool:
 
     name: str
     description: str
-    parameters: Mapping[str, Any]  # a JSON schema whose root is an object
-    strict: bool  # True: OpenAI's strict mode takes ``parameters``
-    version: str  # changes whenever the meaning of the same arguments could have changed
-    group: str  # the source of the tool, as rules and lists name it: "fs", "web", "mcp:wiki", "own"
-    reads: bool  # True: no arguments make it write
+    parameters: Mapping[str, Any]
+    """A JSON schema whose root is an object."""
+    strict: bool
+    """True: OpenAI's strict mode takes ``parameters``."""
+    version: str
+    """Changes whenever the meaning of the same arguments could have changed."""
+    group: str
+    """The source of the tool, as rules and lists name it: "fs", "web", "mcp:wiki", "own"."""
+    reads: bool
+    """True: no arguments make it write."""
     idempotent: bool
-    timeout: float  # the seconds that a run may take
+    timeout: float
+    """The seconds that a run may take."""
     validate: Callable[[Any], dict[str, Any]]
     classify: Callable[[Arguments], Risk]
-    summary: Callable[[Arguments], str]  # describes a call in one line, without looking anything up
-    run: Run | None  # None for a kind of proposal that has no run
+    summary: Callable[[Arguments], str]
+    """Describes a call in one line, without looking anything up."""
+    run: Run | None
+    """None for a kind of proposal that has no run."""
     preview: Preview | None = None
-    check: Check | None = None  # checks a model's call before it is proposed
-    conclude: Conclude | None = None  # in place of ``run``, for a kind of proposal that has no run
-    effect: Effect | None = None  # in place of ``run``, in the transaction that stores the answer
+    check: Check | None = None
+    """Checks a model's call before it is proposed."""
+    conclude: Conclude | None = None
+    """In place of ``run``, for a kind of proposal that has no run."""
+    effect: Effect | None = None
+    """In place of ``run``, in the transaction that stores the answer."""
     title: Title | None = None
     begins: Begins | None = None
     key: Key | None = None
     """The arguments that similar calls share, for grants. None: a grant covers exact calls or all calls."""
-    offered: bool = True  # False: it is never offered to a model; parts of Nod may propose it
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # values that ``validate`` fills in
+    offered: bool = True
+    """False: it is never offered to a model; parts of Nod may propose it."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values that ``validate`` fills in."""
     names: Mapping[str, Referent] = field(default_factory=dict)
     """The kind of thing that an argument names (a path, an address …), by argument."""
     follow: Callable[[Arguments], Arguments] | None = None
-    """Returns the arguments whose paths are links, with the paths that the links lead to."""
-    kind: ProposalKind = kinds.CALL  # the kind of proposal that its calls become
+    """Returns the arguments that have paths with links on them, with the links resolved; empty without any."""
+    kind: ProposalKind = kinds.CALL
+    """The kind of proposal that its calls become."""
     touches: Callable[..., str] | None = None
     """Returns the name of the resource that a call changes; empty if it shares none with other calls."""
-    destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
-    waits: bool = False  # True: ``validate`` waits for a child process, so it is called in a thread
-    open_world: bool | None = None  # True: it reaches servers outside; None: not stated
-    trying: Trying | None = None  # tries its calls before people decide
+    destructive: bool = False
+    """True: no call of it can be undone, so no rule may call it reading."""
+    waits: bool = False
+    """True: ``validate`` waits for a child process, so it is called in a thread."""
+    open_world: bool | None = None
+    """True: it reaches servers outside; None: not stated."""
+    trying: Trying | None = None
+    """Tries its calls before people decide."""
     settle: Settle | None = None
     current: Current | None = None
     """Reads the values after the run. None: ``preview`` reads them, as its old values."""
     undo: Undo | None = None
-    undoes: bool = False  # True: it is proposed only to undo a call of another tool
-    zoned: str = ""  # the argument that names a time zone; the requester's zone is its default
-    unattended: bool = True  # False: it is not offered to a run that a schedule began
-    batch: str = ""  # tools with the same name here share a batch; empty: a batch has only this tool's calls
-    connection: Connection | None = None  # the account under which it runs; None: Nod's
+    undoes: bool = False
+    """True: it is proposed only to undo a call of another tool."""
+    zoned: str = ""
+    """The argument that names a time zone; the requester's zone is its default."""
+    unattended: bool = True
+    """False: it is not offered to a run that a schedule began."""
+    batch: str = ""
+    """Tools with the same name here share a batch; empty: a batch has only this tool's calls."""
+    connection: Connection | None = None
+    """The account under which it runs; None: Nod's."""
     acts_at: str = ""
     """The provider under whose accounts its calls are made (``connected.py``); empty if it needs none."""
-    spec: ToolSpec = field(init=False, repr=False, compare=False)  # the tool as the model sees it
+    spec: ToolSpec = field(init=False, repr=False, compare=False)
+    """The tool as the model sees it."""
 
     def __post_init__(self) -> None:
         """Bind the `_LOOKS`.
 
-        Raises TypeError unless the tool fits its kind of proposal: a kind that runs needs ``run`` alone, any
-        other kind ``conclude`` alone.
+        Raises TypeError unless the tool fits its kind of proposal: a kind that runs needs ``run`` and no
+        ``conclude``, any other kind ``conclude`` and no ``run``.
         """
-        has_run, concludes = self.run is not None, self.conclude is not None
+        has_run = self.run is not None
+        concludes = self.conclude is not None
         if self.kind.runs and (not has_run or concludes):
             raise TypeError(f"tool {self.name}: one of kind {self.kind} has a run")
         if not self.kind.runs and (has_run or not concludes):
@@ -399,6 +424,7 @@ class Tool:
 
     async def check_arguments(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
         """Validate without blocking the loop. ``zone`` is the requester's. Raises BadArguments."""
+        # ``raw`` is a dict here: callers with a zone have decoded it
         if zone and self.zoned and not raw.get(self.zoned):
             raw = raw | {self.zoned: str(zone)}
         if self.waits:
@@ -426,9 +452,12 @@ class Tool:
     async def name_touched(self, arguments: Arguments) -> str:
         """Return the name of the resource that a call changes: calls with the same name run one by one.
 
-        Empty: the call runs side by side with others. If the tool has no ``touches``, but a preview, the name
-        is that of the tool with the values of its ``key``: the old values in a preview must not change during
-        a run. A kind of proposal that does not set `ProposalKind.runs_one_by_one` gets no such name.
+        Empty: the call runs side by side with others. The name is the first of these:
+
+        - the result of ``touches``, if the tool has it;
+        - empty if the tool has no preview, or its kind of proposal does not set `runs_one_by_one`;
+        - the tool's name with the values of its ``key``, as the old values in a preview must not change
+          during a run.
         """
         if self.touches is not None:
             return self.touches(arguments)
@@ -441,9 +470,9 @@ class Tool:
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """``parameters`` with the defaults, and with the kind of thing that each argument names.
+        """The JSON schema for people: ``parameters`` with the defaults and the `names` of the arguments.
 
-        Cards and edit forms are made from it, and rules read it.
+        Cards and edit forms are made from it, and rules read it. Models get ``parameters``.
         """
         if not (self.defaults or self.names):
             return self.parameters
@@ -624,24 +653,24 @@ def tool(
     Raises TypeError for a parameter without an annotation, for a function that is not async, and for only one
     of ``trial`` and ``apply``.
     """
-    looks = (title, preview, key, begins, trial, apply, current, undo)
-    if connection and any(callable(look) for look in looks):
+    without_token = (title, preview, key, begins, trial, apply, current, undo)
+    if connection and any(map(callable, without_token)):
         raise TypeError("a tool with a connection looks at nothing before it is approved")
 
     def make(function: Callable[..., Any]) -> Tool:
         name = function.__name__
         signature = Signature.of(function, CallContext, Session, Moment)
-        effects = Moment in signature.caller_types.values()
-        if not (effects or inspect.iscoroutinefunction(function)):
+        is_effect = Moment in signature.caller_types.values()
+        if not (is_effect or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
-        if Session in signature.caller_types.values() and not effects:
+        if Session in signature.caller_types.values() and not is_effect:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
         description, parameters = signature.description, signature.schema
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
-            if effects:
+            if is_effect:
                 raise ToolError("This is done where the answer is stored, not here.")
-            # through the model once more, so that the function gets its own types (dates, enums)
+            # through the pydantic model once more, so that the function gets its own types (dates, enums)
             return _as_output(await function(**signature.make_call_arguments(arguments, context)))
 
         def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:
@@ -650,13 +679,13 @@ def tool(
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
-        shape = canonical([name, description, parameters, signature.defaults, version])
+        versioned_parts = canonical([name, description, parameters, signature.defaults, version])
         return Tool(
             name=name,
             description=description or name.replace("_", " "),
             parameters=parameters,
             strict=signature.strict,
-            version=hashlib.sha256(shape.encode()).hexdigest()[:16],
+            version=hashlib.sha256(versioned_parts.encode()).hexdigest()[:16],
             group=group,
             reads=not (writes or destructive or classify),
             idempotent=idempotent,
@@ -665,7 +694,7 @@ def tool(
             classify=classify or (lambda _: risk),
             summary=_make_summary(summary, name, signature.filled_defaults),
             run=run,
-            effect=effect if effects else None,
+            effect=effect if is_effect else None,
             preview=preview,
             title=title,
             key=_make_key(key),
@@ -689,20 +718,21 @@ def tool(
 
 def _bind_looks(
     owner: Any, names: Sequence[str], context: CallContext | None = None
-) -> dict[str, ContextualCall]:
-    """Return the looks of a tool (or of its `Trying`) that take a `CallContext`, bound to this one, by name.
+) -> dict[str, _BoundFunction]:
+    """Return the looks of a tool (or of its `Trying`) that take a `CallContext`, bound to ``context``.
 
-    Without a ``context`` a look keeps the context to which it is bound, or gets an empty one.
+    They are returned by name. Without a ``context`` a look keeps the one to which it is bound, or gets an
+    empty one.
     """
-    looks: dict[str, ContextualCall] = {}
+    looks: dict[str, _BoundFunction] = {}
     for name in names:
         look = getattr(owner, name)
-        if isinstance(look, ContextualCall):
+        if isinstance(look, _BoundFunction):
             looks[name] = replace(look, context=context or look.context)
         elif callable(look):
             parameter = find_parameter(look, CallContext)
             if parameter:
-                looks[name] = ContextualCall(look, parameter, context or CallContext("", ""))
+                looks[name] = _BoundFunction(look, parameter, context or CallContext("", ""))
     return looks
 
 
@@ -766,7 +796,7 @@ def _make_summary(
 ) -> Callable[[Arguments], str]:
     if callable(summary):
         return summary
-    template = summary
+    template = summary  # a new name, whose narrowed type holds in the inner function
 
     def summarise(arguments: Arguments) -> str:
         if template is not None:

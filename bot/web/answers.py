@@ -31,7 +31,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Fault(NodError):
-    """An error to answer with: its status, and the body `Problem` with the fields ``error`` and ``more``."""
+    """An error to answer with: its status, and its body, whose fields are ``error`` and ``more``."""
 
     def __init__(
         self, status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any
@@ -85,8 +85,8 @@ async def _answer_invalid_request(_: Request, error: RequestValidationError) -> 
 
 def _name_field(location: Sequence[int | str]) -> str:
     """Return ``rows.0.id`` for ``("body", "rows", 0, "id")``; for all of the body ``body``."""
-    part, *path = map(str, location)
-    return ".".join(path) or part
+    first, *path = map(str, location)  # the first is "body", "query" and the like
+    return ".".join(path) or first
 
 
 async def _answer_http_error(request: Request, error: HTTPException) -> Response:
@@ -125,17 +125,17 @@ async def download(file: File | None) -> Response:
     Raises Missing for None.
     """
     file = require_or_404(file, "There is no such file. It may have expired (NOD_RETENTION).")
-    attached = {
+    headers = {
         "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
     if file.data is not None:
         # any other type could be one that a browser runs
         media_type = file.kind if file.kind in PICTURES else UNKNOWN
-        return Response(file.data, headers=attached, media_type=media_type)
+        return Response(file.data, headers=headers, media_type=media_type)
     text = await asyncio.to_thread(prepare_for_people, file.text)
     visible_text = make_visible(text.replace("\r\n", "\n"), escape_point)
-    return PlainTextResponse(visible_text, headers=attached)
+    return PlainTextResponse(visible_text, headers=headers)
 
 
 def plain_page(words: str, status: int, base: str) -> HTMLResponse:

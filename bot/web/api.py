@@ -96,9 +96,9 @@ def create(
     """Build the ASGI application over a channel that is started elsewhere.
 
     ``proxies``: the networks of trusted reverse proxies; ``user_header``: the header in which they name the
-    person. ``connections``: the most that the server holds at a time. ``more_parts`` and ``more_tags``: the
-    routes of features, and the descriptions of their tags; ``more_routes``: routes that are not in the API's
-    document, such as those of channels.
+    person. ``connections``: the wanted number of open connections; the limit of open files may allow fewer.
+    ``more_parts`` and ``more_tags``: the routes of features, and the descriptions of their tags;
+    ``more_routes``: routes that are not in the API's document, such as those of channels.
     """
     tags = {**_TAG_DESCRIPTIONS, **more_tags}
     app = FastAPI(
@@ -114,10 +114,12 @@ def create(
         exception_handlers=HANDLERS,
     )
     app.state.site = site
-    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(mcp_logins.BACK, RETURN_PATH))
+    one_time_paths = (mcp_logins.BACK, RETURN_PATH)
+    app.add_middleware(HeadAndOptions, routes=app.router.routes, one_time_paths=one_time_paths)
     app.add_middleware(AgentPaths)
-    app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
-    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
+    max_requests = most_connections(connections) * 3 // 4  # the rest is for probes
+    app.add_middleware(Capacity, max_requests=max_requests)
+    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, max_file_bytes=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _load_agui, methods=["POST"], include_in_schema=False)]
     # not by ``include_router``, which builds all routes again at the first request: that costs 90 ms of the
@@ -130,7 +132,10 @@ def create(
 
 
 async def _load_agui(_: Request) -> ASGIApp:
-    """Load the AG-UI routes at their first request: importing their library takes a tenth of a start."""
+    """Load the AG-UI routes at their first request: importing their library takes a tenth of a start.
+
+    Starlette calls what an endpoint returns as an ASGI app, so the loaded routes answer this request.
+    """
     routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
     application: ASGIApp = routes.app
     return application
@@ -176,7 +181,7 @@ async def me(actor: Caller, request: Request, site: SiteDep) -> Me:
         insights="insights" in site.features,
         push="push" in site.features,
         voice="voice" in site.features,
-        paused=PauseView(since=pause.since, by=_name_pauser(pause, actor)) if pause else None,
+        paused=PauseView(since=pause.since, by=_name_of_pauser(pause, actor)) if pause else None,
         session=COOKIE in request.cookies and "authorization" not in request.headers,
     )
 
@@ -224,7 +229,7 @@ def _load_page() -> str:
     return _ASSET_PATTERN.sub(rf"\1static/{_hash_files()}/\2", text)
 
 
-def _name_pauser(pause: Pause, caller: Actor) -> str:
+def _name_of_pauser(pause: Pause, caller: Actor) -> str:
     if pause.by == str(caller):
         return caller.label
     return pause.name

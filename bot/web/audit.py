@@ -52,15 +52,15 @@ async def _read_wanted(
     return Wanted(who, tool, proposal, since, grant)
 
 
-Sought = Annotated[Wanted, Depends(_read_wanted)]
+FilterParams = Annotated[Wanted, Depends(_read_wanted)]
 """The rows that a request wants, by its query parameters."""
 
 
 @router.get("/audit", summary="For admins: the audit log, newest first")
 async def rows(
-    _: Admin,
+    _: Admin,  # only checks that the caller is an admin
     site: SiteDep,
-    wanted: Sought,
+    wanted: FilterParams,
     limit: Limit = 50,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
 ) -> AuditPage:
@@ -108,7 +108,7 @@ async def verify(
 
 
 class _Progress:
-    """The progress of work in a thread, which calls this object with its figures.
+    """The progress of work in a thread, which calls this object as a function: ``progress(done, total)``.
 
     The call raises Abandoned, and so ends the work, once the reader of the response has left.
     """
@@ -153,18 +153,18 @@ async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
 async def export(
     _: Admin,
     site: SiteDep,
-    wanted: Sought,
+    wanted: FilterParams,
     _limited: Annotated[None, Depends(_limit_exports)],
-    form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
+    file_format: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """The file has no secrets. Each line of JSON is a row as `GET /api/audit` gives it.
 
     The header `Nod-Last-Row` is the number of the last row, by which a reader can tell how far the file is.
     """
-    file = await site.channel.admin.audit_file(wanted, form)
+    file = await site.channel.admin.audit_file(wanted, file_format)
     headers = {
         **_UNBUFFERED_HEADERS,
-        "Content-Disposition": f'attachment; filename="audit.{form}"',
+        "Content-Disposition": f'attachment; filename="audit.{file_format}"',
         _LAST_ROW_HEADER: str(file.last_row),
     }
-    return StreamingResponse(file.pieces, media_type=_FORMATS[form], headers=headers)
+    return StreamingResponse(file.pieces, media_type=_FORMATS[file_format], headers=headers)

@@ -60,8 +60,8 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)
     decline = tuple(PickedRow(row.id, row.seen) for row in body.decline)
-    at = Address(NAME, actor.key)
-    choice = Choice(actor, batch_id, approve, decline, body.reason, address=at, by_api=True)
+    address = Address(NAME, actor.key)
+    choice = Choice(actor, batch_id, approve, decline, body.reason, address=address, by_api=True)
     reply = await site.take_in(choice)
     if reply.answer in STATUS:  # the choice as a whole was refused, so no row was decided
         raise Fault(STATUS[reply.answer], reply.text)

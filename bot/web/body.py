@@ -1,7 +1,7 @@
 """The rules of request bodies and lists: known fields only, storable text, a page at a time.
 
 `Body` is the base of all JSON bodies. `Limit`, `Since` and `Before` are the query parameters of lists: a list
-is read in pages, and ``before`` is the mark of the place at which an earlier page ended (its ``next``).
+is read in pages, and ``before`` is the ``next`` of an earlier page: a mark of the place where that ended.
 """
 
 from collections.abc import Iterable
@@ -33,18 +33,18 @@ class Body(BaseModel):
         return check_storable(value)
 
 
-def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
+def check_storable(value: Any, max_values: int = MOST_VALUES) -> Any:
     """Return a JSON value as it is.
 
     Raises PydanticCustomError for too many or too deeply nested values, and for text that can't be stored.
     """
-    _, fault = count_values(value, most)
+    _, fault = count_values(value, max_values)
     if fault is not None:
         raise fault
     return value
 
 
-def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None]:
+def count_values(value: Any, max_values: int) -> tuple[int, PydanticCustomError | None]:
     """Return the number of values in a JSON value, and the error that refuses it, if any.
 
     The names of an object's fields count, too. After an error the number is that of the values looked at.
@@ -55,15 +55,15 @@ def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None
         next_level: list[Any] = []
         for item in level:
             count += 1
-            if count > most:
-                return count, PydanticCustomError("values", f"At most {most:,} values in one request.")
+            if count > max_values:
+                return count, PydanticCustomError("values", f"At most {max_values:,} values in one request.")
             match item:
                 case str() if is_halved(item):
                     return count, PydanticCustomError(
                         "storable", "Text must be valid Unicode, without half a surrogate pair."
                     )
                 case dict():
-                    next_level += item
+                    next_level += item.keys()
                     next_level += item.values()
                 case list():
                     next_level += item

@@ -19,8 +19,8 @@ _MAX_WAITING_EVENTS = 1000  # a stream with more unread events is ended, and its
 class Broadcast(NamedTuple):
     """A change in a conversation, for its listeners."""
 
-    event: TurnEvent | None  # None for a change that no turn made
-    console_event: TurnEvents | None  # the change as the console's streams show it; None if they do not
+    event: TurnEvent | None  # the change as the agent's turn reported it; None if no turn made it
+    console_event: TurnEvents | None  # the same change as the console's streams show it; None if they do not
     conversation_id: str = ""
 
 
@@ -36,14 +36,14 @@ class Broadcaster:
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)  # by key
-        self._of_owners: dict[str, set[Listener]] = defaultdict(set)  # by owner
+        self._owner_listeners: dict[str, set[Listener]] = defaultdict(set)  # by owner
         self._has_listener = asyncio.Event()  # set while anyone listens to a single conversation
         self.closed = False
 
     def close(self) -> None:
         """End all listeners, present and future."""
         self.closed = True
-        for listeners in (*self._listeners.values(), *self._of_owners.values()):
+        for listeners in (*self._listeners.values(), *self._owner_listeners.values()):
             for listener in listeners:
                 _end(listener)
 
@@ -51,13 +51,13 @@ class Broadcaster:
     def listen_to_owner(self, owner: str) -> Iterator[Listener]:
         """Listen to all conversations whose address keys begin with ``owner/``, also to later ones."""
         listener = self._new_listener()
-        self._of_owners[owner].add(listener)
+        self._owner_listeners[owner].add(listener)
         try:
             yield listener
         finally:
-            self._of_owners[owner].discard(listener)
-            if not self._of_owners[owner]:
-                del self._of_owners[owner]
+            self._owner_listeners[owner].discard(listener)
+            if not self._owner_listeners[owner]:
+                del self._owner_listeners[owner]
 
     @contextmanager
     def listen(self, key: str) -> Iterator[Listener]:
@@ -97,12 +97,12 @@ class Broadcaster:
 
     def has_listener(self, key: str) -> bool:
         """Tell if anyone listens to this conversation, or to all conversations of its owner."""
-        return key in self._listeners or key.rpartition("/")[0] in self._of_owners
+        return key in self._listeners or key.rpartition("/")[0] in self._owner_listeners
 
     def publish(self, key: str, event: TurnEvent | None, console_event: TurnEvents | None) -> None:
         """Hand a change to everyone who listens to the conversation ``key`` or to all of its owner."""
         owner, _, conversation_id = key.rpartition("/")
-        for listener in (*self._listeners.get(key, ()), *self._of_owners.get(owner, ())):
+        for listener in (*self._listeners.get(key, ()), *self._owner_listeners.get(owner, ())):
             if listener.full():
                 _end(listener)
             else:

@@ -21,7 +21,7 @@ _UNKNOWN_STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)  # left
 
 
 def bundle(entry: Path) -> str:
-    """Return a script that does what the module does, with all that it imports.
+    """Return the module with all that it imports as one script.
 
     Each module becomes a function that is called once, after the functions of the modules that it imports,
     and returns its exports. Raises ValueError where a module has an unknown statement, or imports itself by
@@ -38,7 +38,7 @@ def _join(path: Path, joined: dict[Path, str], importers: tuple[Path, ...]) -> N
         raise ValueError(f"{path.name}: it imports itself by a detour")
     if path in joined:
         return
-    if any(_variable(other) == _variable(path) for other in joined):
+    if any(_name_variable(other) == _name_variable(path) for other in joined):
         raise ValueError(f"{path.name}: another module has this name")
     text = path.read_text(encoding="utf-8")
     for statement in _IMPORT.finditer(text):
@@ -56,14 +56,14 @@ def _wrap(path: Path, text: str) -> str:
     unknown = _UNKNOWN_STATEMENT.search(text)
     if unknown:
         raise ValueError(f"{path.name}: a statement that is not known here: {unknown[0]}")
-    begin = f"const {_variable(path)} = (() => {{ // {path.name}"
+    beginning = f"const {_name_variable(path)} = (() => {{ // {path.name}"
     end = f"return {{ {', '.join(exported)} }};\n}})();"
-    return f"{begin}\n{text}\n{end}"
+    return f"{beginning}\n{text}\n{end}"
 
 
 def _write_const(path: Path, statement: re.Match[str]) -> str:
     """Return the statement in place of an import: ``const { a, b: c } = module_x;``."""
-    other = _variable(path.parent / statement["path"])
+    other = _name_variable(path.parent / statement["path"])
     if statement["names"]:
         return f"const {{ {statement['names'].replace(' as ', ': ')} }} = {other};"
     if statement["whole"]:
@@ -71,5 +71,5 @@ def _write_const(path: Path, statement: re.Match[str]) -> str:
     return f"const {{ default: {statement['default']} }} = {other};"
 
 
-def _variable(path: Path) -> str:
+def _name_variable(path: Path) -> str:
     return "module_" + re.sub(r"\W", "_", path.stem)

@@ -1,13 +1,14 @@
 """The HTTP channel, for the console and other clients of the API: nothing is posted to them.
 
 A client reads the rows of a conversation by requests, and listens to its changes by a stream (SSE) while it
-is open. So `HttpChannel` hands the events of turns to the listeners (``broadcaster.py``, called the hub) in
-this process and in the others, and its feed tells them of every change of a proposal. Routes use its lookups.
+is open. So `HttpChannel` hands the events of turns to the listeners (``broadcaster.py``) in this process and
+in the others, and its feed tells them of every change of a proposal. Routes use its lookups.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
@@ -53,26 +54,26 @@ class BroadcastStream:
 
     async def show(self, event: TurnEvent) -> None:
         """Send an event to the listeners in this process."""
-        hub = self.channel.hub
-        if not hub.has_listener(self.address.key):
+        broadcaster = self.channel.hub
+        if not broadcaster.has_listener(self.address.key):
             return
-        hub.publish(self.address.key, event, await self._describe_event(event))
+        broadcaster.publish(self.address.key, event, await self._describe_event(event))
         await asyncio.sleep(0)  # a model may send many pieces together: let listeners read in between
 
     async def _describe_event(self, event: TurnEvent) -> TurnEvents | None:
-        ident = self.address.key.rpartition("/")[2]
+        conversation_id = self.address.key.rpartition("/")[2]
         match event:
             case ProposalOpened(proposal):
-                seen = await self.channel.proposals.find(proposal.id, self.requester)
-                if seen is None:
+                found = await self.channel.proposals.find(proposal.id, self.requester)
+                if found is None:
                     return None
-                return ProposalEvent(type="proposal_opened", proposal=ProposalView.seen_as(seen))
-            case TurnEnded(ending, message_id=last):
-                if last is None:
-                    last = await self.channel.conversations.last_answer(ident)
-                return TurnDone(conversation_id=ident, message_id=last, ending=ending)
+                return ProposalEvent(type="proposal_opened", proposal=ProposalView.seen_as(found))
+            case TurnEnded(ending, message_id=last_id):
+                if last_id is None:
+                    last_id = await self.channel.conversations.last_answer(conversation_id)
+                return TurnDone(conversation_id=conversation_id, message_id=last_id, ending=ending)
             case TurnFailed(explanation):
-                return TurnBroke(conversation_id=ident, error=explanation)
+                return TurnBroke(conversation_id=conversation_id, error=explanation)
             case _:
                 return make_turn_event(event)
 
@@ -100,10 +101,10 @@ class HttpChannel:
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
         self.relay: PeerRelay | None = None
-        others = self.others
-        if others is not None:
-            self.relay = PeerRelay(others, self.proposals.find, self._show, self.hub.has_listener)
-            others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
+        peers = self.others
+        if peers is not None:
+            self.relay = PeerRelay(peers, self.proposals.find, self._show, self.hub.has_listener)
+            peers.on("team", self._receive_team)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(
@@ -140,12 +141,17 @@ class HttpChannel:
             self.others.broadcast("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
+    def _receive_team(self, body: list[Any]) -> None:
+        """Publish a team's status here, as `show_team` of another process sent it."""
+        key, team_status, *_ = body
+        self.hub.publish(key, None, TeamEvent.model_validate(team_status))
+
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         await BroadcastStream(self, address, requester).show(event)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
         known = self.knows is None or await self.knows(actor)
-        return Membership.MEMBER if known else None
+        return Membership.MEMBER if known else None  # there are no guests and no places here
 
     async def changed(self) -> None:
         """Do nothing: people there read rows, and the change notifier wakes them."""
@@ -155,7 +161,7 @@ class HttpChannel:
 
         Reads no changes while no one listens.
         """
-        seen = await self.proposals.newest_change()  # the id of the newest change that listeners were told of
+        last_told = await self.proposals.newest_change()  # the id of the newest change that listeners know
         progress: Mapping[str, str] = {}  # how far each running proposal is, as listeners know it
         while True:
             generation = self.notifier.generation  # read first, so that `wait` misses no later change
@@ -164,12 +170,14 @@ class HttpChannel:
                     newest = await self.proposals.newest_change()
                     # listeners who joined in the meantime must not miss anything
                     if self.hub.is_idle:
-                        seen = newest
+                        last_told = newest
                     continue
-                seen, progress, changes = await self.proposals.news(seen, progress, self.hub.has_own_listener)
+                last_told, progress, changes = await self.proposals.news(
+                    last_told, progress, self.hub.has_own_listener
+                )
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []
-            for key, shown in changes:
-                self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(shown)))
+            for key, found in changes:
+                self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(found)))
             await self.notifier.wait(generation, self.pace.feed)

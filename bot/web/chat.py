@@ -140,9 +140,9 @@ class Named(Body):
     title: Annotated[str, Field(min_length=1, max_length=80), SEEN]
 
 
-async def find_own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
+async def find_own(channel: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """Return the caller's own conversation; None for any other, and for a deleted one."""
-    return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
+    return await channel.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
 async def _find_own_conversation(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
@@ -167,22 +167,22 @@ async def chat(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """A second message with the same ``Idempotency-Key`` is not taken in: 409 names the conversation."""
-    http = site.channel
+    channel = site.channel
     body, files = said
     if body.conversation_id is not None:
-        require_or_404(await find_own(http, actor, body.conversation_id), NO_CONVERSATION)
+        require_or_404(await find_own(channel, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
     message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
     with ExitStack() as stack:
-        listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin
+        listener = stack.enter_context(channel.hub.listen(address.key))  # before the turn can begin
         reply = await site.take_in(message)
         if reply.answer is Answer.DUPLICATE:
             raise Fault(
                 409,
                 "This message was received before. Read its conversation for the answer.",
-                conversation_id=await http.conversations.of_event(NAME, event_id),
+                conversation_id=await channel.conversations.of_event(NAME, event_id),
             )
         if reply.answer is Answer.LATER:
             raise Later(reply.text)
@@ -190,7 +190,7 @@ async def chat(
             raise Fault(413 if body.message.strip() or files else 422, reply.text)
         listening = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
-    answer_events = _until_answered(http, listener, reply.message_id, conversation_id)
+    answer_events = _until_answered(channel, listener, reply.message_id, conversation_id)
 
     async def events() -> AsyncIterator[str]:
         with listening:
@@ -202,33 +202,33 @@ async def chat(
 
 
 async def _until_answered(
-    http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
+    channel: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
     """Yield the events of turns up to the end of the turn that answers the message.
 
-    The event of that end may be lost. So whenever no event came for ``http.pace.quiet`` seconds, the database
-    is asked. If it has had the answer at two such times in a row, no further event of the turn will come, and
+    The event of that end may be lost. So whenever no event came for ``Pace.quiet`` seconds, the database is
+    asked. If it has had the answer at two such times in a row, no further event of the turn will come, and
     the stream ends.
     """
-    was_answered = False  # the database had the answer at the last silence
-    async for item in read_listener(listener, http.pace.quiet):
+    was_answered_at_last_silence = False
+    async for item in read_listener(listener, channel.pace.quiet):
         if item is not None:
-            was_answered = False
+            was_answered_at_last_silence = False
             if item.console_event:
                 yield sse(item.console_event)
             # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(item.event, TurnEnded | TurnFailed):
-                has_seen = item.event.seen >= message_id
-                if has_seen or await http.conversations.is_answered(conversation_id):
+                was_read = item.event.seen >= message_id  # ``seen``: the newest message that the turn read
+                if was_read or await channel.conversations.is_answered(conversation_id):
                     return
-        elif not await http.conversations.is_answered(conversation_id):
+        elif not await channel.conversations.is_answered(conversation_id):
             yield KEEP_ALIVE
-        elif was_answered:
-            answer_id = await http.conversations.last_answer(conversation_id)
+        elif was_answered_at_last_silence:
+            answer_id = await channel.conversations.last_answer(conversation_id)
             yield sse(TurnDone(conversation_id=conversation_id, message_id=answer_id, ending=Ending.DONE))
             return
         else:
-            was_answered = True
+            was_answered_at_last_silence = True
 
 
 @router.get("/conversations", summary="Your conversations, newest first")
@@ -254,9 +254,8 @@ async def rename(mine: Own, body: Named, site: SiteDep) -> DoneBody:
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
 async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
     """Its proposals and their audit rows stay. 409 while a proposal is open: decide or withdraw it first."""
-    http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
-    waiting = await http.conversations.forget_conversation(mine.id)
+    waiting = await site.channel.conversations.forget_conversation(mine.id)
     if waiting:
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
         raise Fault(409, f"{which}. Decide or withdraw what is open first.")
@@ -277,11 +276,12 @@ async def export(
     mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
 ) -> Response:
     """The file has the conversation's messages and proposals, with secrets hidden."""
-    http = site.channel
-    transcript, shown = await http.conversations.in_full(mine.id, actor)
-    available = await http.registry.available()
-    open_count = sum(seen.proposal.state is State.PROPOSED for seen in shown)
-    head = ConversationView.with_open(mine, open_count).model_dump_json()  # lists are added behind its fields
+    channel = site.channel
+    transcript, found_proposals = await channel.conversations.in_full(mine.id, actor)
+    available = await channel.registry.available()
+    open_count = sum(found.proposal.state is State.PROPOSED for found in found_proposals)
+    conversation_json = ConversationView.with_open(mine, open_count).model_dump_json()
+    head = conversation_json.removesuffix("}")  # lists are added behind its fields
     lines: Sequence[Line] = transcript.lines if transcript else ()
 
     def view_line(line: Line) -> MessageView:
@@ -290,16 +290,16 @@ async def export(
         return MessageView.make_view(line, proposals, available, kept)
 
     async def write_file() -> AsyncIterator[str]:
-        yield f'{head[:-1]}, "messages": ['
+        yield f'{head}, "messages": ['
         async for part in _dump_in_batches(lines, view_line):
             yield part
         yield '], "proposals": ['
-        async for part in _dump_in_batches(shown, ProposalView.seen_as):
+        async for part in _dump_in_batches(found_proposals, ProposalView.seen_as):
             yield part
         yield "]}"
 
-    attached = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
-    return StreamingResponse(write_file(), media_type="application/json", headers=attached)
+    headers = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
+    return StreamingResponse(write_file(), media_type="application/json", headers=headers)
 
 
 async def _dump_in_batches(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
@@ -327,9 +327,9 @@ async def conversation_proposals(mine: Own, actor: Caller, site: SiteDep) -> Pro
     return Proposals(proposals=await proposals_of(site.channel, actor, mine.id))
 
 
-async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
+async def proposals_of(channel: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
     """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
-    return await make_views(await http.proposals.of_conversation(conversation_id, actor))
+    return await make_views(await channel.proposals.of_conversation(conversation_id, actor))
 
 
 @router.get("/files", summary="The newest files of your conversations")
@@ -344,7 +344,7 @@ async def files(actor: Caller, site: SiteDep, limit: Limit = 100) -> KeptFiles:
 )
 async def conversation_files(mine: Own, site: SiteDep) -> Files:
     listed = await site.channel.conversations.files(mine.id)
-    return Files(files=[FileView(id=handle, name=name) for handle, name in listed])
+    return Files(files=[FileView(id=file_id, name=name) for file_id, name in listed])
 
 
 @router.get(
@@ -368,12 +368,12 @@ async def team(mine: Own, site: SiteDep) -> Team:
     **event_stream(TurnEvents),
 )
 async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> Response:
-    http = site.channel
+    channel = site.channel
 
     async def events() -> AsyncIterator[str]:
-        with http.hub.listen(mine.address.key) as listener:
+        with channel.hub.listen(mine.address.key) as listener:
             yield ": listening\n\n"
-            async for item in read_listener(listener, http.pace.quiet):
+            async for item in read_listener(listener, channel.pace.quiet):
                 if item is None:
                     yield KEEP_ALIVE
                 elif item.console_event:
@@ -384,4 +384,5 @@ async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> 
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
 async def stop(mine: Own, actor: Caller, site: SiteDep) -> SaidBody:
-    return SaidBody(text=(await site.take_in(Command(actor, "stop", "", mine.address))).text)
+    reply = await site.take_in(Command(actor, "stop", "", mine.address))
+    return SaidBody(text=reply.text)

@@ -52,11 +52,11 @@ _DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'uns
 
 
 class Capacity:
-    """Middleware that answers 503 beyond ``most`` requests and streams at the same time."""
+    """Middleware that answers 503 beyond ``max_requests`` requests and streams at the same time."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, max_requests: int) -> None:
         self._app = app
-        self._free = asyncio.Semaphore(most)
+        self._free = asyncio.Semaphore(max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
@@ -70,9 +70,9 @@ class Capacity:
                 await self._app(scope, receive, send)
 
 
-def max_run_bytes(files: int) -> int:
-    """Return the most bytes of an AG-UI run: a thread's history, and ``files`` bytes of files in base64."""
-    return 16 * MAX_BODY + files * 4 // 3
+def max_run_bytes(max_file_bytes: int) -> int:
+    """Return the most bytes of an AG-UI run: a thread's history, and files in base64."""
+    return 16 * MAX_BODY + max_file_bytes * 4 // 3
 
 
 def _is_form(scope: Scope) -> bool:
@@ -90,16 +90,16 @@ async def _wait_for_end(receive: Receive) -> Message:
 def _add_headers(message: Message, policy: bytes, request_id: str) -> None:
     """Add the usual headers to the message that starts a response, without replacing those that it has."""
     headers = list(message.get("headers", []))
-    own_names = {name.lower() for name, _ in headers}
-    if b"cache-control" not in own_names:
+    set_names = {name.lower() for name, _ in headers}
+    if b"cache-control" not in set_names:
         headers += _PRIVATE_HEADERS
     usual = (*_SAFETY_HEADERS, (b"content-security-policy", policy))
-    headers += [(name, value) for name, value in usual if name not in own_names]
+    headers += [(name, value) for name, value in usual if name not in set_names]
     message["headers"] = [*headers, (b"x-request-id", request_id.encode())]
 
 
 class _ArrivingPart(NamedTuple):
-    """A part of a body that is awaited."""
+    """The wait for a part of a body."""
 
     begun: float  # when its request began, in the loop's time
     limit: asyncio.Timeout  # ends the wait
@@ -108,18 +108,18 @@ class _ArrivingPart(NamedTuple):
 class BodyLimits:
     """Middleware that bounds the size and the time of bodies, and adds safe headers to every response."""
 
-    def __init__(self, app: ASGIApp, pace: Callable[[], Pace], files: int = 0) -> None:
-        """``pace`` returns the times in which bodies must arrive. ``files``: the most bytes of files."""
+    def __init__(self, app: ASGIApp, pace: Callable[[], Pace], max_file_bytes: int = 0) -> None:
+        """``pace`` returns the times in which bodies must arrive. ``max_file_bytes``: of a body's files."""
         self._app = app
         self._pace = pace
-        self._files = files
+        self._max_file_bytes = max_file_bytes
         self._arriving: dict[str, _ArrivingPart] = {}  # by the id of the request
 
     async def _receive_part(self, request_id: str, receive: Receive, begun: float, due: float) -> Message:
         """Return the next part of a body. Raises TimeoutError if it does not arrive before ``due``.
 
         The times are in the loop's time; ``begun`` is that of the request. If too many bodies are arriving,
-        the time of the one that began first ends now.
+        the wait for the body whose request began first is ended.
         """
         if len(self._arriving) >= ARRIVING:
             oldest = min(self._arriving, key=lambda request_id: self._arriving[request_id].begun)
@@ -134,9 +134,9 @@ class BodyLimits:
 
     def _find_max_bytes(self, *, is_run: bool, brings_files: bool) -> int:
         if is_run:
-            return max_run_bytes(self._files)
+            return max_run_bytes(self._max_file_bytes)
         if brings_files:
-            return self._files + MAX_BODY
+            return self._max_file_bytes + MAX_BODY
         return MAX_BODY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,8 +1,8 @@
 """Routes of MCP servers: admins list them and sign Nod in at them, and browsers come back from a sign-in.
 
-An MCP server offers tools to Nod. Some want Nod to sign in by OAuth: `begin` starts that and returns a page
-of the server, where a person agrees; the page sends their browser back to `came_back`, and `ended` waits for
-the outcome.
+An MCP server offers tools to Nod. Some want Nod to sign in by OAuth: `begin` starts the sign-in and returns
+a page of the server, where a person agrees; the page sends their browser back to `came_back`, and `ended`
+waits for the outcome.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ _WAIT_SECONDS = 20.0  # the time that `ended` waits
 
 router = api_routes("mcp", prefix="/api/mcp")
 back = APIRouter(include_in_schema=False)
+"""The route at `BACK`."""
 
 Name = Annotated[str, Path(max_length=40)]
 
@@ -76,7 +77,8 @@ async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
     It needs no token: a browser that another site sends brings none. The parameters that it brings work once.
     """
     try:
-        words, status = await site.logins.take_return(request.query_params), 200
+        words = await site.logins.take_return(request.query_params)
+        status = 200
     except SignInError as error:
         words, status = error.message, 400
     then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own

@@ -28,15 +28,15 @@ def _is_routed(route: BaseRoute, scope: Scope, method: str) -> bool:
 class HeadAndOptions:
     """ASGI middleware that answers HEAD as GET without its body, and OPTIONS with ``Allow``."""
 
-    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], once: Collection[str]) -> None:
-        """``once``: the paths of links that work once, such as the way back from a sign-in.
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], one_time_paths: Collection[str]) -> None:
+        """``one_time_paths``: the paths of links that work once, such as the way back from a sign-in.
 
         A GET at such a path, or below it, uses up the link. Scanners of mails try links by HEAD, so a HEAD
         there gets an empty response, and the link still works.
         """
         self._app = app
         self._routes = routes
-        self._once = frozenset(once)
+        self._one_time_paths = frozenset(one_time_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"] if scope["type"] == "http" else ""
@@ -48,7 +48,7 @@ class HeadAndOptions:
         if method == "OPTIONS" and methods:
             allowed = [*methods, "HEAD", "OPTIONS"] if takes_get else [*methods, "OPTIONS"]
             await Response(status_code=204, headers={"Allow": ", ".join(allowed)})(scope, receive, send)
-        elif method == "HEAD" and takes_get and self._uses_up(scope["path"]):
+        elif method == "HEAD" and takes_get and self._is_one_time(scope["path"]):
             await Response()(scope, receive, send)
         elif method == "HEAD" and takes_get:
             head = _Head(receive, send)
@@ -56,17 +56,17 @@ class HeadAndOptions:
         else:
             await self._app(scope, receive, send)
 
-    def _uses_up(self, path: str) -> bool:
-        return any(path == used_up or path.startswith(f"{used_up}/") for used_up in self._once)
+    def _is_one_time(self, path: str) -> bool:
+        return any(path == link or path.startswith(f"{link}/") for link in self._one_time_paths)
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Tell if a browser asks on behalf of another site, which is refused like any other method."""
+    """Tell if this is a CORS preflight. It is passed on, and refused like an unknown method."""
     return any(name == b"access-control-request-method" for name, _ in scope["headers"])
 
 
 class _Head:
-    """The messages of a GET whose response ends after its headers.
+    """Runs a GET for a HEAD: passes on the headers, and drops the body.
 
     Once the headers are sent, the application is told that the client has left, so that a stream ends.
     """

@@ -9,7 +9,7 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pydantic import TypeAdapter
 
@@ -32,12 +32,18 @@ Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
 """Shows an event of a turn to the listeners at an address; the actor is the person who asked for the turn."""
 
 
-class PeerRelay:
-    """Sends the events of this process's turns to the others, and shows theirs to listeners here, in order.
+class _SentEvent(NamedTuple):
+    """An event as processes send it to each other: a list in JSON."""
 
-    An event is sent as a list: the channel and the key of its address, the requester as a list (channel, key,
-    name), the name of its type, and its fields.
-    """
+    channel: str  # of its address, as ``key``
+    key: str
+    requester: list[Any]  # channel, key, name
+    type_name: str
+    values: Mapping[str, Any]  # the fields of the event
+
+
+class PeerRelay:
+    """Sends the events of this process's turns to the others, and shows theirs here, in order."""
 
     def __init__(self, others: Peers, find: Find, show: Show, has_listener: Callable[[str], bool]) -> None:
         """``has_listener`` tells if anyone here listens at the key of an address."""
@@ -46,7 +52,7 @@ class PeerRelay:
         self._show = show
         self._has_listener = has_listener
         self._received: asyncio.Queue[list[Any]] = asyncio.Queue()
-        others.on("turn", self._receive)
+        others.on("turn", self._receive)  # calls it with each event that another process sends
 
     def send(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         if isinstance(event, ProposalOpened):
@@ -54,38 +60,39 @@ class PeerRelay:
         else:
             values = asdict(event)
         who = [requester.channel, requester.key, requester.name]
-        self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, values])
+        sent = _SentEvent(address.channel, address.key, who, type(event).__name__, values)
+        self._others.broadcast("turn", list(sent))
 
     async def run(self) -> None:
         """Show the events that come, until cancelled."""
         while True:
-            channel, key, who, kind, values = await self._received.get()
-            requester = Actor(*who)
+            sent = _SentEvent(*await self._received.get())
+            requester = Actor(*sent.requester)
             try:
-                event = await self._restore_event(kind, values, requester)
+                event = await self._restore_event(sent.type_name, sent.values, requester)
                 if event:
-                    await self._show(Address(channel, key), requester, event)
+                    await self._show(Address(sent.channel, sent.key), requester, event)
             except Exception as error:
                 # a newer release sent this event, or the database is away: continue with the next
-                log.warning("what another process told was not shown", kind=kind, exc_info=error)
+                log.warning("what another process told was not shown", kind=sent.type_name, exc_info=error)
 
     def _receive(self, body: list[Any]) -> None:
-        key = body[1]
+        _, key, *_ = body  # as in `_SentEvent`
         if self._has_listener(key):
             self._received.put_nowait(body)
 
     async def _restore_event(
-        self, kind: str, values: Mapping[str, Any], requester: Actor
+        self, type_name: str, values: Mapping[str, Any], requester: Actor
     ) -> TurnEvent | None:
         """Return the event as it was sent; None for a proposal that the requester may not see."""
-        if kind == ProposalOpened.__name__:
-            seen = await self._find(values["id"], requester)
-            if seen:
-                return ProposalOpened(seen.proposal)
+        if type_name == ProposalOpened.__name__:
+            found = await self._find(values["id"], requester)
+            if found:
+                return ProposalOpened(found.proposal)
             return None
-        return _make_adapter(kind).validate_python(values)
+        return _make_adapter(type_name).validate_python(values)
 
 
 @functools.cache
-def _make_adapter(kind: str) -> TypeAdapter[TurnEvent]:
-    return TypeAdapter(_EVENT_TYPES[kind])
+def _make_adapter(type_name: str) -> TypeAdapter[TurnEvent]:
+    return TypeAdapter(_EVENT_TYPES[type_name])

@@ -19,17 +19,24 @@ T = TypeVar("T")
 _MAX_ROWS = 12  # the most rows of a plot; the table on the same page has all
 _MAX_NAME_CHARS = 18
 
-# all lengths are in pixels; in SVG a text's position is the position of its baseline
-_WIDTH, _NAMES_WIDTH = 560, 140
+# All lengths are in pixels; in SVG a text's position is the position of its baseline. Lengths without a name
+# in the functions below are small adjustments, chosen by eye.
+_WIDTH = 560
+_NAMES_WIDTH = 140
 _COUNTS_WIDTH = 60  # the room for the numbers behind the bars
 _BARS_WIDTH = _WIDTH - _NAMES_WIDTH - _COUNTS_WIDTH
 _AMOUNTS_WIDTH = 100  # the room for costs and tokens, which are longer
-_MARGIN, _GAP = 8, 8
+_MARGIN = 8
+_GAP = 8
 _TITLE_HEIGHT = 26
-_ROW_HEIGHT, _BAR_HEIGHT = 30, 22
+_ROW_HEIGHT = 30
+_BAR_HEIGHT = 22
 _TEXT_BASELINE = 16  # the distance of a text's baseline from the top of its bar
-_LEGEND_SIDE, _LEGEND_ENTRY_WIDTH = 12, 110
-_HOUR_NAMES_BASELINE, _WEEK_TOP, _DAY_HEIGHT = 40, 48, 24
+_LEGEND_SIDE = 12
+_LEGEND_ENTRY_WIDTH = 110
+_HOUR_NAMES_BASELINE = 40
+_WEEK_TOP = 48
+_DAY_HEIGHT = 24
 _DAY_NAMES_WIDTH = 100
 _HOUR_WIDTH = (_WIDTH - _DAY_NAMES_WIDTH - 10) / HOURS
 _MIN_SHADE = 0.25  # the lightest shade of an hour with requests; the busiest hour has 1
@@ -44,7 +51,7 @@ _OUTCOMES = {
     "rest": ("Open", "#8d938f", "#737a78"),
 }
 """The outcomes of requests, each a segment of a bar: its label, and its colours on light and dark pages."""
-_PLAIN = "edited"  # the colour of bars that stand for no outcome
+_PLAIN_COLOUR_OF = "edited"  # the outcome whose colour bars have that stand for no outcome
 _TICKS = {
     _MINUTE: "1 min",
     10 * _MINUTE: "10 min",
@@ -67,7 +74,7 @@ _STYLE = (
 def draw_plots(insights: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
     """Return the plots of ``asked`` (outcomes), ``time`` (to decide) and ``week``, of the largest parts."""
     shown = [part for part in parts if part.tally.asked][:_MAX_ROWS]
-    timed = [part for part in shown if part.tally.waits]
+    timed = [part for part in shown if part.tally.waits]  # those with times to decide
     return {"asked": _draw_asked(shown), "time": _draw_times(timed), "week": _draw_week(insights.week)}
 
 
@@ -89,7 +96,7 @@ def _draw_usage(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
     for top, (part, amount, words) in _place_rows(amounts):
         width = (_WIDTH - _NAMES_WIDTH - _AMOUNTS_WIDTH) * amount / largest
         if amount:
-            shapes.append(_draw_bar(_PLAIN, _NAMES_WIDTH, top, width))
+            shapes.append(_draw_bar(_PLAIN_COLOUR_OF, _NAMES_WIDTH, top, width))
         shapes.append(_draw_name(part.name or part.key, top))
         shapes.append(_draw_text(_NAMES_WIDTH + width + _GAP, top + _TEXT_BASELINE, words))
     description = "; ".join(f"{part.name or part.key}: {words or 'no price'}" for part, _, words in amounts)
@@ -145,10 +152,13 @@ def _draw_times(parts: Sequence[InsightPart]) -> str:
         median, slowest = part.tally.median_seconds or 0, part.tally.slowest_seconds or 0
         begin, end = _place_on_scale(median), _place_on_scale(slowest)
         shapes.append(_draw_name(part.name, top))
-        shapes.append(_draw_bar(_PLAIN, begin, top + 8, max(end - begin, 2), 6))
+        shapes.append(_draw_bar(_PLAIN_COLOUR_OF, begin, top + 8, max(end - begin, 2), 6))
         shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
-    # a tally's words are on outcomes, then on times: only the latter are kept
-    description = "; ".join(f"{part.name}: {part.tally.words.partition('; ')[2]}" for part in parts)
+    descriptions = []
+    for part in parts:
+        _, _, words_on_times = part.tally.words.partition("; ")  # the words before are on outcomes
+        descriptions.append(f"{part.name}: {words_on_times}")
+    description = "; ".join(descriptions)
     title = "Time to decide: the dot is the median, the line ends where the slowest tenth begins"
     return _make_svg(title, description, bottom + 26, shapes)
 
@@ -218,10 +228,12 @@ def _draw_name(name: str, top: int) -> str:
     return _draw_text(_MARGIN, top + _TEXT_BASELINE, shorten(name, _MAX_NAME_CHARS))
 
 
-def _draw_text(x: float, y: float, words: str, look: str = "ink", *, middle: bool = False) -> str:
-    colour = "#1c1f1e" if look == "ink" else "#5b625f"
+def _draw_text(x: float, y: float, words: str, css_class: str = "ink", *, middle: bool = False) -> str:
+    colour = "#1c1f1e" if css_class == "ink" else "#5b625f"
     anchor = ' text-anchor="middle"' if middle else ""
-    return f'<text class="{look}" fill="{colour}" x="{x:.1f}" y="{y:.1f}"{anchor}>{_escape(words)}</text>'
+    return (
+        f'<text class="{css_class}" fill="{colour}" x="{x:.1f}" y="{y:.1f}"{anchor}>{_escape(words)}</text>'
+    )
 
 
 def _make_svg(title: str, description: str, height: float, shapes: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ _RUNNING_STATES = (State.APPROVED, State.EXECUTING)
 _NO_PROPOSAL_TEXT = "There is no such proposal."
 _MAX_ROW_ID = 2**63 - 1
 _MAX_REPLAYED_CHANGES = 200  # a client that missed more reads the lists again
-STATUS = {  # the status of the response to a press that does not count, by the core's answer
+STATUS = {  # the status of the response to a press that was refused, by the core's answer
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
     Answer.STALE: 409,
@@ -102,11 +102,10 @@ async def listed(
     limit: Limit = PAGE,
 ) -> ProposalPage:
     """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
-    http = site.channel
     states = state or list(State)
     if mine == "decide" and not state:
         states = [State.PROPOSED]
-    accounts = None if requester is None else await http.admin.accounts_of(requester)
+    accounts = None if requester is None else await site.channel.admin.accounts_of(requester)
     only = ProposalFilter(
         tool=tool,
         kind=kind,
@@ -117,8 +116,10 @@ async def listed(
         accounts=accounts,
         order=order,
     )
-    shown, further = await http.proposals.page(actor, states, limit, before, only, to_decide=mine == "decide")
-    return ProposalPage(proposals=await make_views(shown), next=cursor(further))
+    found, next_mark = await site.channel.proposals.page(
+        actor, states, limit, before, only, to_decide=mine == "decide"
+    )
+    return ProposalPage(proposals=await make_views(found), next=cursor(next_mark))
 
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
@@ -127,8 +128,9 @@ async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> 
 
     They are 60 at most.
     """
-    shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING_STATES))
-    return OneProposal(proposal=ProposalView.seen_as(require_or_404(shown, _NO_PROPOSAL_TEXT)))
+    ongoing = (State.PROPOSED, *_RUNNING_STATES)
+    found = await _wait_for_end(site.channel, proposal_id, actor, poll, ongoing)
+    return OneProposal(proposal=ProposalView.seen_as(require_or_404(found, _NO_PROPOSAL_TEXT)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
@@ -138,8 +140,8 @@ async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     ``rung`` and ``reach`` of a press with the verb similar take these values. Both lists are empty when this
     person can't allow any.
     """
-    shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    address = _find_address(shown, actor)
+    found = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    address = _find_address(found, actor)
     scopes = await site.lookup.ladder(proposal_id, actor, address)
     audiences = await site.lookup.reaches(proposal_id, actor, address)
     return LadderBody(
@@ -163,9 +165,9 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
 
     It is recorded, once for each person, that they read it.
     """
-    http = site.channel
-    require_or_404(await http.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    lines = await http.proposals.context(proposal_id, actor)
+    channel = site.channel
+    require_or_404(await channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    lines = await channel.proposals.context(proposal_id, actor)
     if lines is None:
         raise Fault(403, NOT_YOURS)
     return await asyncio.to_thread(Messages.read, lines)
@@ -177,8 +179,8 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     response_class=PlainTextResponse,
 )
 async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
-    shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    proposal = shown.proposal
+    found = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    proposal = found.proposal
     text = require_or_404(proposal.result or proposal.error or None, "It has no result.")
     return await download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
 
@@ -209,8 +211,9 @@ async def press(
     proposal was edited since it was made, say with ``seen``, ``round`` or ``digest`` which content you
     approve. A ``digest`` stays the same if only the old values changed, ``seen`` does not.
     """
-    decision, http = body or Decide(), site.channel
-    generation = http.notifier.generation  # read before the press, so that no change after it is missed
+    decision = body or Decide()
+    channel = site.channel
+    generation = channel.notifier.generation  # read before the press, so that no change after it is missed
     reply = await site.take_in(
         Press(
             actor=actor,
@@ -232,8 +235,8 @@ async def press(
         poll = poll.without_wait()  # refused, so there is no end to wait for
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         # the next change is in most cases the end of the run, so the rows are not read before
-        await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
-    current = await _wait_for_end(http, proposal_id, actor, poll)
+        await channel.notifier.wait(generation, min(poll.seconds, channel.pace.feed))
+    current = await _wait_for_end(channel, proposal_id, actor, poll, _RUNNING_STATES)
     # a person who may not see it may not decide it
     shown = ProposalView.seen_as(require_or_404(current, _NO_PROPOSAL_TEXT))
     if reply.answer in STATUS:
@@ -243,18 +246,18 @@ async def press(
 
 
 async def _wait_for_end(
-    http: HttpChannel,
+    channel: HttpChannel,
     proposal_id: str,
     actor: Actor,
     poll: LongPoll,
-    ongoing: Collection[State] = _RUNNING_STATES,
+    ongoing: Collection[State],
 ) -> Seen | None:
     """Return the proposal once its state is no longer ``ongoing``, or when the wait is over."""
 
-    async def look() -> Seen | None:
-        return await http.proposals.find(proposal_id, actor)
+    async def read() -> Seen | None:
+        return await channel.proposals.find(proposal_id, actor)
 
-    return await poll.until(look, lambda shown: shown.proposal.state not in ongoing)
+    return await poll.until(read, lambda found: found.proposal.state not in ongoing)
 
 
 @router.get(
@@ -271,18 +274,18 @@ async def changes(
     turns: Annotated[bool, Query(description="your own conversations as well, as their turns run")] = False,
 ) -> Response:
     """With ``turns`` one stream has all that a person looks at. The events of turns have no ``id``."""
-    http = site.channel
-    newest = await http.proposals.newest_change()
+    channel = site.channel
+    newest = await channel.proposals.newest_change()
     last_seen = newest if last_event_id is None else last_event_id
-    events = _stream_changes(http, actor, last_seen, newest)
+    events = _stream_changes(channel, actor, last_seen, newest)
     if turns:
-        events = _with_turns(http, actor, events)
+        events = _with_turns(channel, actor, events)
     return streamed(events)
 
 
-async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _with_turns(channel: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
     """Yield the changes together with the events of turns in the caller's own conversations."""
-    with http.hub.listen_to_owner(actor.key) as listener:
+    with channel.hub.listen_to_owner(actor.key) as listener:
         async for block in merge(changes, _stream_turns(listener)):
             yield block
 
@@ -296,60 +299,63 @@ async def _stream_turns(listener: Listener) -> AsyncIterator[str]:
 
 
 async def _stream_changes(
-    http: HttpChannel, actor: Actor, last_seen: int, newest_row: int
+    channel: HttpChannel, actor: Actor, last_seen: int, newest_row: int
 ) -> AsyncIterator[str]:
     """Yield the changes of proposals after the row ``last_seen``, as far as the caller may see them.
 
     ``newest_row``: the id of the newest row now. If the client missed too many changes, it is told to read
     the lists again.
     """
-    if not 0 <= newest_row - last_seen <= _MAX_REPLAYED_CHANGES:  # a restored backup has older ids
+    missed = newest_row - last_seen
+    if missed < 0 or missed > _MAX_REPLAYED_CHANGES:  # negative: a restored backup has older ids
         last_seen = newest_row
         yield f"id: {last_seen}\n" + sse(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
-    # the time since the last block. A wait that ends early counts in full, so a keep-alive may come early
+    # about the time since the last block: each wait counts as a full one, so a keep-alive may come early
     quiet_seconds = 0.0
     previous = Feed(rows=(), progress={}, open_questions={})
-    while not http.hub.closed:
-        generation = http.notifier.generation  # read first, so that `wait` misses no later change
-        feed = await http.proposals.feed(last_seen)
-        async for block in _describe_feed(http, actor, previous, feed):
+    while not channel.hub.closed:
+        generation = channel.notifier.generation  # read first, so that `wait` misses no later change
+        feed = await channel.proposals.feed(last_seen)
+        async for block in _describe_feed(channel, actor, previous, feed):
             yield block
             quiet_seconds = 0.0
         previous = feed
         if feed.rows:
-            last_seen = feed.rows[-1][0]
+            last_seen, _ = feed.rows[-1]
             continue
-        if quiet_seconds >= http.pace.quiet:
+        if quiet_seconds >= channel.pace.quiet:
             quiet_seconds = 0.0
             yield KEEP_ALIVE
-        quiet_seconds += http.pace.feed
-        await http.notifier.wait(generation, http.pace.feed)
+        quiet_seconds += channel.pace.feed
+        await channel.notifier.wait(generation, channel.pace.feed)
 
 
-async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: Feed) -> AsyncIterator[str]:
+async def _describe_feed(
+    channel: HttpChannel, actor: Actor, previous: Feed, feed: Feed
+) -> AsyncIterator[str]:
     """Yield an event for each change from the ``previous`` feed to this one that the caller may see.
 
     Changes are new rows, the progress of running proposals, and questions that were answered.
     """
-    row_of = {proposal_id: row_id for row_id, proposal_id in feed.rows}  # the newest row of each proposal
-    # in the order of their ids, so that a client that resumes misses no change and gets none twice
-    for proposal_id, row_id in sorted(row_of.items(), key=lambda change: change[1]):
-        shown = await http.proposals.find(proposal_id, actor)
-        if shown is not None:
-            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+    newest_row_by_proposal = {proposal_id: row_id for row_id, proposal_id in feed.rows}
+    # in the order of the rows, so that a client that resumes misses no change and gets none twice
+    for proposal_id, row_id in sorted(newest_row_by_proposal.items(), key=lambda change: change[1]):
+        found = await channel.proposals.find(proposal_id, actor)
+        if found is not None:
+            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(found)))
     for proposal_id in list_progressed(previous.progress, feed.progress):
-        shown = await http.proposals.find(proposal_id, actor)
-        if shown is not None:
-            yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+        found = await channel.proposals.find(proposal_id, actor)
+        if found is not None:
+            yield sse(ProposalEvent(proposal=ProposalView.seen_as(found)))
     answered_keys = previous.open_questions.keys() - feed.open_questions.keys()
-    answered_proposals = dict.fromkeys(previous.open_questions[key] for key in answered_keys)  # each once
-    for proposal_id in answered_proposals:
-        questions = await http.proposals.questions(proposal_id, actor)
+    unique_proposals = dict.fromkeys(previous.open_questions[key] for key in answered_keys)
+    for proposal_id in unique_proposals:
+        questions = await channel.proposals.questions(proposal_id, actor)
         if questions is not None:
             views = [QuestionView.model_validate(question) for question in questions]
             yield sse(QuestionAnswered(proposal_id=proposal_id, questions=views))
 
 
-def _find_address(shown: Seen, actor: Actor) -> Address:
-    return Address(NAME, key_of(actor, conversation_of(shown)))
+def _find_address(found: Seen, actor: Actor) -> Address:
+    return Address(NAME, key_of(actor, conversation_of(found)))

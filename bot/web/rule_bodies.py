@@ -29,7 +29,7 @@ _SUBJECTS = {"approvers": Subject.DECIDERS}  # the subjects that the API names d
 
 
 def _format_value(name: str, value: object) -> str:
-    """Return the value of a field as an admin types it."""
+    """Return the value of a field as an admin types it. The field's name says which form the value has."""
     if name == "seconds":
         if value == "off":
             return value
@@ -54,8 +54,9 @@ class _Rule(Body):
     @property
     def words(self) -> str:
         """The rule as an admin types it: the subject, the values of its own fields, then all limits."""
-        fields_of_all = (*_Rule.model_fields, *_CallRule.model_fields)
-        values = {name: value for name, value in self if name not in fields_of_all and value is not None}
+        limit_fields = (*_Rule.model_fields, *_CallRule.model_fields)
+        # in the order in which the class of the rule declares them, which is that of the command
+        values = {name: value for name, value in self if name not in limit_fields and value is not None}
         subject = str(values.pop("subject"))
         words = [Subject(_SUBJECTS.get(subject, subject)).typed]
         words += [_format_value(name, value) for name, value in values.items()]

@@ -32,14 +32,14 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
 
     Others get their own roles and grants, and the rules of the places where they are.
     """
-    current = await site.channel.admin.current(actor)
-    policy = current.policy
+    view = await site.channel.admin.current(actor)
+    policy = view.policy
     misfits = await site.channel.registry.misfits(policy.book)
     roles = {role: policy.holders(role) for role in Role}
-    if current.whose is not None:
-        roles = {role: holders & current.whose.accounts for role, holders in roles.items()}
+    if view.whose is not None:  # not an admin
+        roles = {role: holders & view.whose.accounts for role, holders in roles.items()}
     return Rules(
-        everything=current.whose is None,
+        everything=view.whose is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
         paused=policy.book.paused,
@@ -53,9 +53,9 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
                 until=rule_row.rule.limits.until if rule_row.rule.limits else None,
                 trouble=misfits.get(rule_row.rule.id),
             )
-            for rule_row, words in current.rules
+            for rule_row, words in view.rules
         ],
-        grants=[GrantView.model_validate(grant) for grant in current.grants],
+        grants=[GrantView.model_validate(grant) for grant in view.grants],
     )
 
 
@@ -95,13 +95,14 @@ async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """The answer is 404 if no rule of this number is current."""
-    return await _run_change(site, actor, f"drop {rule_id}")
+    return await _run_ending(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
 async def pause(body: Pausing, actor: Caller, site: SiteDep) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
-    return await _run_for_text(site, actor, "pause" if body.paused else "resume")
+    reply = await _run_command(site, actor, "pause" if body.paused else "resume")
+    return SaidBody(text=reply.text)
 
 
 @router.get("/grants", summary="What is allowed without asking")
@@ -115,20 +116,15 @@ async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. Calls that ran by the grant stay; later calls ask again."""
-    return await _run_change(site, actor, f"revoke {label}")
+    return await _run_ending(site, actor, f"revoke {label}")
 
 
-async def _run_change(site: Site, actor: Actor, words: str) -> SaidBody:
+async def _run_ending(site: Site, actor: Actor, words: str) -> SaidBody:
     """Run a command that ends a rule or grant. Raises Missing without such a rule or grant."""
     reply = await _run_command(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)
     return SaidBody(text=reply.text)
-
-
-async def _run_for_text(site: Site, actor: Actor, *words: str) -> SaidBody:
-    """Run a command, and return its answer as text. Raises Fault if it is refused or invalid."""
-    return SaidBody(text=(await _run_command(site, actor, *words)).text)
 
 
 class Spoken(Body):
@@ -144,7 +140,9 @@ class Spoken(Body):
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
 async def command(body: Spoken, actor: Caller, site: SiteDep) -> SaidBody:
-    return await _run_for_text(site, actor, body.text, body.name, body.conversation_id or "console")
+    conversation_id = body.conversation_id or "console"
+    reply = await _run_command(site, actor, body.text, body.name, conversation_id)
+    return SaidBody(text=reply.text)
 
 
 async def _run_command(

@@ -58,7 +58,7 @@ def raise_file_limit() -> int:
 
 
 def most_connections(wanted: int) -> int:
-    """Return the number of connections to serve: at most half of the files that may be open."""
+    """Raise the limit of open files, and return how many connections to serve: at most half of that limit."""
     return min(wanted, raise_file_limit() // 2)
 
 
@@ -83,9 +83,10 @@ class RepeatFilter(logging.Filter):
 
 
 class OriginForm:
-    """ASGI middleware for a request line with a full address, as some proxies send it.
+    """ASGI middleware that replaces a full address in a request line, as some proxies send it, by its path.
 
-    RFC 9112, section 3.2.2: a server must accept it, and its host replaces the ``Host`` header.
+    RFC 9112, section 3.2.2: a server must accept the full address (absolute-form) like a path (origin-form),
+    and the host in it replaces the ``Host`` header.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -170,37 +171,37 @@ class WebServer:
         """
         self.app = app
         self._host, self.port, self._setting = host, port, setting
-        self._ending = ending
+        self._on_stop = ending
         self._server = make_bounded_server(app, connections)
-        self._quiet = contextlib.ExitStack()
-        self._listening: socket.socket | None = None
+        self._log_filters = contextlib.ExitStack()
+        self._socket: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
 
     def listen(self) -> socket.socket:
         """Bind the port. Connections wait until `start`. Raises SettingsError if the port is taken."""
-        self._listening = listening = listen(self._host, self.port, self._setting)
-        self.port = listening.getsockname()[1]
-        return listening
+        self._socket = bound_socket = listen(self._host, self.port, self._setting)
+        self.port = bound_socket.getsockname()[1]
+        return bound_socket
 
     async def start(self) -> None:
         """Serve on the bound port."""
-        self._quiet.enter_context(say_seldom())
-        listening = self._listening or self.listen()
-        self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
+        self._log_filters.enter_context(say_seldom())
+        bound_socket = self._socket or self.listen()
+        self._task = asyncio.create_task(self._server.serve([bound_socket]), name="web server")
         await wait_until_started(self._server, self._task)
 
     async def stop(self) -> None:
         """End every stream, and wait for the other requests."""
-        self._ending()
+        self._on_stop()
         self._server.should_exit = True
         if self._task is not None:
             await self._task
-        self._quiet.close()
+        self._log_filters.close()
 
     def close(self) -> None:
         """Close the port, also if `start` was never called."""
-        if self._listening is not None:
-            self._listening.close()
+        if self._socket is not None:
+            self._socket.close()
 
 
 def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
@@ -233,8 +234,8 @@ def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
     expected = f"Bearer {token}".encode()
 
     async def metrics(request: Request) -> Response:
-        offered = request.headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(offered, expected):
+        sent = request.headers.get("authorization", "").encode("latin-1")
+        if not hmac.compare_digest(sent, expected):
             raise Unauthenticated("Send the token of NOD_METRICS_TOKEN: Authorization: Bearer <token>.")
         return Response(await figures(), media_type=_METRICS_MEDIA_TYPE)
 

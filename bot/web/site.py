@@ -175,25 +175,25 @@ class LongPoll:
     site: Site
     seconds: float
 
-    async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """Call ``look`` again and again, until ``ended`` is true of its result, and return that result.
+    async def until(self, read: Callable[[], Awaitable[T | None]], is_final: Callable[[T], bool]) -> T | None:
+        """Call ``read`` again and again, until ``is_final`` is true of its result, and return that result.
 
         Between two calls it waits for a change in the database, at most `Pace.feed` seconds. It also returns
         when the result is None, when the time is over, and when the server stops. Raises Unauthenticated if
         the caller's token is revoked in the meantime.
         """
-        http = self.site.channel
+        channel = self.site.channel
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.seconds
         while True:
-            generation = http.notifier.generation  # read first, so that `wait` misses no later change
-            result = await look()
-            if self.seconds:  # after the look: the token may have been revoked before the result
+            generation = channel.notifier.generation  # read first, so that `wait` misses no later change
+            result = await read()
+            if self.seconds:  # after the read, so that a caller whose token was revoked since gets no result
                 await self.site.doorkeeper(self.request)
             seconds_left = deadline - loop.time()
-            if result is None or ended(result) or seconds_left <= 0 or http.hub.closed:
+            if result is None or is_final(result) or seconds_left <= 0 or channel.hub.closed:
                 return result
-            await http.notifier.wait(generation, min(seconds_left, http.pace.feed))
+            await channel.notifier.wait(generation, min(seconds_left, channel.pace.feed))
 
     def without_wait(self) -> "LongPoll":
         """Return a poll that does not wait."""
@@ -230,17 +230,12 @@ Admin = Annotated[Actor, Depends(_require_admin)]
 
 async def _check_query_names(request: Request) -> None:  # async, so that it needs no thread
     """Refuse unknown and too many query parameters. A misspelled filter would give a misleading answer."""
+    _check_query_count(request)
     route: APIRoute = request.scope["route"]
     known = list(_list_parameters(route.dependant))
     explanation = "This takes no parameters."
     if known:
         explanation = f"There is no such parameter. There is {', '.join(known)}."
-    count = len(request.query_params.multi_items())
-    if count > _MAX_PARAMETERS:
-        explanation = f"At most {_MAX_PARAMETERS} parameters in one request."
-        raise RequestValidationError(
-            [{"type": "parameters", "loc": ("query",), "msg": explanation, "input": count}]
-        )
     faults = [
         {"type": "parameter", "loc": ("query", name), "msg": explanation, "input": value}
         for name, value in request.query_params.items()
@@ -248,6 +243,14 @@ async def _check_query_names(request: Request) -> None:  # async, so that it nee
     ]
     if faults:
         raise RequestValidationError(faults)
+
+
+def _check_query_count(request: Request) -> None:
+    count = len(request.query_params.multi_items())
+    if count > _MAX_PARAMETERS:
+        explanation = f"At most {_MAX_PARAMETERS} parameters in one request."
+        fault = {"type": "parameters", "loc": ("query",), "msg": explanation, "input": count}
+        raise RequestValidationError([fault])
 
 
 def _list_parameters(dependant: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import Query
 
 from bot.agent.openai.offers import list_omissions
-from bot.approvals.lookup.settings import list_settings as settings_listed
+from bot.approvals.lookup.settings import list_settings
 from bot.domain.chat import Parts, Used
 from bot.domain.people import AGENTS, Actor
 from bot.errors import Refused, TooMuch
@@ -33,7 +33,7 @@ _MONTH = timedelta(days=30)
 @router.get("/settings", summary="For admins: the settings that apply")
 async def settings(_: Admin, site: SiteDep) -> SettingList:
     """Secrets are not shown, only whether they are set."""
-    return SettingList.of(settings=settings_listed(site.doctor.settings))
+    return SettingList.of(settings=list_settings(site.doctor.settings))
 
 
 @router.get("/features", summary="For admins: what is on, and who set it")
@@ -55,7 +55,11 @@ async def listed(actor: Caller, site: SiteDep) -> Tools:
     With an agent's token, the list has the tools that the agent may call.
     """
     tools = await _list_tools(site, actor)
-    omissions = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in tools])
+
+    def list_all_omissions() -> list[Sequence[str]]:
+        return [list_omissions(tool.spec) for tool in tools]
+
+    omissions = await asyncio.to_thread(list_all_omissions)
     views = []
     for tool, omitted in zip(tools, omissions, strict=True):
         view = ToolView.model_validate(tool)
@@ -90,11 +94,12 @@ async def used(
     begin = since or site.channel.clock() - _MONTH
     admin = site.channel.admin
     everyone, parts = await admin.usage(actor, by, begin)
+    no_usage = Used("", "", turns=0, model_calls=0, prompt_tokens=0, completion_tokens=0)
     return Usages.of(
         since=begin,
         everyone=everyone,
         currency=admin.currency,
-        total=reduce(Used.plus, parts, Used("", "", 0, 0, 0, 0)),
+        total=reduce(Used.plus, parts, no_usage),
         parts=parts,
         plots=draw_usage_plots(parts, admin.currency),
         budgets=await admin.budgets(actor),

@@ -28,17 +28,17 @@ _TOO_MANY_TEXT = "You have {} open at the same time, which is the most. Close on
 
 
 class ConcurrencyLimit:
-    """A limit on requests that stay open: at most ``most`` of each person at a time."""
+    """A limit on requests that stay open: at most ``max_open`` of each person at a time."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_open: int) -> None:
+        self._max_open = max_open
         self.open_requests: Counter[str] = Counter()  # by person
 
     @contextmanager
     def hold(self, person: str) -> Iterator[None]:
         """Count a request as open while the context lasts. Raises Later where the person has too many."""
-        if self.open_requests[person] >= self._most:
-            raise Later(_TOO_MANY_TEXT.format(self._most))
+        if self.open_requests[person] >= self._max_open:
+            raise Later(_TOO_MANY_TEXT.format(self._max_open))
         self.open_requests[person] += 1
         try:
             yield
@@ -85,21 +85,21 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
 async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
     """Yield the blocks of all sources in the order they come, until any of the sources ends."""
     # a task for each source waits for its next block
-    source_of = {asyncio.ensure_future(_take_next(source)): source for source in sources}
+    source_by_task = {asyncio.ensure_future(_take_next(source)): source for source in sources}
     try:
         while True:
-            ready, _ = await asyncio.wait(source_of, return_when=asyncio.FIRST_COMPLETED)
+            ready, _ = await asyncio.wait(source_by_task, return_when=asyncio.FIRST_COMPLETED)
             for task in ready:
-                source = source_of.pop(task)
+                source = source_by_task.pop(task)
                 block = task.result()
                 if block is None:
                     return
                 yield block
-                source_of[asyncio.ensure_future(_take_next(source))] = source
+                source_by_task[asyncio.ensure_future(_take_next(source))] = source
     finally:
-        for task in source_of:
+        for task in source_by_task:
             task.cancel()
-        await asyncio.gather(*source_of, return_exceptions=True)
+        await asyncio.gather(*source_by_task, return_exceptions=True)
 
 
 async def _take_next(source: AsyncIterator[str]) -> str | None:

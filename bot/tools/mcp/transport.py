@@ -2,12 +2,12 @@
 
 `open_streams` yields the two streams that an SDK client reads from and writes to. An address is spoken to by
 the SDK's own HTTP client over `AddressTransport`. A process speaks lines of JSON-RPC over its standard input
-and output, as with the SDK's ``stdio_client``, but its messages are bounded before they are parsed
+and output, as with the SDK's ``stdio_client``, but the size of each message is checked before it is parsed
 (``bot/tools/intake.py``). It is ended as the protocol says: close its input, wait, then end the process and
 all it started. https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 
-What the server sends passes through a `WatchedStream`, which fits answers to MCP's form and notices the end
-of the line (the connection, see ``line.py``).
+What the server sends passes through a `WatchedStream`, which fits answers to MCP's form and marks the
+connection (``line.py``) as lost or ended.
 """
 
 import json
@@ -44,7 +44,7 @@ from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Bearer
 
 _CONNECT_SECONDS = 30.0
-_SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
+_SILENCE_SECONDS = 300.0  # how long a stream may be silent, in addition to the time limit of a call
 _MAX_STDERR_CHARS = 2000
 _EXIT_SECONDS = 2.0  # the time for a process to exit by itself
 _FLUSH_SECONDS = 0.5  # the time to write the last messages to the process
@@ -52,7 +52,7 @@ _ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')  # the id of
 _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
-Read = SessionMessage | Exception
+ReadItem = SessionMessage | Exception
 """A message that the SDK's client reads, or the reason why a line of text is no message."""
 OnStderrLine = Callable[[str], None]
 """Gets each line that the server's process writes to its standard error."""
@@ -60,12 +60,12 @@ OnStderrLine = Callable[[str], None]
 
 @asynccontextmanager
 async def open_streams(
-    config: ServerConfig, line: ServerLine, on_stderr: OnStderrLine, keys: TokenSource | None
+    config: ServerConfig, connection: ServerLine, on_stderr: OnStderrLine, tokens: TokenSource | None
 ) -> AsyncIterator[tuple["WatchedStream", Any]]:
     """Yield the read and the write stream of a connection.
 
-    ``line`` is told when the connection breaks. ``keys`` give the tokens of a sign-in; None if people don't
-    sign in there. Raises OSError if the command cannot be started.
+    ``connection`` is marked as lost when it breaks. ``tokens`` gives the tokens of a sign-in; None if people
+    don't sign in there. Raises OSError if the command cannot be started.
     """
     async with AsyncExitStack() as stack:
         launch = config.launch
@@ -76,30 +76,30 @@ async def open_streams(
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             # the outer client adds headers and the token, the inner one sends
             inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
-            address = AddressTransport(inner, line.lose_if_up)
+            address = AddressTransport(inner, connection.lose_if_up)
             headers = {"Accept-Encoding": "identity", **launch.headers}
             outer = httpx2.AsyncClient(
-                headers=headers, auth=Bearer(keys, launch.url), timeout=timeout, transport=address
+                headers=headers, auth=Bearer(tokens, launch.url), timeout=timeout, transport=address
             )
             await stack.enter_async_context(outer)
             streams = streamable_http_client(launch.url, http_client=outer)
             read, write = await stack.enter_async_context(streams)
-        yield WatchedStream(read, line, address), write
+        yield WatchedStream(read, connection, address), write
 
 
 class WatchedStream:
-    """A read stream (the SDK's ``ReadStream``) that ends its line when it closes or loses its session.
+    """A read stream (the SDK's ``ReadStream``) that marks its connection when it closes or loses its session.
 
     The SDK's client does not report that while no call is in progress. Answers are fitted to MCP's form on
     the way (``bot/tools/mcp/answers.py``).
     """
 
-    def __init__(self, stream: Any, line: ServerLine, address: AddressTransport | None) -> None:
+    def __init__(self, stream: Any, connection: ServerLine, address: AddressTransport | None) -> None:
         """``address``: the HTTP transport below; None for a process."""
         self._stream = stream
-        self._line = line
+        self._connection = connection
         self._address = address
-        self._version = LATEST_MODERN_VERSION  # until the handshake names an older one
+        self._protocol_version = LATEST_MODERN_VERSION  # until the handshake names an older one
 
     @property
     def last_context(self) -> Any:
@@ -110,25 +110,32 @@ class WatchedStream:
         try:
             received = await self._stream.receive()
         except _CLOSED_ERRORS:
-            self._line.end()
+            self._connection.end()
             raise
         message = getattr(received, "message", None)
         if isinstance(message, types.JSONRPCError) and self._address is not None:
+            # only a guess from the error's words; `is_about_mcp_session` is sure
             if self._address.has_session and may_be_about_mcp_session(message.error):
                 self._lose_session(message)
             message.error = explain_stream(message.error) or message.error
         if isinstance(message, types.JSONRPCResponse):
-            self._version = str(message.result.get("protocolVersion", self._version))
-            message.result = fit_answer(message.result, self._version)
+            version = message.result.get("protocolVersion", self._protocol_version)
+            self._protocol_version = str(version)
+            message.result = fit_answer(message.result, self._protocol_version)
         return received
 
     def _lose_session(self, message: types.JSONRPCError) -> None:
-        """Mark the line as lost. If the session was refused for sure, the error gets the code `FORGOTTEN`."""
+        """Mark the connection as lost, so that the session is renewed.
+
+        If the server surely refused the session, the error gets the code `FORGOTTEN`: the call did nothing,
+        and can be made again.
+        """
         if is_about_mcp_session(message.error):
             message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         else:
-            self._line.has_answered = True  # so that the session is renewed without a pause: see `Server`
-        self._line.lose_if_up(SESSION_LOST)
+            # `Server` renews the session without a pause if the connection has answered a request
+            self._connection.has_answered = True
+        self._connection.lose_if_up(SESSION_LOST)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -160,13 +167,13 @@ async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator
             start_new_session=True,
         )
     # nothing is awaited before the task group, or a cancelled start would leave the process behind
-    to_us, read = anyio.create_memory_object_stream[Read](0)
-    write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+    read_sender, read = anyio.create_memory_object_stream[ReadItem](0)
+    write, write_receiver = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read_stdout, process, to_us)
+        tasks.start_soon(_read_stdout, process, read_sender)
         tasks.start_soon(_read_stderr, process, on_stderr)
-        tasks.start_soon(_write_stdin, process, from_us, to_us, flushed)
+        tasks.start_soon(_write_stdin, process, write_receiver, read_sender, flushed)
         try:
             yield read, write
         finally:
@@ -179,7 +186,7 @@ async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator
             tasks.cancel_scope.cancel()
 
 
-async def _read_stdout(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
+async def _read_stdout(process: Process, read_sender: MemoryObjectSendStream[ReadItem]) -> None:
     """Pass on each message. A message that is too large ends the connection.
 
     The output is read to its end even then, since a full pipe would keep the process from exiting.
@@ -187,15 +194,15 @@ async def _read_stdout(process: Process, to_us: MemoryObjectSendStream[Read]) ->
     assert process.stdout is not None  # noqa: S101 - it was started with pipes
     lines = Lines()
     with suppress(*_CLOSED_ERRORS):
-        async with to_us:
+        async with read_sender:
             try:
                 async for chunk in process.stdout:
                     for line in lines.cut(chunk):
-                        await to_us.send(_parse_message(await bound_message(line)))
+                        await read_sender.send(_parse_message(await bound_message(line)))
             except TooLarge as error:
-                refusal = _make_refusal(error)
-                if refusal:
-                    await to_us.send(refusal)
+                too_large_error = _make_too_large_error(error)
+                if too_large_error:
+                    await read_sender.send(too_large_error)
     with suppress(*_CLOSED_ERRORS):
         async for _ in process.stdout:
             pass
@@ -220,7 +227,7 @@ def _report_line(line: bytes, on_stderr: OnStderrLine) -> None:
         on_stderr(text[:_MAX_STDERR_CHARS])
 
 
-def _parse_message(line: bytes) -> Read:
+def _parse_message(line: bytes) -> ReadItem:
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
@@ -230,7 +237,7 @@ def _parse_message(line: bytes) -> Read:
         return SessionMessage(fitted)
 
 
-def _make_refusal(error: TooLarge) -> SessionMessage | None:
+def _make_too_large_error(error: TooLarge) -> SessionMessage | None:
     """Return an error in place of an answer that is too large.
 
     None if the beginning of the message does not name the request that it answers.
@@ -244,18 +251,18 @@ def _make_refusal(error: TooLarge) -> SessionMessage | None:
 
 async def _write_stdin(
     process: Process,
-    from_us: MemoryObjectReceiveStream[SessionMessage],
-    to_us: MemoryObjectSendStream[Read],
+    write_receiver: MemoryObjectReceiveStream[SessionMessage],
+    read_sender: MemoryObjectSendStream[ReadItem],
     flushed: anyio.Event,
 ) -> None:
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     try:
-        async with from_us:
-            async for message in from_us:
+        async with write_receiver:
+            async for message in write_receiver:
                 line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(line.encode() + b"\n")
     except _CLOSED_ERRORS:
-        await to_us.aclose()  # calls that wait for an answer fail
+        await read_sender.aclose()  # calls that wait for an answer fail
     finally:
         flushed.set()
 

@@ -6,7 +6,7 @@ The kind ``text/html`` is for web pages, and those are in UTF-8.
 The answer is a JSON object:
 
 - ``kind``: the media type that the file turned out to have
-- ``text``, ``picture`` (base64) or ``fault`` (words): the content, or why it can't be read
+- ``text``, ``picture`` (base64) or ``fault`` (a phrase): the content, or why it can't be read
 - ``note``: what was left out
 - ``title`` and ``links``: of a web page
 
@@ -25,7 +25,7 @@ from bot.tools.documents import cut_text
 from bot.tools.reading.packed import DAMAGED_TEXT, Package, identify, list_archive
 from bot.tools.reading.report import Report, UnreadableError
 
-_NESTED_TEXT = "it is nested more deeply than I read"
+_TOO_NESTED_TEXT = "it is nested more deeply than I read"
 _EMPTY_TEXT = "there is no text in it"
 
 
@@ -50,20 +50,23 @@ def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
         if package:
             kind = identify(package)
         kind, text = _read_text(data, kind, package, report)
-        text = cut_text(text, report.remark)
+        text = cut_text(text, report.remark)  # remarks that it cut the text
     except UnreadableError as error:
         return {"kind": kind, "fault": str(error)}
     except MemoryError:
         raise  # the process ends: Nod says that the file is too large
     except RecursionError:
-        return {"kind": kind, "fault": _NESTED_TEXT}
+        return {"kind": kind, "fault": _TOO_NESTED_TEXT}
     except Exception:  # noqa: BLE001 - a parser on a stranger's bytes
         return {"kind": kind, "fault": DAMAGED_TEXT}
 
     note = report.as_text()
     if not text.strip():
-        return {"kind": kind, "fault": f"{_EMPTY_TEXT}. {note}".rstrip(". "), "note": note}
-    return {"kind": kind, "text": text if kind == TEXT else text.strip(), "note": note}
+        fault = f"{_EMPTY_TEXT}. {note.removesuffix('.')}" if note else _EMPTY_TEXT
+        return {"kind": kind, "fault": fault, "note": note}
+    if kind != TEXT:  # plain text keeps its white space
+        text = text.strip()
+    return {"kind": kind, "text": text, "note": note}
 
 
 def _read_text(data: bytes, kind: str, package: Package | None, report: Report) -> tuple[str, str]:
@@ -104,4 +107,5 @@ def _read_text(data: bytes, kind: str, package: Package | None, report: Report) 
 
 
 if __name__ == "__main__":
-    serve(answer_question, float(sys.argv[1]))
+    max_cpu_seconds = float(sys.argv[1])
+    serve(answer_question, max_cpu_seconds)

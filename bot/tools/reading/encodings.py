@@ -9,20 +9,20 @@ word, a control character, or a piece of a drawn frame.
 import re
 
 _MAX_DETECTED_BYTES = 200_000
-_EVERYDAY = (  # the only encodings that chardet may propose
+_CANDIDATE_ENCODINGS = (  # the only encodings that chardet may propose
     "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
     "iso-2022-jp", "iso2022_jp_2", "iso2022_kr", "cp932", "euc-jp", "cp949", "gb18030", "big5", "big5hkscs",
     "cp874", "koi8-r", "koi8-u", "cp437", "cp850", "cp852", "cp866", "mac-roman", "iso8859-2", "iso8859-5",
     "iso8859-15", *(f"cp{number}" for number in range(1250, 1259)),
 )  # fmt: skip
-_LIKELIEST = "Windows-1252"  # as chardet names it
-_LIKELIEST_WEIGHT = 1.5
+_COMMONEST = "Windows-1252"  # as chardet names it
+_COMMONEST_WEIGHT = 1.5
 _WINDOWS_WEIGHT = 1.2
 _MAC_WEIGHT = 1.1
 _MAC_WITH_CRLF_WEIGHT = 0.5  # a Mac does not end lines that way
 _MIN_CONFIDENCE = 0.02  # below it chardet knows nothing
-_ODD_WEIGHT = 4  # an odd character for four bytes that are not ASCII is as bad as it gets
-_MAX_ODD_SHARE = 0.95  # the most that odd characters take from the confidence
+_WORST_BYTES_PER_ODD = 4  # one odd character for so many bytes that are not ASCII: the full reduction
+_MAX_ODD_SHARE = 0.95  # the most by which odd characters reduce the confidence
 _NOT_ASCII = bytes(range(128, 256))
 _ODD = re.compile(
     r"""(?<=[^\W\d_])[^\w\s\u2018\u2019\u2011\x00-\x7f](?=[^\W\d_])  # a symbol in a word
@@ -37,7 +37,7 @@ def detect_encoding(data: bytes) -> str:
     import chardet
 
     sample = data[:_MAX_DETECTED_BYTES]
-    candidates = chardet.detect_all(sample, ignore_threshold=True, include_encodings=_EVERYDAY)
+    candidates = chardet.detect_all(sample, ignore_threshold=True, include_encodings=_CANDIDATE_ENCODINGS)
     scores: dict[str, float] = {}
     for candidate in candidates:
         name = candidate["encoding"]
@@ -45,29 +45,34 @@ def detect_encoding(data: bytes) -> str:
             scores[name] = _score(name, candidate["confidence"], sample)
     if not scores:
         return ""
+    # chardet knows nothing, so the most common encoding is taken if it gives clean text
     is_unsure = max(candidate["confidence"] for candidate in candidates) < _MIN_CONFIDENCE
-    if is_unsure and scores.get(_LIKELIEST) and not _count_odd(sample.decode("cp1252", errors="replace")):
-        return _LIKELIEST
+    if is_unsure and scores.get(_COMMONEST) and not _count_odd(sample.decode("cp1252", errors="replace")):
+        return _COMMONEST
     return max(scores, key=lambda name: scores[name])
 
 
 def _score(name: str, confidence: float, data: bytes) -> float:
     """Return chardet's confidence, weighted by how common the encoding is, and reduced by odd characters.
 
-    They are compared with the bytes that are not ASCII, which are the same for each candidate. So an odd
-    character counts for less in an encoding of several bytes a character.
+    The number of odd characters is divided by the number of bytes that are not ASCII, which is the same for
+    each candidate.
     """
     weight = 1.0
-    if name == _LIKELIEST:
-        weight = _LIKELIEST_WEIGHT
+    if name == _COMMONEST:
+        weight = _COMMONEST_WEIGHT
     elif name.startswith("Windows"):
         weight = _WINDOWS_WEIGHT
     elif name.startswith("Mac"):
         weight = _MAC_WITH_CRLF_WEIGHT if b"\r\n" in data else _MAC_WEIGHT
-    not_ascii = len(data) - len(data.translate(None, _NOT_ASCII))
     odd_chars = _count_odd(data.decode(name, errors="replace"))
-    odd_share = min(_MAX_ODD_SHARE, _ODD_WEIGHT * odd_chars / max(1, not_ascii))
+    odd_share = min(_MAX_ODD_SHARE, _WORST_BYTES_PER_ODD * odd_chars / max(1, _count_not_ascii(data)))
     return confidence * weight * (1 - odd_share)
+
+
+def _count_not_ascii(data: bytes) -> int:
+    ascii_only = data.translate(None, _NOT_ASCII)
+    return len(data) - len(ascii_only)
 
 
 def _count_odd(text: str) -> int:

@@ -25,7 +25,7 @@ class Roles:
     fixed: Mapping[str, str] = field(default_factory=dict)
     """The text of an element that is always the same, such as a tab."""
     special: Callable[[Any, "Roles"], str | None] = lambda _element, _roles: None
-    """Returns the text of an element that is written in a way of its own; None for all others."""
+    """Returns the text of an element that needs its own format; None for all others."""
 
 
 def parse_xml(data: bytes) -> Any:
@@ -127,7 +127,7 @@ def _one_line(text: str) -> str:
 
 
 def inner_text(element: Any, roles: Roles) -> str:
-    """Return the text inside an element, for a `Roles.special` that writes around it."""
+    """Return the text inside an element, for a `Roles.special` that puts something before or after it."""
     return "".join(_walk_inside(element, roles))
 
 

@@ -38,7 +38,8 @@ def read_open_document(package: Package, report: Report) -> str:
     """Return the text of a document, or the slides of a presentation; then the headers."""
     root = read_content(package)
     styles = parse_xml(package.read("styles.xml") or _NO_STYLES)
-    hiding_styles = _remove_hidden(root, styles, report)
+    hiding_styles, faint_styles = _find_unseen_styles(root, styles)
+    _remove_hidden(root, hiding_styles, faint_styles, report)
     _count_left_out(root, report)
     pages = find_all(root, "page")
     if pages:
@@ -86,8 +87,8 @@ def _count_left_out(root: Any, report: Report) -> None:
             report.leave_out("tracked deletion")
 
 
-def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
-    """Remove the text that its style hides, and report text that is hard to see. Return the hiding styles."""
+def _find_unseen_styles(root: Any, styles: Any) -> tuple[set[str], set[str]]:
+    """Return the names of the styles that hide text, and of those that make it hard to see."""
     properties_by_style = {}
     for style in find_all(styles, "style") + find_all(root, "style"):
         properties_by_style[attribute(style, "name")] = list(style)
@@ -98,6 +99,11 @@ def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
             hiding_styles.add(name)
         elif any(map(_is_faint, properties)):
             faint_styles.add(name)
+    return hiding_styles, faint_styles
+
+
+def _remove_hidden(root: Any, hiding_styles: set[str], faint_styles: set[str], report: Report) -> None:
+    """Remove the text that its style hides, and report text that is hard to see."""
     for element in find_all(root, "span", "p", "h"):
         if not "".join(element.itertext()).strip():
             continue
@@ -111,7 +117,6 @@ def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
             report.reveal("piece of white or tiny text")
     hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # `_ROLES` leaves out their text
     report.leave_out("piece of hidden text", len(hidden_elements))
-    return hiding_styles
 
 
 def _is_hiding(properties: Any) -> bool:
@@ -127,8 +132,8 @@ def _is_faint(properties: Any) -> bool:
     return is_white and attribute(properties, "background-color") in ("", "transparent")
 
 
-def _write(element: Any, roles: Roles) -> str | None:
-    """Write the elements that say more than their text; None for others."""
+def _write_element(element: Any, roles: Roles) -> str | None:
+    """Return the text of an element that needs more than its plain text; None for others."""
     name = local_name(element)
     if name == "h":
         return f"\n# {inner_text(element, roles)}\n"
@@ -160,5 +165,5 @@ _ROLES = Roles(
         "hidden-paragraph", "sequence-decls", "binary-data",
     }),
     fixed={"tab": "\t", "line-break": "\n"},
-    special=_write,
+    special=_write_element,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files that are ZIP archives: `Package` reads their parts, `identify` tells which kind of document one is.
+"""Files that are ZIP archives: `Package` reads their parts, `identify` tells which kind of document it is.
 
 A *part* is a file in the archive. The parts of an Office document refer to each other by *relations*, which
 are in a part of their own: those of ``word/document.xml`` in ``word/_rels/document.xml.rels`` (Open Packaging
@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.attachments import DOCX, EPUB, ODP, ODS, ODT, PPTX, XLSB, XLSX, ZIP
 from bot.tools.reading.markup import parse_xml
@@ -18,7 +18,8 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_UNPACKED_BYTES = 100_000_000
 _MAX_ENTRIES = 2_000
 _MAX_LISTED = 200  # names of files in an archive
-_MAX_MIME_BYTES = 200  # the part of an OpenDocument or EPUB that names its media type
+_MAX_MIME_ENTRY_BYTES = 200  # the part ``mimetype`` of an OpenDocument or EPUB, which names its media type
+_MAX_MIME_BYTES = 100  # what is read of that part
 DAMAGED_TEXT = "it is damaged, or not what it says it is"
 PROTECTED_TEXT = "it is protected by a password"
 _TOO_LARGE_TEXT = "it unpacks to more than I read"
@@ -35,6 +36,13 @@ _MAIN_PART_TYPES = (  # words in the content type of an Office document's main p
     ("wordprocessingml", DOCX), ("ms-word", DOCX), ("presentationml", PPTX), ("ms-powerpoint", PPTX),
     ("sheet.binary", XLSB), ("spreadsheetml", XLSX), ("ms-excel", XLSX),
 )  # fmt: skip
+
+
+class Relation(NamedTuple):
+    """A reference of one part to another."""
+
+    kind: str  # such as "header"
+    part: str  # the name of the other part
 
 
 class Package:
@@ -64,15 +72,12 @@ class Package:
             raise UnreadableError(DAMAGED_TEXT) from None
 
     def list_parts(self, pattern: str) -> list[str]:
-        """Return the names that match a regular expression in full, in the order of their numbers."""
+        """Return the names that match a regular expression in full, shorter names first: 10 comes after 9."""
         names = [name for name in self.names if re.fullmatch(pattern, name)]
-        return sorted(names, key=lambda name: (len(name), name))  # so that 10 comes after 9
+        return sorted(names, key=lambda name: (len(name), name))
 
-    def relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return a part's relations by id: each is a kind, such as "header", and the name of a part.
-
-        The part "" is the document itself.
-        """
+    def relations(self, part: str) -> dict[str, Relation]:
+        """Return a part's relations by id. The part "" is the document itself."""
         folder, _, name = part.rpartition("/")
         data = self.read(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
         if not data:
@@ -80,7 +85,7 @@ class Package:
         relations = {}
         for element in parse_xml(data):
             kind = element.get("Type", "").rpartition("/")[2]
-            relations[element.get("Id", "")] = (kind, _resolve_target(folder, element))
+            relations[element.get("Id", "")] = Relation(kind, _resolve_target(folder, element))
         return relations
 
     def replace(self, changed: Mapping[str, bytes]) -> bytes:
@@ -124,8 +129,8 @@ def identify(package: Package) -> str:
 def _read_mime(package: Package) -> bytes:
     """Return the content of the part ``mimetype``; empty without one, or if it is too large to be one."""
     for entry in package.entries:
-        if entry.filename == "mimetype" and entry.file_size < _MAX_MIME_BYTES:
-            return package.read("mimetype")[:100].strip()
+        if entry.filename == "mimetype" and entry.file_size < _MAX_MIME_ENTRY_BYTES:
+            return package.read("mimetype")[:_MAX_MIME_BYTES].strip()
     return b""
 
 
@@ -146,9 +151,9 @@ def _identify_office(package: Package) -> str:
 
 def main_part(package: Package) -> str:
     """Return the name of an Office document's main part; empty without one."""
-    for kind, target in package.relations("").values():
+    for kind, part in package.relations("").values():
         if kind == "officeDocument":
-            return target
+            return part
     return ""
 
 

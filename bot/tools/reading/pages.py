@@ -21,7 +21,7 @@ from bot.tools.reading.unseen.visibility import HIDING_PROPERTIES, Appearance, f
 
 _MAX_LINKS = 60
 _MAX_LINK_CHARS = 500
-_CELL = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all white space
+_CELL_BREAK = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all white space
 _UNREAD = frozenset(  # elements whose content is not read
     {"script", "style", "svg", "iframe", "object", "embed", "head", "title", "area", "param", "math"}
 )
@@ -34,7 +34,7 @@ _BLOCKS = frozenset({
 _NO_BREAK_AFTER = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})
 """The blocks with a line break before their content, but none after it."""
 _UNREAD_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
-_HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
+_LINE_PREFIXES = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 _COUNTED = {  # the content that is left out and counted, by its element
     "img": "picture",
     "svg": "picture",
@@ -51,7 +51,8 @@ _CUT_TEXT = "The rest of the page is left out: it has too much markup."
 _SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
 _SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
 _MISNESTED_TEXT = "Its markup has faults. Text that it hides may be in what I read."
-_CUT_ERRORS = ("Excessive depth", "xmlSAX2", "Memory allocation")  # begin libxml2's errors
+_CUT_ERRORS = ("Excessive depth", "xmlSAX2", "Memory allocation")
+"""The first words of libxml2's errors after which it reads no further."""
 _MISNESTED_ERROR = "Opening and ending tag mismatch"
 _WORD = re.compile(r"\w")
 
@@ -77,7 +78,7 @@ def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = No
     faults = [entry.message for entry in parser.error_log]
     if any(fault.startswith(_CUT_ERRORS) for fault in faults):
         report.remark(_CUT_TEXT)
-    if walk.hiders and any(fault.startswith(_MISNESTED_ERROR) for fault in faults):
+    if walk.hiding_elements and any(fault.startswith(_MISNESTED_ERROR) for fault in faults):
         report.remark(_MISNESTED_TEXT)
     return walk.as_page(root)
 
@@ -90,19 +91,20 @@ def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None
 
 def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
     sheets = StyleSheets(HIDING_PROPERTIES)
-    unread = 0
+    missing_sheets = 0
     for element in root.iter("style", "link"):
         is_met = judge_media(element.get("media", ""))
         if is_met is False:
             continue
+        is_certain = is_met is not None
         if local_name(element) == "style":
-            sheets.add("".join(element.itertext()), is_certain=is_met is True)
+            sheets.add("".join(element.itertext()), is_certain=is_certain)
         elif "stylesheet" in element.get("rel", "").lower().split():
             address = element.get("href", "")
-            sheets.add(files.get(address, ""), is_certain=is_met is True)
+            sheets.add(files.get(address, ""), is_certain=is_certain)
             if address not in files:
-                unread += 1
-    if unread or sheets.imports:
+                missing_sheets += 1
+    if missing_sheets or sheets.imports:
         report.remark(_SHEETS_TEXT)
     if sheets.unknown:
         report.remark(_SELECTORS_TEXT)
@@ -115,21 +117,25 @@ class _PageWalk:
 
     report: Report
     sheets: StyleSheets
-    hiders: set[Any] = field(default_factory=set)
+    hiding_elements: set[Any] = field(default_factory=set)
     """The elements that hide text from people."""
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # the links in their order, without repetitions
-    _looks: list[tuple[Appearance, ...]] = field(init=False)
-    """For each open element, the innermost last: its appearance under each assumption of the ``sheets``."""
+    _open_appearances: list[tuple[Appearance, ...]] = field(init=False)
+    """The appearances of each open element, the innermost last.
+
+    An element has one for each of the sheets' assumptions (`StyleSheets.assumptions`): usually one, and two
+    if there are conditions that can't be judged.
+    """
     _unread_depth: int = 0
     """The number of open elements from the outermost one that is not read; 0 outside such an element."""
     _in_row: bool = False
     """True after the first cell of a row."""
-    _reader_hiders: set[Any] = field(default_factory=set)
+    _hidden_from_screen_readers: set[Any] = field(default_factory=set)
     """The elements that hide text from screen readers."""
 
     def __post_init__(self) -> None:
-        self._looks = [tuple(Appearance() for _ in self.sheets.assumptions)]
+        self._open_appearances = [tuple(Appearance() for _ in self.sheets.assumptions)]
 
     def read(self, root: Any) -> None:
         """Collect the text of the page. An element is *open* from its start to its end in the markup."""
@@ -141,40 +147,41 @@ class _PageWalk:
 
     def as_page(self, root: Any) -> Page:
         """Return the collected text, and count the hidden elements."""
-        self.report.leave_out("piece of hidden text", len(self.hiders))
-        self.report.reveal("piece of text hidden from screen readers", len(self._reader_hiders))
+        self.report.leave_out("piece of hidden text", len(self.hiding_elements))
+        self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_screen_readers))
         return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))
 
     def _open(self, element: Any) -> None:
         tag = local_name(element).lower()
-        all_styles = zip(self.sheets.find(element), self._looks[-1], strict=True)
-        self._looks.append(tuple(find_appearance(element, styles, parent) for styles, parent in all_styles))
-        look = self._look
-        self._count(tag, look)
+        # a pair of the element's styles and its parent's appearance for each assumption
+        pairs = zip(self.sheets.find(element), self._open_appearances[-1], strict=True)
+        self._open_appearances.append(tuple(find_appearance(element, *pair) for pair in pairs))
+        appearance = self._appearance
+        self._count(tag, appearance)
         if self._unread_depth or tag in _UNREAD:
             self._unread_depth += 1
             return
         if tag in _BLOCKS:
             self._in_row = self._in_row and tag != "tr"
-            self._parts.append("\n" + _HEADINGS.get(tag, ""))
+            self._parts.append("\n" + _LINE_PREFIXES.get(tag, ""))
         elif tag in ("td", "th"):
-            self._parts.append(_CELL if self._in_row else "")
+            self._parts.append(_CELL_BREAK if self._in_row else "")
             self._in_row = True
         self._add_text(_text_of_attributes(element, tag))
         address = element.get("href", "").strip() if tag == "a" else ""
-        if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not look.is_hidden:
+        if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not appearance.is_hidden:
             self._links[address] = None
         self._add_text(element.text or "")
 
     @property
-    def _look(self) -> Appearance:
-        """The appearance of the innermost open element; a hidden one, if it may be hidden."""
-        looks = self._looks[-1]
-        return next((look for look in looks if look.is_hidden), looks[0])
+    def _appearance(self) -> Appearance:
+        """The innermost open element's first appearance in which it is hidden, else its first one."""
+        appearances = self._open_appearances[-1]
+        return next((appearance for appearance in appearances if appearance.is_hidden), appearances[0])
 
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
-        self._looks.pop()
+        self._open_appearances.pop()
         if self._unread_depth:
             self._unread_depth -= 1
         elif tag in ("td", "th") or tag in _BLOCKS - _NO_BREAK_AFTER:
@@ -183,21 +190,21 @@ class _PageWalk:
             self._add_text(element.tail or "")
 
     def _add_text(self, text: str) -> None:
-        """Add text of the innermost open element, or note what hides it from people."""
-        look = self._look
+        """Add text of the innermost open element, or record the element that hides it from people."""
+        appearance = self._appearance
         has_words = _WORD.search(text) is not None
-        if look.is_hidden:
+        if appearance.is_hidden:
             if has_words:
-                self.hiders.add(look.hider)
+                self.hiding_elements.add(appearance.hider)
             return
         self._parts.append(text)
-        if has_words and look.reader_hider is not None:
-            self._reader_hiders.add(look.reader_hider)
+        if has_words and appearance.reader_hider is not None:
+            self._hidden_from_screen_readers.add(appearance.reader_hider)
 
-    def _count(self, tag: str, look: Appearance) -> None:
+    def _count(self, tag: str, appearance: Appearance) -> None:
         if self._unread_depth or tag not in _COUNTED:
             return
-        if tag in _COUNTED_IF_HIDDEN or not look.is_hidden:
+        if tag in _COUNTED_IF_HIDDEN or not appearance.is_hidden:
             self.report.leave_out(_COUNTED[tag])
 
 
@@ -236,6 +243,6 @@ def _tidy(text: str) -> str:
     """Return the collected text with single spaces and tabs in a line, and no more than one empty line."""
     lines = []
     for line in text.split("\n"):
-        line_with_tabs = re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split()))
+        line_with_tabs = re.sub(rf" ?{_CELL_BREAK} ?", "\t", " ".join(line.split()))
         lines.append(line_with_tabs if line_with_tabs.strip() else "")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -13,19 +13,19 @@ from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT
 from bot.tools.reading.report import Report, UnreadableError, describe_numbers
 from bot.tools.reading.unseen.pdf_objects import UnseenText
 
-_MAX_PAGES = 1_000
+_MAX_PAGES = 1_000  # "page after the first thousand" names it
 _MAX_FIELDS = 2_000
 _MAX_NOTES = 1_000
 _MAX_LINKS = 200
 _PASSWORD_FAULTS = ("password", "security")  # words in PDFium's errors
-_NO_NOTES = frozenset({"/Link", "/Widget", "/Popup"})  # the kinds of annotations that are no notes of people
+_NOT_NOTES = frozenset({"/Link", "/Widget", "/Popup"})  # the kinds of annotations that are no notes of people
 _BUTTON_STATES = {"/Off": "not ticked", "/Yes": "ticked", "/On": "ticked"}
 
 
 def read_pdf(data: bytes, report: Report) -> str:
     """Return the text of each page, then the form fields, the notes and the links.
 
-    If the pages alone are too long, they come last, since the end is cut.
+    If the pages alone exceed `MAX_TEXT_CHARS`, the rest comes first, because the caller cuts the end.
     """
     pages = _read_pages(data, report)
     try:
@@ -39,7 +39,7 @@ def read_pdf(data: bytes, report: Report) -> str:
         if text:
             texts.append(f"[Page {number}]\n{text}\n")
             chars_left -= len(text)
-        if chars_left < 0:
+        if chars_left < 0:  # the later pages would be cut anyway
             return "\n".join((*extras, *texts))
     return "\n".join((*texts, *extras))
 
@@ -58,7 +58,7 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
     texts: list[str] = []
     damaged: list[int] = []  # numbers of pages
     pictures = 0
-    chars_left = 2 * MAX_TEXT_CHARS
+    chars_left = 2 * MAX_TEXT_CHARS  # more than enough: the text is cut at `MAX_TEXT_CHARS`
     unseen = UnseenText(report)
     for number in range(min(total, _MAX_PAGES)):
         try:
@@ -116,7 +116,7 @@ def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
     links: list[str] = []
     for number in range(min(pages, len(reader.pages))):
         for annotation in reader.pages[number].get("/Annots") or ():
-            _sort_annotation(annotation.get_object(), number + 1, notes, links, report)
+            _collect_annotation(annotation.get_object(), number + 1, notes, links, report)
     yield from notes[:_MAX_NOTES]
     report.leave_out("note", max(0, len(notes) - _MAX_NOTES))
     addresses = list(dict.fromkeys(links))
@@ -139,7 +139,9 @@ def _list_fields(reader: Any) -> Iterator[str]:
         yield f"{field.get('/TU') or name}: {text}"
 
 
-def _sort_annotation(annotation: Any, page: int, notes: list[str], links: list[str], report: Report) -> None:
+def _collect_annotation(
+    annotation: Any, page: int, notes: list[str], links: list[str], report: Report
+) -> None:
     """Add an annotation to the notes or to the links, or count it as left out."""
     kind = annotation.get("/Subtype")
     words = str(annotation.get("/Contents") or "").replace("\r", "\n").strip()
@@ -148,9 +150,9 @@ def _sort_annotation(annotation: Any, page: int, notes: list[str], links: list[s
         address = action.get_object().get("/URI")
         if address:
             links.append(str(address))
-    elif words and kind not in _NO_NOTES:
+    elif words and kind not in _NOT_NOTES:
         notes.append(f"[Note on page {page}: {words}]")
     elif kind == "/FileAttachment":
         report.leave_out("attached file")
-    elif kind not in _NO_NOTES:
+    elif kind not in _NOT_NOTES:
         report.leave_out("mark without words")

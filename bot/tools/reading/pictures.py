@@ -11,15 +11,20 @@ from bot.tools.reading.packed import DAMAGED_TEXT
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_PIXELS = 40_000_000
-_SIDE = 1600  # the longer side of a kept picture, in pixels
+_MAX_SIDE_PX = 1600  # the longer side of a kept picture
 _MAX_PARTS = 6  # the number of parts that a long picture is cut into
-_LONG = 2.5  # a picture is long from about this ratio of its sides on
-_MIN_SCALE_WHOLE = 0.5  # a long picture is cut into parts if it would be scaled down below this
-_MIN_SCALE = 0.3  # small print is illegible if a picture is scaled down below this
-_QUALITY = 85
+_LONG_RATIO = 2.5  # a picture whose sides have about this ratio, or a larger one, is long
+_CUT_BELOW_SCALE = 0.5  # a long picture is cut into parts if it would be scaled down below this
+_WARN_BELOW_SCALE = 0.3  # small print may be illegible in a picture that is scaled down below this
+_JPEG_QUALITY = 85
 _MAX_CHUNK_BYTES = 64_000_000  # a PNG's text, or its colour profile
-_BYTE = 255  # the highest level of grey in 8 bits
-_TWO_BYTES = 65_535  # the highest level of grey in 16 bits
+_MAX_LEVEL_8_BITS = 255  # the highest level of grey
+_MAX_LEVEL_16_BITS = 65_535
+_GAP_SHARE = 50  # the gap between parts is the shorter side divided by this, and at least `_MIN_GAP_PX`
+_MIN_GAP_PX = 8
+_GAP_COLOUR = "magenta"  # rare in pictures, so that the parts are told apart
+# the further frames of these are layers, previews or other sizes of the same picture
+_ONE_PICTURE_KINDS = ("image/vnd.adobe.photoshop", "image/jpeg", "image/x-icon")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "PSD", "ICO", "JPEG2000")
 
 
@@ -33,8 +38,8 @@ class DrawnPicture(NamedTuple):
 def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     """Return the picture without anything that people don't see. Raises UnreadableError.
 
-    A long picture, such as the screenshot of a page, is cut into parts, which are put next to each other:
-    scaled down in one piece, its text could not be read.
+    A long picture, such as the screenshot of a page, is cut into parts, which are put next to or below
+    each other: scaled down in one piece, its text could not be read.
     """
     from PIL import Image, ImageOps, PngImagePlugin
 
@@ -51,17 +56,17 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     try:
         with Image.open(BytesIO(data), formats=formats) as picture:
             width, height = picture.size
-            is_long = max(width, height) >= min(width, height) * _LONG
+            is_long = max(width, height) >= min(width, height) * _LONG_RATIO
             if not is_long:
-                picture.draft("RGB", (_SIDE, _SIDE))  # decodes a JPEG smaller, which is faster
+                picture.draft("RGB", (_MAX_SIDE_PX, _MAX_SIDE_PX))  # decodes a JPEG smaller, which is faster
             if picture.width * picture.height > _MAX_PIXELS:
                 raise UnreadableError(f"it has {width:,} by {height:,} pixels, more than I read")
             frames = getattr(picture, "n_frames", 1)
-            if frames > 1 and kind not in ("image/vnd.adobe.photoshop", "image/jpeg", "image/x-icon"):
+            if frames > 1 and kind not in _ONE_PICTURE_KINDS:
                 report.leave_out("further page" if kind == "image/tiff" else "further picture", frames - 1)
             upright = _reduce_levels(picture)
-            if max(upright.size) <= min(upright.size) * _LONG:
-                upright.thumbnail((_SIDE, _SIDE))  # a long picture is scaled down by `_arrange`
+            if not _is_longer(upright.size):  # `_arrange` scales a long picture down
+                upright.thumbnail((_MAX_SIDE_PX, _MAX_SIDE_PX))
             upright = ImageOps.exif_transpose(upright)  # turned as the camera was held
             is_transparent = upright.has_transparency_data
             coloured = upright.convert("RGBA" if is_transparent else "RGB")
@@ -74,7 +79,7 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     if is_transparent:
         clean.save(out, "PNG")
         return DrawnPicture("image/png", out.getvalue())
-    clean.save(out, "JPEG", quality=_QUALITY)
+    clean.save(out, "JPEG", quality=_JPEG_QUALITY)
     return DrawnPicture("image/jpeg", out.getvalue())
 
 
@@ -83,45 +88,46 @@ def _reduce_levels(picture: Any) -> Any:
 
     Pillow's own conversion would make all levels above 255 white.
     """
-    scale_of_16_bits = _BYTE / _TWO_BYTES
+    scale_of_16_bits = _MAX_LEVEL_8_BITS / _MAX_LEVEL_16_BITS
     if picture.mode.startswith("I;16"):
         return _move_levels(picture.convert("I"), scale_of_16_bits)
     if picture.mode in ("I", "F"):
         low, high = picture.getextrema()
-        if low >= 0 and high > _TWO_BYTES:
-            factor = _BYTE / (high - low) if high > low else 0.0  # one level everywhere: nothing to see
+        if low >= 0 and high > _MAX_LEVEL_16_BITS:
+            factor = _MAX_LEVEL_8_BITS / (high - low) if high > low else 0.0  # one level: nothing to see
             return _move_levels(picture, factor, -low * factor)
-        if low >= 0 and high > _BYTE:
+        if low >= 0 and high > _MAX_LEVEL_8_BITS:
             return _move_levels(picture, scale_of_16_bits)
     return picture
 
 
 def _move_levels(picture: Any, factor: float, offset: float = 0.0) -> Any:
     """Return the picture with each level of grey multiplied and moved, as a picture of 256 levels."""
-    # Pillow documents only functions of this form for pictures of these modes
+    # for the modes I and F, Pillow takes only functions of the form "level * factor + offset"
     return picture.point(lambda level: level * factor + offset).convert("L")
 
 
 def _arrange(picture: Any, original_side: int, report: Report) -> Any:
     """Cut a tall picture into parts and put them next to each other, or a wide picture's below each other.
 
-    ``original_side``: the longer side of the picture in the file, in pixels.
+    Any other picture is only scaled down. ``original_side``: the longer side of the picture in the file, in
+    pixels; it may have been scaled down since.
     """
     from PIL import Image
 
     width, height = picture.size
     is_wide = width > height
     long, short = max(width, height), min(width, height)
-    if long <= short * _LONG or long <= _SIDE / _MIN_SCALE_WHOLE:
+    if not _is_longer(picture.size) or long <= _MAX_SIDE_PX / _CUT_BELOW_SCALE:
         return _scale_down(picture, original_side, report)
 
     # the sheet with the parts is about a square if their number is the square root of the ratio of the sides
     parts = min(_MAX_PARTS, max(2, round((long / short) ** 0.5)))
     part_length = math.ceil(long / parts)
-    gap = max(8, short // 50)
+    gap = max(_MIN_GAP_PX, short // _GAP_SHARE)
     across = short * parts + gap * (parts - 1)
     sheet_size = (part_length, across) if is_wide else (across, part_length)
-    sheet = Image.new(picture.mode, sheet_size, "magenta")
+    sheet = Image.new(picture.mode, sheet_size, _GAP_COLOUR)
     for number in range(parts):
         begin = number * part_length
         end = min(begin + part_length, long)
@@ -138,10 +144,15 @@ def _arrange(picture: Any, original_side: int, report: Report) -> Any:
     return _scale_down(sheet, max(sheet.size), report)
 
 
+def _is_longer(size: tuple[int, int]) -> bool:
+    """Tell if the ratio of the sides is more than `_LONG_RATIO`."""
+    return max(size) > min(size) * _LONG_RATIO
+
+
 def _scale_down(picture: Any, original_side: int, report: Report) -> Any:
-    """Scale a picture down to `_SIDE`, and report it if small print may be lost."""
-    scale = _SIDE / max(original_side, *picture.size)
-    if scale < _MIN_SCALE:
+    """Scale a picture down to `_MAX_SIDE_PX`, and report it if small print may be lost."""
+    scale = _MAX_SIDE_PX / max(original_side, *picture.size)
+    if scale < _WARN_BELOW_SCALE:
         report.remark(f"It is shown at {scale:.0%} of its size, so small print may be lost.")
-    picture.thumbnail((_SIDE, _SIDE))
+    picture.thumbnail((_MAX_SIDE_PX, _MAX_SIDE_PX))
     return picture

@@ -1,8 +1,8 @@
 """`Report`: the account of how a file was read, in words for people and the model.
 
-A reader notes two sorts of content, each by its kind and number. It *leaves out* content that is in the file
-but not in its text (a picture). It *reveals* content that is in the text although people who open the file do
-not see it (a hidden row).
+A reader of a file counts two sorts of content, by kind. Content that is *left out* is in the file but not in
+its text (a picture). Content that is *revealed* is in the text although people who open the file do not see
+it (a hidden row).
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class Report:
     revealed: Counter[str] = field(default_factory=Counter)
     """The kinds of things in the text that people who open the file do not see, with their numbers."""
     remarks: list[str] = field(default_factory=list)
-    """Sentences that no count can express."""
+    """Sentences about what can't be counted."""
 
     def leave_out(self, kind: str, count: int = 1) -> None:
         """Count content of the file that is not in its text."""
@@ -41,9 +41,15 @@ class Report:
             self.revealed[kind] += count
 
     def remark(self, sentence: str) -> None:
-        """Add a sentence, unless it is there already or `_MAX_REMARKS` are."""
+        """Add a sentence, unless it is there already, or there are `_MAX_REMARKS`."""
         if sentence not in self.remarks and len(self.remarks) < _MAX_REMARKS:
             self.remarks.append(sentence)
+
+    def add(self, other: "Report") -> None:
+        """Add the counts and the remarks of another report."""
+        self.left_out.update(other.left_out)  # a Counter adds the numbers
+        self.revealed.update(other.revealed)
+        self.remarks.extend(other.remarks)
 
     def as_text(self) -> str:
         """Return everything as short sentences; empty if there is nothing to report."""
@@ -71,7 +77,7 @@ def _list_counts(counts: Counter[str]) -> str:
 
 
 def pluralise(kind: str) -> str:
-    """Return the plural of a kind; what follows "of" or "with" stays as it is."""
+    """Return the plural of a kind; what follows a preposition stays as it is."""
     for preposition in (" of ", " with ", " after ", " without "):
         if preposition in kind:
             noun, rest = kind.split(preposition, 1)

@@ -1,8 +1,8 @@
 """Spreadsheets of all kinds, as rows of values between tabs.
 
-The library calamine reads the values. It does not tell which rows are hidden, which formulas have no value,
-the comments, and units such as "%". Of an XLSX file, `_inspect_workbook` reads these facts (`_SheetFacts`)
-first, from the XML of the sheets. Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are
+The library calamine reads the values. It does not give hidden rows, formulas without a value, comments, and
+units such as "%". Of an XLSX file, `_inspect_workbook` reads these facts (`_SheetFacts`) first, from the XML
+of the sheets. Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are
 those of SpreadsheetML (ECMA-376).
 """
 
@@ -29,6 +29,8 @@ _MAX_STYLES_IN_QUERY = 200
 _MAX_COLUMNS = 16_384
 _MAX_AREA_CELLS = 10_000_000  # the rectangle that holds a sheet's cells: calamine keeps it in full
 _MAX_DISPLAYED_CELLS = 200_000  # cells whose text on the screen differs from their value
+_MAX_NAMED_COLUMNS = 20  # hidden columns that a heading names
+_OVERVIEW_SHARE = 10  # sheets get an overview if their text is more than the limit divided by this
 _HEADINGS_CHARS = 2_000  # of a document's text, kept free for the headings of its sheets
 _MAX_WHOLE_FLOAT = 10**15  # from there on a float does not hold every whole number
 _PERCENT_IDS = frozenset({"9", "10"})  # the built-in formats 0% and 0.00%
@@ -40,6 +42,11 @@ _UNIT = re.compile(
     r'|"([^"]*[€$£¥₹₩₽][^"]*)"'  # "€" 0
     r"|([€$£¥])"
 )
+# XPath conditions of a cell. Of its children ``v`` is a value, ``is`` a text in the cell, ``f`` a formula.
+_IS_ERROR = "@t='e'"
+_IS_FORMULA_WITHOUT_VALUE = "*[local-name()='f'] and not(*[local-name()='v']/node())"
+_HAS_VALUE = "*[local-name()='v' or local-name()='is']"
+_IS_NOT_EMPTY = "*[local-name()='v' or local-name()='is' or local-name()='f']"
 _CELL_NAME = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")  # B12
 _THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions, next to the comment itself
 
@@ -112,7 +119,8 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
     report.reveal("hidden row", len(facts.hidden_rows))
     report.reveal("hidden column", len(facts.hidden_columns))
     if facts.hidden_columns:
-        letters = ", ".join(_column_letters(column) for column in sorted(facts.hidden_columns)[:20])
+        columns = sorted(facts.hidden_columns)[:_MAX_NAMED_COLUMNS]
+        letters = ", ".join(map(_column_letters, columns))
         heading += f" (hidden columns: {letters})"
     return heading, lines
 
@@ -130,6 +138,7 @@ def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
     end_row = start_row + (sheet.total_height if sheet.start else 0)
 
     def write_line(row: int, values: list[object], offset: int) -> str:
+        """Return a row as it is read. ``offset``: the column of the first value."""
         line = _format_row(values, offset, displayed_by_row.get(row, {}))
         if line and row in facts.hidden_rows:
             return f"[hidden row] {line}"
@@ -198,7 +207,7 @@ def _cut_sheets(texts: list[tuple[str, list[str]]], report: Report) -> list[str]
             report.leave_out("row", missing)
             rows.append(f"[{missing:,} more rows of this sheet are left out.]")
         shares.append("\n".join((heading, *rows)) + "\n")
-    if len(texts) > 1 and sum(sizes) > max_chars // 10:
+    if len(texts) > 1 and sum(sizes) > max_chars // _OVERVIEW_SHARE:
         overview = ", ".join(f"{heading} {len(lines):,} rows" for heading, lines in texts)
         shares.insert(0, f"Sheets: {overview}")
     return shares
@@ -240,7 +249,8 @@ def _count_parts(package: Package, report: Report) -> None:
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
     report.leave_out("pivot table with its settings", len(package.list_parts(r"xl/pivotTables/[^/]+\.xml")))
-    if not package.list_parts(r"xl/worksheets/[^/]+\.xml"):  # xlsb, whose comments are not read
+    has_xml_sheets = bool(package.list_parts(r"xl/worksheets/[^/]+\.xml"))
+    if not has_xml_sheets:  # as in XLSB, whose comments are not read
         report.leave_out("comment part", len(package.list_parts(r"xl/comments[^/]*")))
 
 
@@ -272,18 +282,18 @@ def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
     relations = package.relations(main)
     style_parts = [part for kind, part in relations.values() if kind == "styles"]
     styles = package.read(style_parts[0]) if style_parts else b""
-    signs = _find_signs(styles)
+    units = _find_units(styles)
     invisible_styles = find_unseen_styles(styles)
     facts = {}
     for sheet in find_all(parse_xml(package.read(main)), "sheet"):
         _, part = relations.get(attribute(sheet, "id"), ("", ""))
         if part in package.names:
-            facts[sheet.get("name", "")] = _inspect_sheet(package, part, signs, invisible_styles)
+            facts[sheet.get("name", "")] = _inspect_sheet(package, part, units, invisible_styles)
     return facts
 
 
-def _find_signs(styles: bytes) -> list[str]:
-    """Return for each cell style the sign that its number format adds: "%", a currency, a unit; or "".
+def _find_units(styles: bytes) -> list[str]:
+    """Return for each cell style the unit that its number format adds: "%", a currency, "kg"; or "".
 
     ``styles``: the styles part of a workbook.
     """
@@ -294,18 +304,18 @@ def _find_signs(styles: bytes) -> list[str]:
     cell_styles = find_child(root, "cellXfs")
     if cell_styles is None:
         return []
-    return [_find_sign(style.get("numFmtId", "0"), codes) for style in cell_styles]
+    return [_find_unit(style.get("numFmtId", "0"), codes) for style in cell_styles]
 
 
-def _find_sign(format_id: str, codes: dict[str, str]) -> str:
-    """Return the sign of a number format. ``codes``: the formats that the workbook defines, by id."""
+def _find_unit(format_id: str, codes: dict[str, str]) -> str:
+    """Return the unit of a number format. ``codes``: the formats that the workbook defines, by id."""
     code = codes.get(format_id, "")
     if format_id in _PERCENT_IDS or _PERCENT_SIGN.search(code):
         return "%"
-    unit = _UNIT.search(code)
-    if unit is None:
+    match = _UNIT.search(code)
+    if match is None:
         return ""
-    currency_code, unit_after_number, quoted_currency, currency = unit.groups()
+    currency_code, unit_after_number, quoted_currency, currency = match.groups()
     return (currency_code or unit_after_number or quoted_currency or currency or "").strip()
 
 
@@ -318,19 +328,16 @@ class _RowQueries:
     last_cell: etree.XPath  # the last cell that is not empty
 
     @classmethod
-    def compile(cls, signs: list[str], invisible_styles: set[int]) -> "_RowQueries":
-        styles_with_sign = [style for style, sign in enumerate(signs) if sign]
-        # errors, and formulas without a value
-        conditions = ["@t='e'", "*[local-name()='f'] and not(*[local-name()='v']/node())"]
-        if styles_with_sign:
-            conditions.append(_match_styles(styles_with_sign))
+    def compile(cls, units: list[str], invisible_styles: set[int]) -> "_RowQueries":
+        styles_with_unit = [style for style, unit in enumerate(units) if unit]
+        conditions = [_IS_ERROR, _IS_FORMULA_WITHOUT_VALUE]
+        if styles_with_unit:
+            conditions.append(_match_styles(styles_with_unit))
         invisible = _match_styles(sorted(invisible_styles)) or "false()"
         return cls(
             displayed_cells=etree.XPath(f"*[{' or '.join(conditions)}]"),
-            invisible_count=etree.XPath(
-                f"count(*[({invisible}) and *[local-name()='v' or local-name()='is']])"
-            ),
-            last_cell=etree.XPath("*[*[local-name()='v' or local-name()='is' or local-name()='f']][last()]"),
+            invisible_count=etree.XPath(f"count(*[({invisible}) and {_HAS_VALUE}])"),
+            last_cell=etree.XPath(f"*[{_IS_NOT_EMPTY}][last()]"),
         )
 
 
@@ -339,13 +346,13 @@ def _match_styles(styles: list[int]) -> str:
     return " or ".join(f"@s='{style}'" for style in styles[:_MAX_STYLES_IN_QUERY])
 
 
-def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styles: set[int]) -> _SheetFacts:
+def _inspect_sheet(package: Package, part: str, units: list[str], invisible_styles: set[int]) -> _SheetFacts:
     """Return the facts of a sheet; rows past `_MAX_INSPECTED_ROWS` are left out.
 
-    ``part``: the name of the sheet's XML. ``signs``: as `_find_signs` returns them.
+    ``part``: the name of the sheet's XML. ``units``: as `_find_units` returns them.
     """
     facts = _SheetFacts()
-    queries = _RowQueries.compile(signs, invisible_styles)
+    queries = _RowQueries.compile(units, invisible_styles)
     row = -1
     events = etree.iterparse(
         BytesIO(package.read(part)),
@@ -360,7 +367,7 @@ def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styl
             continue
         number = element.get("r", "")
         row = int(number) - 1 if number.isdecimal() else row + 1
-        _inspect_row(element, row, facts, queries, signs)
+        _inspect_row(element, row, facts, queries, units)
         # frees the elements that were read: lxml keeps each until its parent is gone
         element.clear()
         while element.getprevious() is not None:
@@ -372,8 +379,8 @@ def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styl
     return facts
 
 
-def _inspect_row(element: Any, row: int, facts: _SheetFacts, queries: _RowQueries, signs: list[str]) -> None:
-    last_cells = queries.last_cell(element)
+def _inspect_row(element: Any, row: int, facts: _SheetFacts, queries: _RowQueries, units: list[str]) -> None:
+    last_cells = queries.last_cell(element)  # none or one
     if last_cells:
         facts.last_row = max(facts.last_row, row)
         facts.last_column = max(facts.last_column, _find_column(last_cells[0]))
@@ -381,7 +388,7 @@ def _inspect_row(element: Any, row: int, facts: _SheetFacts, queries: _RowQuerie
             facts.hidden_rows.add(row)
         facts.invisible_cells += int(queries.invisible_count(element))
     for cell in queries.displayed_cells(element):
-        _inspect_cell(cell, facts, (row, _find_column(cell)), signs)
+        _inspect_cell(cell, facts, (row, _find_column(cell)), units)
 
 
 def _inspect_column(element: Any, facts: _SheetFacts) -> None:
@@ -398,8 +405,8 @@ def _find_column(cell: Any) -> int:
     return sum(1 for _ in cell.itersiblings(preceding=True))
 
 
-def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: list[str]) -> None:
-    """Note the text that a cell displays in place of its value. ``place``: its row and column."""
+def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], units: list[str]) -> None:
+    """Record the text that a cell displays in place of its value. ``place``: its row and column."""
     formula = find_child(cell, "f")
     value = find_child(cell, "v")
     if value is None:
@@ -413,11 +420,11 @@ def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: 
     if kind == "e":
         _set_displayed(facts, place, value.text or "")
     style = cell.get("s", "0")
-    sign = ""
-    if style.isdecimal() and int(style) < len(signs):
-        sign = signs[int(style)]
-    if sign and kind == "n":
-        _set_displayed(facts, place, _format_number(value.text or "", sign))
+    unit = ""
+    if style.isdecimal() and int(style) < len(units):
+        unit = units[int(style)]
+    if unit and kind == "n":
+        _set_displayed(facts, place, _format_number(value.text or "", unit))
 
 
 def _set_displayed(facts: _SheetFacts, place: tuple[int, int], text: str) -> None:
@@ -425,14 +432,14 @@ def _set_displayed(facts: _SheetFacts, place: tuple[int, int], text: str) -> Non
         facts.displayed[place] = text
 
 
-def _format_number(text: str, sign: str) -> str:
+def _format_number(text: str, unit: str) -> str:
     try:
         number = float(text)
     except ValueError:
         return text
-    if sign == "%":
+    if unit == "%":
         return f"{number * 100:.10g}%"
-    return f"{_format_value(number)} {sign}"
+    return f"{_format_value(number)} {unit}"
 
 
 def _list_comments(package: Package, part: str) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """PowerPoint's slides (PPTX), read by python-pptx.
 
 A slide is a list of *shapes*: texts, tables, charts, pictures, diagrams, and groups of shapes. python-pptx
-knows presentations only, so slide shows and templates are made to look like one before.
+knows presentations only, so slide shows and templates are changed first, so that they look like one.
 """
 
 import re
@@ -21,7 +21,7 @@ _FILE_NAME = re.compile(r"\.\w{3,4}$")
 # the namespaces of the two forms of Open XML (ISO/IEC 29500)
 _TRANSITIONAL = b"http://schemas.openxmlformats.org/"
 _STRICT = b"http://purl.oclc.org/ooxml/"
-_OFFICE = b"officeDocument/2006/"
+_OFFICE_DOCUMENT_PATH = b"officeDocument/2006/"
 _MAIN_TYPE = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
 _OTHER_TYPES = (
     b"application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml",
@@ -52,7 +52,7 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
     texts += _list_comments(package)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
-    if any("\n" in text.strip() for text in texts):  # one has more than its heading
+    if any("\n" in text.strip() for text in texts):  # a slide has a line below its heading
         return "\n".join(texts)
     return ""
 
@@ -93,7 +93,7 @@ def _as_presentation(data: bytes, package: Package) -> bytes:
 def _as_transitional(part: bytes) -> bytes:
     for name in (b"presentationml", b"drawingml"):
         part = part.replace(_STRICT + name + b"/", _TRANSITIONAL + name + b"/2006/")
-    return part.replace(_STRICT + b"officeDocument/", _TRANSITIONAL + _OFFICE)
+    return part.replace(_STRICT + b"officeDocument/", _TRANSITIONAL + _OFFICE_DOCUMENT_PATH)
 
 
 def _read_shape(shape: Any, package: Package, report: Report, depth: int) -> Iterator[str]:
@@ -133,10 +133,11 @@ def _read_other_shape(shape: Any, package: Package, report: Report) -> Iterator[
             yield f"[picture: {words}]"
 
 
-def _read_diagram(ids: Any, shape: Any, package: Package, report: Report) -> Iterator[str]:
-    """Yield the words of a diagram. ``ids``: the element with the ids of its parts."""
+def _read_diagram(part_ids: Any, shape: Any, package: Package, report: Report) -> Iterator[str]:
+    """Yield the words of a diagram. ``part_ids``: the element with the ids of its parts."""
     slide_part = str(shape.part.partname).lstrip("/")
-    _, data_part = package.relations(slide_part).get(attribute(ids, "dm"), ("", ""))
+    data_id = attribute(part_ids, "dm")  # the id of the part with the data
+    _, data_part = package.relations(slide_part).get(data_id, ("", ""))
     data = package.read(data_part)
     words: list[str] = []
     if data:

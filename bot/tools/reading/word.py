@@ -1,6 +1,6 @@
 """Word documents (DOCX), read by mammoth, which makes XHTML of them.
 
-mammoth passes over text boxes, headers, equations and more. So the document's XML is changed before: their
+mammoth passes over text boxes, headers, equations and more. So the document's XML is changed first: their
 text is put where mammoth reads it, and hidden text is removed. Names of elements (``r`` for a run, a piece of
 text in one format) are those of WordprocessingML (ECMA-376).
 """
@@ -41,7 +41,8 @@ def read_docx(package: Package, report: Report) -> str:
 
     main = main_part(package)
     root = parse_xml(package.read(main))
-    space = root.tag.rpartition("}")[0] + "}"  # Word's namespace, as lxml writes it before a name: "{http…}"
+    # Word's namespace, as lxml writes it before a name: "{http…}"
+    namespace = root.tag.rpartition("}")[0] + "}"
     headers = list(_list_headers(package, main))
     styles = TextStyles(package, main)
     for tree in (root, *(tree for _, tree in headers)):
@@ -49,24 +50,24 @@ def read_docx(package: Package, report: Report) -> str:
         _count_left_out(tree, report)
         _move_text_boxes(tree)
         _unwrap(tree)
-        _write_choices(tree, space)
-        _write_readings(tree, space)
-        _write_equations(tree, space, report)
+        _write_choices(tree, namespace)
+        _write_ruby(tree, namespace)
+        _write_equations(tree, namespace, report)
         remove_hidden(tree, styles, report)
     body = find_child(root, "body")
     if body is None:
         body = root
     for title, tree in headers:
-        _append_header(body, space, title, tree)
-    _refer_to_comments(body, space, package, main)
+        _append_header(body, namespace, title, tree)
+    _add_missing_comment_references(body, namespace, package, main)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
     document = package.replace({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
     converted = mammoth.convert_to_html(
         BytesIO(document),
-        style_map="comment-reference => sup",
+        style_map="comment-reference => sup",  # without a style, mammoth drops comments
         include_embedded_style_map=False,
-        convert_image=mammoth.images.img_element(lambda _image: {}),
+        convert_image=mammoth.images.img_element(lambda _image: {}),  # pictures are left out
     )
     return text_of_element(parse_xml(f"<body>{converted.value}</body>".encode()), _ROLES)
 
@@ -74,32 +75,32 @@ def read_docx(package: Package, report: Report) -> str:
 def _list_headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
     """Yield the title and the tree of each header and footer; one with the same text comes once."""
     texts = set()
-    for kind, target in package.relations(main).values():
-        if kind in ("header", "footer") and target in package.names:
-            tree = parse_xml(package.read(target))
+    for kind, part in package.relations(main).values():
+        if kind in ("header", "footer") and part in package.names:
+            tree = parse_xml(package.read(part))
             text = "".join(tree.itertext())
             if text.strip() and text not in texts:
                 texts.add(text)
                 yield kind.capitalize(), tree
 
 
-def _append_header(body: Any, space: str, title: str, tree: Any) -> None:
+def _append_header(body: Any, namespace: str, title: str, tree: Any) -> None:
     """Move a header's blocks to the end of the body.
 
     The addresses of its links and pictures are removed: their ids mean something else in the body's file.
     """
     for link in find_all(tree, "hyperlink", "blip", "imagedata"):
         link.attrib.clear()
-    label = etree.SubElement(body, f"{space}p")
-    label.append(_make_run(space, f"[{title}]"))
+    label = etree.SubElement(body, f"{namespace}p")
+    label.append(_make_run(namespace, f"[{title}]"))
     for block in list(tree):
         body.append(block)
 
 
-def _make_run(space: str, text: str) -> Any:
+def _make_run(namespace: str, text: str) -> Any:
     """Return a run, Word's element for a piece of text."""
-    run = etree.Element(f"{space}r")
-    etree.SubElement(run, f"{space}t").text = text
+    run = etree.Element(f"{namespace}r")
+    etree.SubElement(run, f"{namespace}t").text = text
     return run
 
 
@@ -125,8 +126,8 @@ def _move_text_boxes(tree: Any) -> None:
     """Move the text of drawn boxes to where mammoth reads it.
 
     mammoth passes over a ``drawing``, so its boxes are moved behind it. An ``AlternateContent`` has the same
-    drawing again for older programs, as its ``Fallback``. mammoth reads that alone, so the boxes go into it
-    unless it has boxes itself.
+    drawing again for older programs, as its ``Fallback``. mammoth reads only the ``Fallback``, so the boxes
+    are moved there, unless the ``Fallback`` has boxes itself.
     """
     for drawing in find_all(tree, "drawing"):
         boxes = find_all(drawing, "txbxContent")
@@ -159,7 +160,7 @@ def _replace_by_children(element: Any) -> None:
     element.getparent().remove(element)
 
 
-def _write_choices(tree: Any, space: str) -> None:
+def _write_choices(tree: Any, namespace: str) -> None:
     """Write the entry that was chosen in an old form's list in front of its field."""
     for choice in find_all(tree, "ddList"):
         entries = [attribute(entry, "val") for entry in find_children(choice, "listEntry")]
@@ -167,20 +168,20 @@ def _write_choices(tree: Any, space: str) -> None:
         index = "0" if result is None else attribute(result, "val")
         run = find_ancestor(choice, "r")
         if run is not None and index.isdecimal() and int(index) < len(entries):
-            run.addprevious(_make_run(space, entries[int(index)]))
+            run.addprevious(_make_run(namespace, entries[int(index)]))
 
 
-def _write_readings(tree: Any, space: str) -> None:
-    """Write words that have their reading above them as words and reading: 東京 (とうきょう)."""
+def _write_ruby(tree: Any, namespace: str) -> None:
+    """Write words with their pronunciation above them (ruby) in one line: 東京 (とうきょう)."""
     for ruby in find_all(tree, "ruby"):
         texts = {local_name(part): "".join(part.itertext()) for part in ruby}
         reading = f" ({texts['rt']})" if texts.get("rt") else ""
-        text = etree.Element(f"{space}t")
+        text = etree.Element(f"{namespace}t")
         text.text = f"{texts.get('rubyBase', '')}{reading}"
         ruby.getparent().replace(ruby, text)
 
 
-def _refer_to_comments(body: Any, space: str, package: Package, main: str) -> None:
+def _add_missing_comment_references(body: Any, namespace: str, package: Package, main: str) -> None:
     """Add a reference to each comment without a reference: mammoth writes only referenced comments."""
     referred = {attribute(reference, "id") for reference in find_all(body, "commentReference")}
     for kind, part in package.relations(main).values():
@@ -189,23 +190,23 @@ def _refer_to_comments(body: Any, space: str, package: Package, main: str) -> No
         for comment in find_children(parse_xml(package.read(part)), "comment"):
             comment_id = attribute(comment, "id")
             if comment_id not in referred:
-                run = etree.SubElement(etree.SubElement(body, f"{space}p"), f"{space}r")
-                etree.SubElement(run, f"{space}commentReference", {f"{space}id": comment_id})
+                run = etree.SubElement(etree.SubElement(body, f"{namespace}p"), f"{namespace}r")
+                etree.SubElement(run, f"{namespace}commentReference", {f"{namespace}id": comment_id})
 
 
-def _write_equations(tree: Any, space: str, report: Report) -> None:
+def _write_equations(tree: Any, namespace: str, report: Report) -> None:
     """Write the characters of each equation in its place; their layout is left out."""
     for equation in find_all(tree, "oMath"):
         report.leave_out("equation with its layout")
-        run = _make_run(space, f"[equation: {''.join(equation.itertext())}]")
+        run = _make_run(namespace, f"[equation: {''.join(equation.itertext())}]")
         run.tail = equation.tail
         equation.getparent().replace(equation, run)
     for paragraph in find_all(tree, "oMathPara"):
         _replace_by_children(paragraph)
 
 
-def _write(element: Any, roles: Roles) -> str | None:
-    """Return the text of an element of mammoth's XHTML that says more than its content; None for others."""
+def _write_element(element: Any, roles: Roles) -> str | None:
+    """Return the text of an element that needs more than its plain text; None for others."""
     name = local_name(element)
     if name in ("h1", "h2", "h3", "h4", "h5", "h6"):
         words = inner_text(element, roles)
@@ -230,4 +231,4 @@ def _write(element: Any, roles: Roles) -> str | None:
     return None
 
 
-_ROLES = Roles(XHTML.blocks, XHTML.rows, XHTML.cells, XHTML.skipped, XHTML.fixed, _write)
+_ROLES = Roles(XHTML.blocks, XHTML.rows, XHTML.cells, XHTML.skipped, XHTML.fixed, _write_element)

@@ -40,7 +40,9 @@ _ID_TEXT = f"Its id must be a text of 1 to {MAX_ID_CHARS} characters."
 _DATA_ONLY_TEXT = "I take files as data in base64, and fetch none. Send their bytes."
 _MESSAGE: TypeAdapter[AguiMessage] = TypeAdapter(AguiMessage)
 _AGENT_ROLES = frozenset({"assistant", "tool"})  # of messages by the agent
-_IGNORED_ROLES = frozenset({"system", "developer", "reasoning", "activity"})  # of messages by no one
+_IGNORED_ROLES = frozenset(
+    {"system", "developer", "reasoning", "activity"}
+)  # of messages that neither a person nor the agent wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class WrittenMessage:
     text: str = ""
     files: tuple[Upload, ...] = ()
     problem: str = ""  # why the message can't be taken in, in words; empty if it can
-    repeats: int = 0  # the number of earlier messages with the same id in the same run
+    earlier_with_same_id: int = 0  # the number of such messages in the same run
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,16 @@ class SentMessages:
     def find_new(self, known_texts: Mapping[str, str]) -> list[WrittenMessage]:
         """Return people's messages after the newest one that Nod has, oldest first.
 
-        ``known_texts``: the texts of the stored messages by id. A message with a known id may be new all the
-        same, if it was edited, or if its front end uses ids twice. Such a message gets another id.
+        ``known_texts``: the texts of the stored messages by id. A message with a stored id counts as new if
+        its text differs (it was edited), or if an earlier message of the run has the same id. Then it gets
+        another id.
         """
         newest_first: list[WrittenMessage] = []
         for written in reversed(self.written):
             message = written
             if written.id in known_texts and not written.problem:
                 message = _rename_if_new(written, known_texts[written.id])
-            if message.id in known_texts:
+            if message.id in known_texts:  # also a renamed message that is stored already
                 break
             newest_first.append(message)
         return newest_first[::-1]
@@ -105,19 +108,21 @@ def read_messages(messages: Sequence[Any], *, is_heavy: bool = False) -> SentMes
         is_from_person = not has_agent_spoken and not _is_one_of(role, _IGNORED_ROLES)
         if is_from_person and len(written) < _MAX_WRITTEN:
             written.append(_as_written(message, sent, problem))
-    return SentMessages(readable[::-1], _count_repeats(written, readable)[::-1], is_heavy)
+    return SentMessages(readable[::-1], _count_earlier_ids(written, readable)[::-1], is_heavy)
 
 
-def _count_repeats(
+def _count_earlier_ids(
     written: Sequence[WrittenMessage], readable: Sequence[AguiMessage]
 ) -> list[WrittenMessage]:
-    """Return the written messages with their ``repeats``. Both lists begin with the newest."""
+    """Return the written messages with their `earlier_with_same_id`. Both lists begin with the newest."""
+    # from the newest on, the messages that are left of an id are the older ones
     messages_left = Counter(message.id for message in readable)
     counted = []
     for message in written:
         messages_left[message.id] -= 1
-        repeats = max(0, messages_left[message.id])  # an unreadable message is not among the readable
-        counted.append(replace(message, repeats=repeats))
+        # an unreadable message is not among the readable ones, so its number may be negative
+        earlier = max(0, messages_left[message.id])
+        counted.append(replace(message, earlier_with_same_id=earlier))
     return counted
 
 
@@ -164,8 +169,8 @@ def _rename_if_new(written: WrittenMessage, known_text: str) -> WrittenMessage:
 
     A second message with the id ``7`` gets ``7:2``; an edited one gets ``7:`` and a hash of its text.
     """
-    if written.repeats:
-        return replace(written, id=f"{written.id}:{written.repeats + 1}")
+    if written.earlier_with_same_id:
+        return replace(written, id=f"{written.id}:{written.earlier_with_same_id + 1}")
     if not is_same_text(written.text, known_text):
         return replace(written, id=f"{written.id}:{hash_text(written.text)[:8]}")
     return written
@@ -181,11 +186,11 @@ def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | Non
     ``fault``: a fault of its JSON, such as too many values.
     """
     if fault is not None:
-        return None, _say_unreadable(str(fault))
+        return None, _explain_unreadable(str(fault))
     if not isinstance(sent, dict):
-        return None, _say_unreadable(_NO_OBJECT_TEXT)
-    if not _readable_id(sent):
-        return None, _say_unreadable(_ID_TEXT)
+        return None, _explain_unreadable(_NO_OBJECT_TEXT)
+    if not _read_id(sent):
+        return None, _explain_unreadable(_ID_TEXT)
     content = sent.get("content")
     if isinstance(content, list):
         sent = {**sent, "content": [_as_current_part(part) for part in content]}
@@ -195,7 +200,7 @@ def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | Non
         first_fault = error.errors(include_url=False)[0]
     names = [part for part in first_fault["loc"][1:] if isinstance(part, str)]
     why = fault_in_words(first_fault)
-    return None, _say_unreadable(f"{names[0]}: {why}" if names else why)
+    return None, _explain_unreadable(f"{names[0]}: {why}" if names else why)
 
 
 def _as_current_part(part: Any) -> Any:
@@ -217,11 +222,11 @@ def _as_current_part(part: Any) -> Any:
     }
 
 
-def _say_unreadable(why: str) -> str:
+def _explain_unreadable(why: str) -> str:
     return _UNREADABLE_TEXT.format(why)
 
 
-def _readable_id(sent: Any) -> str:
+def _read_id(sent: Any) -> str:
     """Return the id of a message as sent; empty without an id that Nod can store."""
     ident = sent.get("id") if isinstance(sent, dict) else None
     if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or unstorable(ident):
@@ -232,17 +237,17 @@ def _readable_id(sent: Any) -> str:
 def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> WrittenMessage:
     """Return a person's message: as it was read, or only its id and the ``problem`` if it is not readable."""
     if not isinstance(message, UserMessage):
-        return WrittenMessage(_readable_id(sent), problem=problem)
+        return WrittenMessage(_read_id(sent), problem=problem)
     file_parts = [part for part in _parts(message) if not isinstance(part, TextPart)]
     files = []
-    problem = ""
+    file_problem = ""
     for number, part in enumerate(file_parts, 1):
         file = _read_file(number, part)
         if file is None:
-            problem = _DATA_ONLY_TEXT
+            file_problem = _DATA_ONLY_TEXT
         else:
             files.append(file)
-    return WrittenMessage(message.id, read_text(message), tuple(files), problem)
+    return WrittenMessage(message.id, read_text(message), tuple(files), file_problem)
 
 
 def _read_file(number: int, part: Any) -> Upload | None:

@@ -1,10 +1,13 @@
 """A conversation's rows as AG-UI's messages, with the same ids as in the events of its runs. Pure.
 
-A line is one stored message of a conversation. An answer of the model has a key, which is its id. The id of a
-call of a tool that reads joins the answer's id and the model's own id of the call, such as ``KEY:call_1``. A
-call that became a proposal has the proposal's id, which is unique, as models' own ids are not. Messages from
-a front end keep their ids. A result is a message of its own. ``stream.py`` writes the events, ``routes.py``
-calls `list_messages`.
+A line is one stored message of a conversation. The ids are:
+
+- of an answer of the model: its key
+- of a call of a tool that reads: the answer's id and the model's own id of the call, such as ``KEY:call_1``
+- of a call that became a proposal: the proposal's id, which is unique, as models' own ids are not
+- of a message from a front end: the front end's own
+
+A result is a message of its own. ``stream.py`` writes the events, ``routes.py`` calls `list_messages`.
 """
 
 import json
@@ -48,10 +51,11 @@ def list_messages(
                 messages.append(_make_call_message(proposal))
                 results += _make_result_messages(proposal)
             elif result:
-                read_id = call_id(message_id, call.id)
-                call_message, _ = make_call(read_id, call.tool_name, available.arguments_of(call))
+                reading_call_id = call_id(message_id, call.id)
+                call_message, _ = make_call(reading_call_id, call.tool_name, available.arguments_of(call))
                 messages.append(call_message)
-                results.append(tool_result(read_id, redact_text(result.text, available.secrets_of(call))))
+                result_text = redact_text(result.text, available.secrets_of(call))
+                results.append(tool_result(reading_call_id, result_text))
         messages += results
     messages += map(_make_call_message, of_teammates)
     for view in of_teammates:
@@ -62,8 +66,8 @@ def list_messages(
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
     """Return the newest messages with at most ``max_bytes`` of text together.
 
-    Results at the beginning are left out: their calls are. The list is empty if already the newest message is
-    too large.
+    Results at the beginning are left out if their calls are. The list is empty if already the newest message
+    is too large.
     """
     start = len(messages)
     bytes_left = max_bytes
@@ -72,7 +76,7 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
         if bytes_left < 0:
             break
         start -= 1
-    # skip results whose calls are left out
+    # skip results whose calls are left out; if ``start`` is 0, none are
     while start and start < len(messages) and isinstance(messages[start], ToolMessage):
         start += 1
     return list(messages[start:])
@@ -111,7 +115,8 @@ def _measure_text(message: Message) -> int:
 
 
 def _make_call_message(proposal: ProposalView) -> AssistantMessage:
-    return make_call(proposal.id, proposal.tool_name, proposal.tool_arguments)[0]
+    message, _ = make_call(proposal.id, proposal.tool_name, proposal.tool_arguments)
+    return message
 
 
 def _make_result_messages(proposal: ProposalView) -> list[Message]:

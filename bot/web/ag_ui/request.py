@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -28,6 +27,7 @@ from bot.web.site import Site
 _SMALL_BYTES = 1024 * 1024  # a larger body waits until few others are in memory (``Site.large_bodies``)
 _MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
 _BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
+_HEAVY_SHARE = 0.5  # a body that is a larger share of the limit is heavy (`SentMessages.is_heavy`)
 _MIN_IDS = 2  # a run needs two ids: that of the thread, and its own
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
@@ -57,11 +57,17 @@ class RunBodies:
         await site.doorkeeper(request)
         request.state.sent = SentMessages()
         async with AsyncExitStack() as stack:
-            raw, is_cut = await _read(request, partial(stack.enter_async_context, site.large_bodies))
+
+            async def wait_for_room() -> None:
+                await stack.enter_async_context(site.large_bodies)
+
+            raw, is_cut = await _read(request, wait_for_room)
             body = bytes(raw)
             if "json" in request.headers.get("content-type", "application/json"):
-                files = site.files.message
-                body, request.state.sent = await asyncio.to_thread(parse_run, body, files, is_cut=is_cut)
+                max_file_bytes = site.files.message
+                body, request.state.sent = await asyncio.to_thread(
+                    parse_run, body, max_file_bytes, is_cut=is_cut
+                )
             elif is_cut:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CUT_TEXT)
         unsent: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -77,7 +83,7 @@ class RunBodies:
 async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
     """Read a body; once it is large, ``wait`` before reading further.
 
-    Returns the body and False; for a body over the limit its beginning and True.
+    Returns the body and False. Of a body over the limit it returns the beginning, and True.
     """
     raw = bytearray()
     is_large = False
@@ -94,26 +100,26 @@ async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[
     return raw, False
 
 
-def parse_run(raw: bytes, files: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
+def parse_run(raw: bytes, max_file_bytes: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
     """Return the JSON of a run without its messages, and the messages.
 
-    ``files``: the most bytes of files that a message may bring. A body that was cut, or that is too much for
-    the parser, gives one message, whose problem says so. Raises HTTPException if the ids of its thread and
-    run can't be found.
+    ``max_file_bytes``: the most bytes of files that a message may bring. A body that was cut, or that is too
+    much for the parser, gives one message, whose problem says so. Raises HTTPException if the ids of its
+    thread and run can't be found.
     """
-    max_bytes = max_run_bytes(files)
+    max_bytes = max_run_bytes(max_file_bytes)
     value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # not fewer than the values in it
     if is_cut or value_count > _MAX_VALUES:
         return _read_beginning(raw, max_bytes)
     try:
         run = json.loads(raw)
         if not isinstance(run, dict):
-            return b"null", SentMessages()
+            return b"null", SentMessages()  # the route refuses it
         rest = {name: run[name] for name in _READ_NAMES & run.keys()}
         sent = SentMessages()
         if isinstance(run.get("messages"), list):
             rest["messages"] = []
-            sent = read_messages(run["messages"], is_heavy=len(raw) > max_bytes // 2)
+            sent = read_messages(run["messages"], is_heavy=len(raw) > max_bytes * _HEAVY_SHARE)
         return json.dumps(rest).encode(), sent
     except (json.JSONDecodeError, UnicodeDecodeError):
         return raw, SentMessages()

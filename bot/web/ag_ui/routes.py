@@ -49,6 +49,7 @@ _STOPPING_TEXT = "Nod is stopping. What was said is kept: run again to read the 
 _UNKNOWN_TEXT = "There is no such interrupt: {}"
 _TWO_ANSWERS_TEXT = "{} has two answers that differ. Send one."
 _END_EVENTS = (TurnEnded, TurnFailed)
+_HISTORY_SHARE = 4  # the history sent to a front end may be the most bytes of a request divided by this
 
 
 class _Payload(BaseModel):
@@ -126,30 +127,31 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     proposal is withdrawn. The interrupt's `metadata.nod` is the proposal as `GET /api/proposals/{id}`
     gives it.
     """
-    http = site.channel
-    found_id = await _find_conversation_id(http, actor, body.thread_id)
+    channel = site.channel
+    found_id = await _find_conversation_id(channel, actor, body.thread_id)
     conversation_id = require_or_404(found_id, NO_CONVERSATION)
     answers = _parse_answers(body.resume or ())
+    # after an error in this block it closes the listener; else the response does, at its end
     with ExitStack() as stack:
         # before messages and answers are taken in, as a turn may begin then
-        listener = stack.enter_context(http.hub.listen(key_of(actor, conversation_id)))
-        last_end = await http.conversations.newest_end(conversation_id)
+        listener = stack.enter_context(channel.hub.listen(key_of(actor, conversation_id)))
+        last_end = await channel.conversations.newest_end(conversation_id)
         run = _Run(
-            http,
+            channel,
             actor,
             conversation_id,
             stream=RunStream(body, sent),
             listener=listener,
             last_turn_id=last_end.turn_id if last_end else 0,
-            # a part of a request's limit: the front end sends the history back, with what was said since
-            max_history_bytes=max_run_bytes(site.files.message) // 4,
+            # less than a request's limit: the front end sends the history back, with what was said since
+            max_history_bytes=max_run_bytes(site.files.message) // _HISTORY_SHARE,
         )
         stored = await run.list_history()  # later messages come through the listener
         replies = await run.press(site, answers)
         taken, refused = await run.take_in(site, sent.find_new(_list_known_texts(stored)))
-        listening = stack.pop_all()  # keeps the listener open for the response, which closes it
+        listening = stack.pop_all()
     if answers:
-        refused = []  # the run before, which ended with the interrupts, has told of the same messages
+        refused = []  # the run that ended with these interrupts has reported the refused messages already
 
     async def events() -> AsyncIterator[str]:
         with listening:
@@ -174,7 +176,7 @@ def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
     """Parse the entries of ``resume``. Raises Fault if one is invalid, or if two for one interrupt differ."""
     last_entries = {entry.interrupt_id: entry for entry in entries}
     answers = []
-    for entry in entries:
+    for entry in entries:  # equal to the last entry of its interrupt, or they differ
         if last_entries[entry.interrupt_id] != entry:
             raise _refuse_answer(_TWO_ANSWERS_TEXT.format(entry.interrupt_id))
         answers.append(_parse_entry(entry))
@@ -208,7 +210,7 @@ class _Run:
     then `begin` and `follow` for its events.
     """
 
-    http: HttpChannel
+    channel: HttpChannel
     actor: Actor
     conversation_id: str
     stream: RunStream
@@ -223,13 +225,13 @@ class _Run:
         """
         proposals: dict[str, Seen] = {}
         for answer in answers:
-            found = await self.http.proposals.find(answer.proposal_id, self.actor)
+            found = await self.channel.proposals.find(answer.proposal_id, self.actor)
             unknown = _UNKNOWN_TEXT.format(answer.entry.interrupt_id)
             proposals[answer.proposal_id] = require_or_404(found, unknown)
 
         replies: list[BaseEvent] = []
         for answer in answers:
-            self.stream.await_result(answer.proposal_id)
+            self.stream.expect_result(answer.proposal_id)
             if answer.verb is None:
                 continue
             conversation_id = conversation_of(proposals[answer.proposal_id])
@@ -259,7 +261,9 @@ class _Run:
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
         for written in new:
-            refusal = written.problem or await self._take_in_one(site, written)
+            refusal = written.problem
+            if not refusal:
+                refusal = await self._take_in_one(site, written)
             if refusal:
                 refused.append(RefusedMessage(written.id, refusal))
             else:
@@ -291,16 +295,16 @@ class _Run:
 
     async def list_history(self) -> list[AguiMessage]:
         """Return the newest stored messages as AG-UI's, as many as `max_history_bytes` allow."""
-        transcript = await self.http.conversations.transcript(self.conversation_id)
+        transcript = await self.channel.conversations.transcript(self.conversation_id)
         if transcript is None:
             return []
         views = await self._list_proposals()
-        available = await self.http.registry.available()
+        available = await self.channel.registry.available()
         messages = list_messages(transcript, views, available, self._event_prefix)
         return take_newest(messages, self.max_history_bytes)
 
     async def _list_proposals(self) -> list[ProposalView]:
-        return await proposals_of(self.http, self.actor, self.conversation_id)
+        return await proposals_of(self.channel, self.actor, self.conversation_id)
 
     async def begin(
         self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
@@ -310,7 +314,7 @@ class _Run:
         ``stored``: the stored messages and those just taken in, which the front end should have now.
         ``replies``: the result of `press`. ``refused``: the refused messages of `take_in`.
         """
-        team = await self.http.conversations.team(self.conversation_id)
+        team = await self.channel.conversations.team(self.conversation_id)
         waiting = _list_open(await self._list_proposals())
         state = {
             "conversation_id": self.conversation_id,
@@ -328,12 +332,12 @@ class _Run:
         """Yield the events until the agent and its team are at rest, then the end of the run."""
         is_at_rest = await self._is_at_rest()
         if not is_at_rest:
-            async for item in read_listener(self.listener, self.http.pace.quiet):
+            async for item in read_listener(self.listener, self.channel.pace.quiet):
                 for event in await self._describe_item(item):
                     yield sse(event)
                 if item is None:
                     yield KEEP_ALIVE
-                # a turn's rows are stored after its events, so they are not read within a turn
+                # within a turn the rows lag behind the events, so they say nothing yet
                 if not _is_within_turn(item) and self.listener.empty():
                     is_at_rest = await self._is_at_rest()
                 if is_at_rest:
@@ -350,9 +354,12 @@ class _Run:
             yield sse(event)
 
     async def _finish(self) -> list[BaseEvent]:
-        """Return the last events. They are made of rows, as the events of a turn's end may have been lost."""
+        """Return the last events.
+
+        They come from the database, because the listener may have missed the events of the turn's end.
+        """
         proposals = await self._list_proposals()
-        end = await self.http.conversations.newest_end(self.conversation_id)
+        end = await self.channel.conversations.newest_end(self.conversation_id)
         if end and end.turn_id <= self.last_turn_id:
             end = None  # it ended before this run
         stored = await self.list_history()
@@ -367,6 +374,7 @@ class _Run:
         """
         if item is None:
             return []
+        # one change in two forms: for this module, and as the console shows it
         event, console_event = item.event, item.console_event
         events: list[BaseEvent] = []
         is_turn_over = isinstance(event, _END_EVENTS)
@@ -374,7 +382,7 @@ class _Run:
             events += self._describe_changes(await self._list_proposals())
         match console_event:
             case ProposalEvent(type="proposal_opened"):
-                events += self.stream.open_proposal(console_event.proposal)
+                events += self.stream.show_proposal(console_event.proposal)
             case TeamEvent():
                 events += self.stream.update_state(team=console_event.team.model_dump(mode="json"))
             case _ if event is not None:
@@ -389,7 +397,7 @@ class _Run:
         return events + self.stream.update_state(proposals=_dump(_list_open(proposals)))
 
     async def _is_at_rest(self) -> bool:
-        return await self.http.conversations.at_rest(self.conversation_id)
+        return await self.channel.conversations.at_rest(self.conversation_id)
 
 
 def _is_within_turn(item: Broadcast | None) -> bool:
@@ -407,11 +415,11 @@ def _dump(proposals: Sequence[ProposalView]) -> list[dict[str, Any]]:
     return [proposal.model_dump(mode="json") for proposal in proposals]
 
 
-async def _find_conversation_id(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
+async def _find_conversation_id(channel: HttpChannel, actor: Actor, thread_id: str) -> str | None:
     """Return the caller's conversation of this id, or the id made for the thread; None for a deleted one."""
-    if await find_own(http, actor, thread_id) is not None:
+    if await find_own(channel, actor, thread_id) is not None:
         return thread_id
     derived_id = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
-    if await http.conversations.is_deleted(derived_id):
+    if await channel.conversations.is_deleted(derived_id):
         return None
     return derived_id

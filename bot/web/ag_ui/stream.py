@@ -118,10 +118,12 @@ class RunStream:
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
         """Return the events that bring the front end's messages into line with the ``stored`` ones.
 
-        Empty if the messages are in line; else a snapshot of all messages. From a snapshot a front end adds
-        new messages at the end, and does not move those that it has. So if the order would be wrong, an empty
-        snapshot comes first. Thoughts, which only the front end has, stay behind the message that they
-        followed.
+        - The messages are in line: no events.
+        - Messages are missing or differ: a snapshot of all messages. A front end adds new messages of a
+          snapshot at its end, and does not move those that it has.
+        - The order would then be wrong: an empty snapshot comes first.
+
+        Thoughts, which only the front end has, stay behind the message that they followed.
         """
         if not self._is_heavy:
             stored = self._with_files(stored)
@@ -131,18 +133,19 @@ class RunStream:
 
         shared = [message for message in self._messages if message.id in by_id]
         shared_texts, stored_texts = _list_text_ids(shared), _list_text_ids(stored)
-        is_in_order = shared_texts == stored_texts[: len(shared_texts)] and not self._is_heavy
+        is_in_order = shared_texts == stored_texts[: len(shared_texts)]
+        can_add_at_end = is_in_order and not self._is_heavy
         has_all = len(shared) == len(by_id)
-        if has_all and is_in_order and not self._has_differences(by_id):
+        if has_all and can_add_at_end and not self._has_outdated(by_id):
             return []
         self._messages = self._merge(stored, by_id)
         self._is_heavy = False
         events = self._close_all()
-        if not is_in_order:
+        if not can_add_at_end:
             events.append(MessagesSnapshotEvent(messages=[]))
         return [*events, MessagesSnapshotEvent(messages=list(self._messages))]
 
-    def _has_differences(self, by_id: Mapping[str, Message]) -> bool:
+    def _has_outdated(self, by_id: Mapping[str, Message]) -> bool:
         """Tell if the front end has an answer with another text than the stored one, or an unknown result.
 
         Some front ends keep a person's answer to an interrupt as the call's result. ``by_id``: the stored
@@ -159,9 +162,9 @@ class RunStream:
         return False
 
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
-        """Return the stored messages, each followed by messages that only the front end has behind it.
+        """Return the stored messages, each followed by those that only the front end has there.
 
-        Of these, thoughts and the like are kept, and refused messages together with the messages that refuse
+        Of the latter, thoughts and the like are kept, and refused messages with the messages that refuse
         them. Other texts, calls and results are dropped. ``by_id``: the stored messages.
         """
         refusal_ids = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
@@ -176,7 +179,7 @@ class RunStream:
                 last_id = message.id
             elif is_thought or is_of_refusal:
                 following[last_id].append(message)
-        merged = following[None]
+        merged = list(following[None])
         for message in stored:
             merged += [message, *following[message.id]]
         return merged
@@ -216,7 +219,10 @@ class RunStream:
         return events
 
     def refuse_messages(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
-        """Answer each refused message. The front end keeps the answers, so they precede the next run."""
+        """Return the events that answer each refused message.
+
+        The front end sends the answers back with its next run, like all messages.
+        """
         events: list[BaseEvent] = []
         for refused in messages:
             message_id = f"{refused.id or self._run.run_id}{_REFUSED_SUFFIX}"
@@ -234,7 +240,7 @@ class RunStream:
             TextMessageEndEvent(message_id=message_id),
         ]
 
-    def await_result(self, proposal_id: str) -> None:
+    def expect_result(self, proposal_id: str) -> None:
         """Expect the result of a call that an earlier run opened."""
         self._awaited.add(proposal_id)
 
@@ -251,7 +257,7 @@ class RunStream:
         """
         match event:
             case AnswerBegun(key):
-                return self._begin_answer(key)
+                return self._start_answer(key)
             case TextDelta(text) if self._answer_key:
                 return self._add_text(self._answer_key, text)
             case ThoughtDelta(text) if self._answer_key:
@@ -273,8 +279,8 @@ class RunStream:
                 ]
         return []
 
-    def open_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the events of a proposal's call, and await its result; none if the call was sent before."""
+    def show_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
+        """Return the events of a proposal's call, and expect its result; none if the call was sent before."""
         if self._has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
@@ -308,7 +314,7 @@ class RunStream:
         """
         events = self._close_all()
         for proposal in waiting:
-            events += self.open_proposal(proposal)
+            events += self.show_proposal(proposal)
         if end is not None and end.error is not None:
             return [*events, self.make_failure(end.error, "turn_failed")]
         events += self.catch_up(stored)
@@ -334,8 +340,8 @@ class RunStream:
     def make_failure(text: str, code: str) -> BaseEvent:
         return RunErrorEvent(message=text, code=code)
 
-    def _begin_answer(self, key: str) -> list[BaseEvent]:
-        """Return the events before an answer: those that close or withdraw what was sent before.
+    def _start_answer(self, key: str) -> list[BaseEvent]:
+        """Make this the current answer. Return the events that close or withdraw what was sent before.
 
         The text of a stored answer is not sent again. If the current answer is restarted, the text that was
         sent of it is withdrawn.
@@ -443,7 +449,7 @@ class RunStream:
             message=message,
             tool_call_id=proposal.id,
             response_schema=make_response_schema(proposal),
-            # has ``expires_at``, which as a field of the interrupt itself would end the thread
+            # ``expires_at`` is only in here: a front end closes a thread whose interrupt has that field
             metadata={"nod": proposal.model_dump(mode="json")},
         )
 

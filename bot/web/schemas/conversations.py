@@ -155,7 +155,7 @@ class Export(ConversationView):
 
 
 def _list_ids(proposals: Iterable[Any]) -> list[str]:
-    """Return the ids of proposals. An id stays as it is: from another process, ids come in their place."""
+    """Return the ids of proposals. From another process the ids come instead; they are returned unchanged."""
     return [proposal if isinstance(proposal, str) else proposal.id for proposal in proposals]
 
 

@@ -44,7 +44,7 @@ class Kind(StrEnum):
         vars()[kind.name.upper()] = kind.name  # a member such as ``PLAN = "plan"``
 
 
-def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
+def _validate_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
     """Return a known kind as `Kind`; the name of a kind that only a later release knows stays a text."""
     if str(kind) in set(Kind):
         return handler(str(kind))
@@ -241,7 +241,7 @@ class _ProposalFields(View):
     """Fields of the proposal itself."""
 
     id: str = Field(description="its id")
-    kind: SerializeAsAny[Annotated[Kind, WrapValidator(_name_kind)]] = Field(
+    kind: SerializeAsAny[Annotated[Kind, WrapValidator(_validate_kind)]] = Field(
         description="its kind, or the name of one that only a later release has"
     )
     message_id: int = Field(description="the message of the agent that asked for it")
@@ -355,6 +355,7 @@ class ProposalView(_ProposalFields, _CardFields):
         """Return the view of a proposal as one person may see it. ``more``: the fields of a subclass."""
         proposal, card = found.proposal, found.card
         secrets = secrets_in(proposal.arguments, card.schema)
+        # a proposal that is decided has no form
         form_fields = fields_of(card.schema, card.arguments) if card.pending else ()
         verbs = (*card.verbs, Verb.CANCEL)
         connection = None
@@ -490,9 +491,9 @@ def conversation_of(found: Seen) -> str:
     """
     if found.conversation is None:
         return found.proposal.conversation_id
-    at = found.conversation.shown_at
-    if at and at.channel == "http":
-        return at.key.rpartition("/")[2]
+    address = found.conversation.shown_at
+    if address and address.channel == "http":
+        return address.key.rpartition("/")[2]
     return found.conversation.id
 
 

@@ -1,11 +1,11 @@
 """Bodies about rules, grants, people and the audit log.
 
-A rule can be tried on earlier changes (`TriedBody`). Its effect on a change is, for example, that people
-would not have been asked: such a change is spared. The price of a rule are the spared changes that people
-had declined, edited or undone (`PricedView`).
+A rule can be tried on earlier changes (`TriedBody`). A *spared* change is one about which people would not
+have been asked under the rule. The *price* of a rule is the list of the spared changes that people in fact
+declined, edited or undid (`PricedView`).
 
 A row of the audit log is about a proposal, or about another thing, such as a rule. `AuditView` has the
-columns of both; those of the other are null.
+columns of both sorts; the columns of the other sort are null.
 """
 
 from typing import Annotated, Any

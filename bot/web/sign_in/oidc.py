@@ -103,17 +103,19 @@ def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
     return None
 
 
-def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
+def is_allowed(allowed_entries: Sequence[str], actor: Actor) -> bool:
     """Tell if an account may come in.
 
-    An account of the organisation's sign-in needs an entry in ``allowed``. All other accounts may come in.
+    An account of the organisation's sign-in needs an entry among the allowed ones. All others may come in.
     """
     if actor.channel != "http":
         return True
     kind, _, key = actor.key.partition(".")
     if kind == "sso-id":
-        return "*" in allowed or actor.key in allowed  # an ID keeps its case
-    return kind != "sso" or _allows_email_or_name(allowed, key)
+        return "*" in allowed_entries or actor.key in allowed_entries  # an ID keeps its case
+    if kind != "sso":
+        return True
+    return _allows_email_or_name(allowed_entries, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ class OidcSignIn:
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # made at the first use, since that takes long
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_SIGN_INS))
-    _metadata_request: "asyncio.Task[Mapping[str, Any]] | None" = None  # it keeps its result
+    _metadata_request: "asyncio.Task[Mapping[str, Any]] | None" = None
+    """The last request of the metadata. It keeps its result, so it also serves as the cache."""
     _requested_at: datetime = datetime.min  # noqa: DTZ901 - read only with `_metadata_request`
 
     async def make_provider_url(self, pending: PendingSignIn) -> str:
@@ -224,7 +227,7 @@ class OidcSignIn:
                     answer.text.strip(), keys, metadata["issuer"], _REQUIRED_USER_INFO_CLAIMS
                 )
             else:
-                user_info = _parse(answer)
+                user_info = _parse_json_object(answer)
         except NotSignedIn:
             return {}  # the refusal is logged; the ID token may be enough
         except (jwt.PyJWTError, ValueError, TypeError) as error:
@@ -244,14 +247,18 @@ class OidcSignIn:
         They are requested once for all who wait, and cached for an hour.
         """
         request, now = self._metadata_request, self.clock()
-        if request is not None and request.done():
-            is_current = self._requested_at <= now < self._requested_at + _METADATA_LIFETIME
-            if request.exception() or not is_current:
-                request = None
-        if request is None:
+        if request is None or not self._is_usable(request, now):
             request = self._metadata_request = asyncio.create_task(self._fetch_metadata())
             self._requested_at = now
         return await asyncio.shield(request)
+
+    def _is_usable(self, request: "asyncio.Task[Mapping[str, Any]]", now: datetime) -> bool:
+        """Tell if a request is in progress, or has a result that is young enough."""
+        if not request.done():
+            return True
+        has_failed = request.exception() is not None
+        is_current = self._requested_at <= now < self._requested_at + _METADATA_LIFETIME
+        return is_current and not has_failed
 
     async def _fetch_metadata(self) -> Mapping[str, Any]:
         metadata = await self._fetch_json(
@@ -311,8 +318,9 @@ class OidcSignIn:
         if not hmac.compare_digest(str(claims["nonce"]).encode(), pending.nonce.encode()):
             raise ValueError("it answers another sign-in")
         has_several_audiences = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
-        assumed_client = "" if has_several_audiences else self.client_id  # with several, ``azp`` is required
-        if claims.get("azp", assumed_client) != self.client_id:
+        if "azp" not in claims and not has_several_audiences:  # the client is then the only audience
+            return claims
+        if claims.get("azp") != self.client_id:
             raise ValueError("it was made for another client")
         return claims
 
@@ -346,27 +354,27 @@ class OidcSignIn:
         is_verified = any(claims.get(claim) in _TRUE_VALUES for claim in _VERIFIED_CLAIMS)
         has_verified_email = is_verified and "@" in claimed_email
         display_name = storable(str(claims.get("name") or ""))[:80]
-        account_of_id = account_of_subject(str(claims["sub"]), display_name)
-        account = account_of(claimed_email, display_name) if has_verified_email else account_of_id
+        id_account = account_of_subject(str(claims["sub"]), display_name)
+        account = account_of(claimed_email, display_name) if has_verified_email else id_account
         if account is None:
             log.warning("a sign-in was refused", why="the address or the ID can't be an account's name")
             raise NotSignedIn
         if is_allowed(self.allowed, account):
             return account
         if has_verified_email:
-            log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=str(account_of_id))
+            log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=str(id_account))
             raise NotSignedIn(_NOT_ALLOWED_TEXT)
         log.warning(
             "a sign-in was refused",
             why="without this claim only * or the account in NOD_OIDC_ALLOWED lets them in",
             missing=" or ".join(_VERIFIED_CLAIMS) if claimed_email else "email",
-            account=str(account_of_id),
+            account=str(id_account),
         )
         raise NotSignedIn(_UNVERIFIED_TEXT if claimed_email else _NO_EMAIL_TEXT)
 
     async def _fetch_json(self, method: str, url: str, **options: Any) -> Mapping[str, Any]:
         """Return the JSON object of the provider's answer. Raises NotSignedIn."""
-        return _parse(await self._request(method, url, **options))
+        return _parse_json_object(await self._request(method, url, **options))
 
     async def _request(self, method: str, url: str, **options: Any) -> httpx2.Response:
         """Return the provider's answer, bounded in size and time. Raises NotSignedIn."""
@@ -390,7 +398,7 @@ class OidcSignIn:
                 raise InvalidClient
             answer.raise_for_status()
         except (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, TimeoutError) as error:
-            raise _refuse(url, error) from None
+            raise _log_unusable(url, error) from None
         return answer
 
 
@@ -419,18 +427,18 @@ def _refuses_client(answer: httpx2.Response) -> bool:
     return answer.status_code in (400, 401) and any(error in answer.text for error in _CLIENT_ERRORS)
 
 
-def _parse(answer: httpx2.Response) -> Mapping[str, Any]:
+def _parse_json_object(answer: httpx2.Response) -> Mapping[str, Any]:
     """Return the JSON object of an answer; raises NotSignedIn."""
     try:
         parsed = answer.json()
     except (ValueError, RecursionError) as error:
-        raise _refuse(str(answer.url), error) from None
+        raise _log_unusable(str(answer.url), error) from None
     if not isinstance(parsed, dict):
-        raise _refuse(str(answer.url), TypeError())  # only the error's type is logged
+        raise _log_unusable(str(answer.url), TypeError())  # only the error's type is logged
     return parsed
 
 
-def _refuse(url: str, error: Exception) -> NotSignedIn:
+def _log_unusable(url: str, error: Exception) -> NotSignedIn:
     """Log why the provider's answer is unusable, and return the error to raise."""
     log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
     return NotSignedIn()

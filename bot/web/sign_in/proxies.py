@@ -1,8 +1,8 @@
-"""Reverse proxies: those that the settings name may say who called, under which host, and over TLS.
+"""Trusted reverse proxies: they may say who called, under which host, and over TLS.
 
-They say so by headers, ``X-Forwarded-For``, ``-Host`` and ``-Proto``, and by a header with the person whom
-they have signed in. The middleware `Forwarded` reads the headers of a request whose sender is in one of the
-named networks; of any other sender, they change nothing.
+A proxy is trusted if its address is in one of the networks that the settings list. It says these things by
+the headers ``X-Forwarded-For``, ``-Host`` and ``-Proto``, and by a header with the person whom it has signed
+in. The middleware `Forwarded` reads the headers; of any other sender, they change nothing.
 """
 
 from collections.abc import Iterable
@@ -19,24 +19,24 @@ _PERSON_KEY = "nod.user"
 
 
 def is_proxied(request: HTTPConnection) -> bool:
-    """Tell if a named proxy forwarded this request, so that its headers on the caller can be trusted."""
+    """Tell if a trusted proxy forwarded this request, so that its headers on the caller can be trusted."""
     return bool(request.scope.get(_PROXIED_KEY))
 
 
 def find_named_person(request: HTTPConnection) -> str | None:
-    """Return the person whom a named proxy has signed in, as its header says.
+    """Return the person whom a trusted proxy has signed in, as its header says.
 
     None if the proxy names no one; empty if it names several, since then none can be trusted.
     """
-    named: str | None = request.scope.get(_PERSON_KEY)
-    return named
+    person_name: str | None = request.scope.get(_PERSON_KEY)
+    return person_name
 
 
 class Forwarded:
-    """ASGI middleware that undoes the way through named proxies: the request looks as its caller sent it."""
+    """ASGI middleware that restores the caller's address, host and scheme, which trusted proxies replaced."""
 
     def __init__(self, app: ASGIApp, networks: Iterable[Network], user_header: str = "") -> None:
-        """``user_header``: a named proxy's header on who has signed in; empty for none.
+        """``user_header``: a trusted proxy's header on who has signed in; empty for none.
 
         The header is removed from every request, so that no route reads it.
         """
@@ -46,14 +46,16 @@ class Forwarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
-        named = self._take_user(scope) if self._user_header and "headers" in scope else []
-        if self._networks and peer is not None and self._is_known(peer[0]):
-            if named:
-                scope[_PERSON_KEY] = named[0] if len(named) == 1 else ""
+        person_names: list[str] = []
+        if self._user_header and "headers" in scope:
+            person_names = self._take_person_names(scope)
+        if self._networks and peer is not None and self._is_trusted(peer[0]):
+            if person_names:
+                scope[_PERSON_KEY] = person_names[0] if len(person_names) == 1 else ""
             self._restore(scope)
         await self._app(scope, receive, send)
 
-    def _take_user(self, scope: Scope) -> list[str]:
+    def _take_person_names(self, scope: Scope) -> list[str]:
         """Remove the headers that name a person, and return their values."""
         values = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user_header]
         if values:
@@ -62,7 +64,7 @@ class Forwarded:
             ]
         return values
 
-    def _is_known(self, host: str) -> bool:
+    def _is_trusted(self, host: str) -> bool:
         try:
             address = ip_address(host)
         except ValueError:
@@ -82,9 +84,9 @@ class Forwarded:
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
         hops = [_without_port(word) for word in _list_words(scope, b"x-forwarded-for")]
-        # each proxy adds its own caller at the end, so the last unnamed one is the caller; all before that
-        # may be made up
-        callers = [hop for hop in hops if not self._is_known(hop)]
+        # each proxy adds its own caller at the end, so the last hop that is no trusted proxy is the caller;
+        # the hops before it can be forged
+        callers = [hop for hop in hops if not self._is_trusted(hop)]
         if hops:
             scope["client"] = (callers[-1] if callers else hops[0], 0)
 

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
+from bot.domain.people import Actor
 from bot.telemetry.logs import logger
 from bot.web.answers import Fault, Missing, plain_page
 from bot.web.body import Body
@@ -30,12 +31,12 @@ router = api_routes("status", prefix="/api")
 visits = APIRouter(include_in_schema=False)
 """The addresses that a browser visits itself: to the organisation's sign-in, and back."""
 
-_STATE_COOKIE = "nod_away"
+_STATE_COOKIE = "nod_away"  # while the browser is at the provider
 _MAX_ERROR_CHARS = 200
 _PAGE_PATTERN = re.compile(
     r"/[a-z]+/[\w-]{1,100}", re.ASCII
 )  # a page of the console, such as /proposals/3f9c
-_LATE_TEXT = "This link was used or is too old. Ask for a new one with /nod console in a chat."
+_USED_LINK_TEXT = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
 
 class SigningIn(Body):
@@ -45,14 +46,14 @@ class SigningIn(Body):
 
 
 @router.post("/session", summary="Sign in a browser with a one-time link")
-async def enter(body: SigningIn, request: Request, site: SiteDep, answer: Response) -> DoneBody:
+async def enter(body: SigningIn, request: Request, site: SiteDep, response: Response) -> DoneBody:
     """The answer sets a cookie that signs the browser in for 30 days. A link works once, for 10 minutes."""
     site.doorkeeper.check_origin(request)
     secret = await site.signed_in.enter(body.code)
     if secret is None:
-        raise Fault(403, _LATE_TEXT)
-    life = int(site.signed_in.life.total_seconds())
-    answer.set_cookie(COOKIE, secret, life, **_make_cookie_attributes(request, site))
+        raise Fault(403, _USED_LINK_TEXT)
+    lifetime = int(site.signed_in.life.total_seconds())
+    response.set_cookie(COOKIE, secret, lifetime, **_make_cookie_attributes(request, site))
     return DoneBody()
 
 
@@ -74,10 +75,12 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
         return plain_page(error.message, 502, site.base)
     if not await site.signed_in.begin(pending.state, asdict(pending) | {"then": _check_page(then)}):
         return plain_page(BUSY_TEXT, 503, site.base)
-    answer = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
-    life = int(site.signed_in.away.total_seconds())  # the time that the browser may spend at the provider
-    answer.set_cookie(_STATE_COOKIE, pending.state, life, **_make_cookie_attributes(request, site, "lax"))
-    return answer
+    response = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
+    lifetime = int(site.signed_in.away.total_seconds())  # the time that the browser may spend at the provider
+    response.set_cookie(
+        _STATE_COOKIE, pending.state, lifetime, **_make_cookie_attributes(request, site, "lax")
+    )
+    return response
 
 
 @visits.post(RETURN_PATH)
@@ -104,21 +107,28 @@ async def come_back(
     if error:
         log.warning("the sign-in provider refused a sign-in", why=error[:_MAX_ERROR_CHARS])
     is_same_browser = hmac.compare_digest(request.cookies.get(_STATE_COOKIE, "").encode(), state.encode())
-    stored = dict(await site.signed_in.come_back(state) or {}) if state and is_same_browser else {}
+    stored: dict[str, str] = {}
+    if state and is_same_browser:
+        stored.update(await site.signed_in.come_back(state) or {})
     then = stored.pop("then", "")
     try:
-        if site.organisation is None or not stored or not code:
-            raise NotSignedIn
-        actor = await site.organisation.complete(PendingSignIn(**stored), code)
+        actor = await _complete(site, stored, code)
     except NotSignedIn as fault:
-        answer: Response = plain_page(fault.message, 403, site.base)
+        response: Response = plain_page(fault.message, 403, site.base)
     else:
-        answer = RedirectResponse(f"{site.base}{then or '/'}", 303, headers={"Cache-Control": "no-store"})
+        response = RedirectResponse(f"{site.base}{then or '/'}", 303, headers={"Cache-Control": "no-store"})
         secret = await site.signed_in.enter_as(actor)
-        life = int(site.signed_in.organisation_life.total_seconds())
-        answer.set_cookie(COOKIE, secret, life, **_make_cookie_attributes(request, site))
-    answer.delete_cookie(_STATE_COOKIE, **_make_cookie_attributes(request, site, "lax"))
-    return answer
+        lifetime = int(site.signed_in.organisation_life.total_seconds())
+        response.set_cookie(COOKIE, secret, lifetime, **_make_cookie_attributes(request, site))
+    response.delete_cookie(_STATE_COOKIE, **_make_cookie_attributes(request, site, "lax"))
+    return response
+
+
+async def _complete(site: Site, stored: dict[str, str], code: str) -> Actor:
+    """Return the account of a sign-in. ``stored``: its row; empty without one. Raises NotSignedIn."""
+    if site.organisation is None or not stored or not code:
+        raise NotSignedIn
+    return await site.organisation.complete(PendingSignIn(**stored), code)
 
 
 def _check_page(path: str) -> str:
@@ -139,7 +149,7 @@ async def leave(
     actor: Caller,
     request: Request,
     site: SiteDep,
-    answer: Response,
+    response: Response,
     *,
     everywhere: Annotated[bool, Query(description="every browser that is signed in as you")] = False,
 ) -> DoneBody:
@@ -148,5 +158,5 @@ async def leave(
     if everywhere or secret:
         await site.signed_in.leave(actor, "" if everywhere else secret)
         site.channel.notifier.notify()
-    answer.delete_cookie(COOKIE, **_make_cookie_attributes(request, site))
+    response.delete_cookie(COOKIE, **_make_cookie_attributes(request, site))
     return DoneBody()

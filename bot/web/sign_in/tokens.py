@@ -61,10 +61,10 @@ class Authenticator:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return await self._find_token_holder(request, token)
-        named = find_named_person(request)
-        if named is not None:
+        person_name = find_named_person(request)
+        if person_name is not None:
             self._check_own_page(request)
-            person = account_of(named)
+            person = account_of(person_name)
             if person is None:
                 raise Unauthenticated
             return person

@@ -8,7 +8,10 @@ from bot.tools.reading.encodings import detect_encoding
 from bot.tools.reading.report import Report, UnreadableError
 
 _CHARS_PER_BAD_CHAR = 50  # a text has at most one damaged or control character among this many
-_RIGHT_PER_WRONG = 4  # damaged UTF-8 has this many right characters that are not ASCII for each wrong one
+_MIN_RIGHT_PER_WRONG_CHAR = (
+    4  # damaged UTF-8 has this many right characters that are not ASCII for each wrong one
+)
+_MAX_DECLARATION_BYTES = 2_000  # a declared encoding is looked for in the first bytes
 _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -38,41 +41,41 @@ def decode(data: bytes, report: Report) -> str:
     These are tried in turn: a byte-order mark, the declared encoding, UTF-8, UTF-8 with a few damaged
     characters, and the encoding that `detect_encoding` finds.
     """
-    for mark, coding in _BYTE_ORDER_MARKS:
+    for mark, codec_name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _decode_loosely(data[len(mark) :], coding, report)
-    declared = _DECLARED_ENCODING.search(data[:2_000])
+            return _decode_loosely(data[len(mark) :], codec_name, report)
+    declared = _DECLARED_ENCODING.search(data[:_MAX_DECLARATION_BYTES])
     if declared:
-        coding = _find_coding(declared[1] or declared[2])
-        if coding and _is_decodable(data, coding):
-            return data.decode(coding)
-    plain = strip_controls(data)
-    if plain is None:  # too many control characters for UTF-8
+        codec_name = _find_codec(declared[1] or declared[2])
+        if codec_name and _is_decodable(data, codec_name):
+            return data.decode(codec_name)
+    without_controls = strip_controls(data)
+    if without_controls is None:  # too many control characters for UTF-8
         return _decode_as_detected(data, report)
-    if len(plain) < len(data):
-        report.leave_out("control character", len(data) - len(plain))
-    is_iso_2022_jp = b"\x1b$" in plain  # its bytes are also valid UTF-8
-    if not is_iso_2022_jp and _is_decodable(plain, "utf-8"):
-        return plain.decode()
-    if _is_mostly_utf8(plain):
-        return _decode_loosely(plain, "utf-8", report)
-    return _decode_as_detected(plain, report)
+    if len(without_controls) < len(data):
+        report.leave_out("control character", len(data) - len(without_controls))
+    is_iso_2022_jp = b"\x1b$" in without_controls  # its bytes are also valid UTF-8
+    if not is_iso_2022_jp and _is_decodable(without_controls, "utf-8"):
+        return without_controls.decode()
+    if _is_mostly_utf8(without_controls):
+        return _decode_loosely(without_controls, "utf-8", report)
+    return _decode_as_detected(without_controls, report)
 
 
-def _find_coding(name: bytes) -> str:
+def _find_codec(name: bytes) -> str:
     """Return the codec of a declared character set, if that is a superset of ASCII; empty for another."""
     try:
-        coding = codecs.lookup(name.decode("ascii")).name
+        codec_name = codecs.lookup(name.decode("ascii")).name
     except (LookupError, ValueError):
         return ""
-    if coding in _UNSAFE_CODECS or coding.startswith(("utf-16", "utf-32")):
+    if codec_name in _UNSAFE_CODECS or codec_name.startswith(("utf-16", "utf-32")):
         return ""
-    return _SUPERSET_OF.get(coding, coding)
+    return _SUPERSET_OF.get(codec_name, codec_name)
 
 
-def _is_decodable(data: bytes, coding: str) -> bool:
+def _is_decodable(data: bytes, codec_name: str) -> bool:
     try:
-        data.decode(coding)
+        data.decode(codec_name)
     except (UnicodeError, LookupError):
         return False
     return True
@@ -83,12 +86,14 @@ def _is_mostly_utf8(data: bytes) -> bool:
     text = data.decode(errors="replace")
     wrong = text.count("\ufffd")
     right = sum(1 for char in text if char > "\x7f") - wrong
-    return right > 0 and wrong * _RIGHT_PER_WRONG <= right
+    return right > 0 and wrong * _MIN_RIGHT_PER_WRONG_CHAR <= right
 
 
-def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
-    text = data.decode(coding, errors="replace")
-    report.leave_out("damaged character", text.count("\ufffd") - data.count("\ufffd".encode(coding)))
+def _decode_loosely(data: bytes, codec_name: str, report: Report) -> str:
+    text = data.decode(codec_name, errors="replace")
+    # a replacement character that the file itself has is no damage
+    own_replacements = data.count("\ufffd".encode(codec_name))
+    report.leave_out("damaged character", text.count("\ufffd") - own_replacements)
     kept = _CONTROLS.sub("", text)
     report.leave_out("control character", len(text) - len(kept))
     return kept
@@ -99,8 +104,8 @@ def _decode_as_detected(data: bytes, report: Report) -> str:
     encoding = detect_encoding(data)
     if not encoding:
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
-    coding = codecs.lookup(encoding).name
-    text = data.decode(_SUPERSET_OF.get(coding, coding), errors="replace")
+    codec_name = codecs.lookup(encoding).name
+    text = data.decode(_SUPERSET_OF.get(codec_name, codec_name), errors="replace")
     if _has_too_many_bad_chars(text):
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     report.leave_out("damaged character", text.count("\ufffd"))
@@ -111,5 +116,5 @@ def _decode_as_detected(data: bytes, report: Report) -> str:
 
 
 def _has_too_many_bad_chars(text: str) -> bool:
-    bad = text.count("\ufffd") + len(_CONTROLS.findall(text))
-    return bad * _CHARS_PER_BAD_CHAR > len(text)
+    bad_chars = text.count("\ufffd") + len(_CONTROLS.findall(text))
+    return bad_chars * _CHARS_PER_BAD_CHAR > len(text)

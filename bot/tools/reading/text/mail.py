@@ -24,10 +24,10 @@ _HEADERS = re.compile(
 )
 
 
-def is_mail(begin: str) -> bool:
+def is_mail(beginning: str) -> bool:
     """Tell if a text begins like an e-mail: with two headers, among them the sender's."""
-    is_from = re.search(r"^(?:from|received):", begin, re.IGNORECASE | re.MULTILINE)
-    return bool(_HEADERS.match(begin) and is_from)
+    is_from = re.search(r"^(?:from|received):", beginning, re.IGNORECASE | re.MULTILINE)
+    return bool(_HEADERS.match(beginning) and is_from)
 
 
 def read_mail(data: bytes, report: Report) -> str:
@@ -68,9 +68,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     if set(_WORD.findall(html_text)) == plain_words:
         return plain_text
     report.leave_out("plain version with other words")
-    report.left_out.update(html_report.left_out)
-    report.revealed.update(html_report.revealed)
-    report.remarks.extend(html_report.remarks)
+    report.add(html_report)
     return html_text
 
 

@@ -1,8 +1,8 @@
 r"""Rich text files (RTF), read by striprtf.
 
 RTF is text with *control words* (``\b`` for bold) and *groups* in braces (``{\b word}``). striprtf would
-return deleted and hidden text, and drop notes and headers. So the bytes are changed before by regular
-expressions: groups with deleted or hidden text are removed, and those with notes or headers are made ordinary
+return deleted and hidden text, and drop notes and headers. So regular expressions change the bytes
+first: groups with deleted or hidden text are removed, and those with notes or headers are made ordinary
 paragraphs.
 """
 
@@ -12,10 +12,13 @@ from bot.tools.reading.report import Report
 
 _MAX_BYTES_WITH_PICTURES = 3_000_000
 _PICTURE_DIGITS = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
-_GROUP = (  # a group whose leading control words include the given one, as in {\b\deleted …}; not \v0
-    rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+\\%s(?![0-9a-z])(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"
+# a group whose leading control words include the given word, as in {\b\deleted …}
+_GROUP = (
+    rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+"  # control words other than the given one
+    rb"\\%s(?![0-9a-z])"  # the given word, without a number: "\v0" would end hidden text
+    rb"(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"  # text without inner groups and without "\v0"
 )
-_DROPPED_GROUPS = (
+_RESCUED_GROUPS = (  # pairs of a pattern and its replacement
     # striprtf drops these groups. Each becomes a paragraph, or begins with a word that it doesn't know (nod),
     # so that its text is kept.
     (re.compile(rb"\{\\footnote(?![a-z]) ?"), rb"{\\par [Note] "),
@@ -38,16 +41,19 @@ def read_rtf(data: bytes, report: Report) -> str:
         data = _PICTURE_DIGITS.sub(b"", data)
     report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
     report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
+    # the control words before deleted and hidden text are "\deleted" and "\v"
     for kind, word in (("tracked deletion", rb"deleted"), ("piece of hidden text", rb"v")):
         data, removed = re.subn(_GROUP % (word, word), b"", data)
         report.leave_out(kind, removed)
+        # text that the pattern could not remove stays
         report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
     report.reveal("piece of white or tiny text", _count_faint_text(data))
-    for pattern, written in _DROPPED_GROUPS:
-        data = pattern.sub(written, data)
-    stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
-    coding = f"cp{stated[1].decode()}" if stated else "cp1252"
-    text = rtf_to_text(data.decode("latin-1"), encoding=coding, errors="replace")  # type: ignore[no-untyped-call]
+    for pattern, replacement in _RESCUED_GROUPS:
+        data = pattern.sub(replacement, data)
+    code_page = re.search(rb"\\ansicpg([0-9]{3,5})", data)
+    encoding = f"cp{code_page[1].decode()}" if code_page else "cp1252"
+    latin_1 = data.decode("latin-1")
+    text = rtf_to_text(latin_1, encoding=encoding, errors="replace")  # type: ignore[no-untyped-call]
     return str(text)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 _SCREEN_PX = 1_280  # the width of the window that is assumed
 _EM_PX = 16
-_MAX_PATH = 20  # layers inside one another; deeper ones count as the layer around them
+_MAX_LAYER_DEPTH = 20  # deeper layers count as the layer around them
 _NAME = re.compile(r"@([\w-]+)")
 _AND = re.compile(r"\) ?and ?\(| and ?\(|\) ?and ")
 _LENGTH = r"([\d.]+)(px|em|rem)"
@@ -25,7 +25,7 @@ _FEATURES = {  # the value of each feature in such a window
 }  # fmt: skip
 
 LayerRank = tuple[float, ...]
-"""The place of a cascade layer among others: rules of a larger rank win, those outside layers before all."""
+"""The rank of a cascade layer: rules of a larger rank win, and rules outside layers win over all."""
 UNLAYERED: LayerRank = (math.inf,)
 
 
@@ -36,20 +36,27 @@ class Layers:
     _places: dict[str, int] = field(default_factory=dict)
 
     def name(self, outer: str, name: str) -> str:
-        """Return the full name of a layer inside ``outer``; one without a name gets one of its own."""
+        """Add a layer inside the layer ``outer``, unless it is there, and return its full name.
+
+        A layer without a name gets a unique one.
+        """
         full_name = ".".join(filter(None, (outer, name.strip() or f"#{len(self._places)}")))
-        path = full_name.split(".", _MAX_PATH)[:_MAX_PATH]
-        for length in range(1, len(path) + 1):
-            self._places.setdefault(".".join(path[:length]), len(self._places))
+        path = full_name.split(".", _MAX_LAYER_DEPTH)[:_MAX_LAYER_DEPTH]
+        for layer in _list_full_names(path):
+            self._places.setdefault(layer, len(self._places))
         return ".".join(path)
 
     def rank(self, name: str) -> LayerRank:
         """Return the rank of the layer of this full name; an empty name stands for no layer."""
         if not name:
             return UNLAYERED
-        path = name.split(".")
-        places = [self._places[".".join(path[:length])] for length in range(1, len(path) + 1)]
+        places = [self._places[layer] for layer in _list_full_names(name.split("."))]
         return (*places, math.inf)  # what is directly in a layer wins over the layers inside it
+
+
+def _list_full_names(path: list[str]) -> list[str]:
+    """Return the full names of a layer and the layers around it: ``a``, ``a.b`` for the path of ``a.b``."""
+    return [".".join(path[:length]) for length in range(1, len(path) + 1)]
 
 
 def judge_at_rule(prelude: str) -> bool | None:
@@ -88,8 +95,10 @@ def _judge_query(query: str) -> bool | None:
 
 def _judge_part(part: str) -> bool | None:
     """Tell if a media type or a feature holds, such as ``screen`` or ``hover: hover``; None if unknown."""
-    if part in _MEDIA_TYPES or not part:
-        return _MEDIA_TYPES.get(part, True)
+    if not part:
+        return True
+    if part in _MEDIA_TYPES:
+        return _MEDIA_TYPES[part]
     bound = _WIDTH_BOUND.fullmatch(part)
     if bound:
         operator = ">=" if bound[1] == "min" else "<="
@@ -109,7 +118,7 @@ def _judge_part(part: str) -> bool | None:
 def _read_px(number: str, unit: str) -> float:
     try:
         length = float(number)
-    except ValueError:
+    except ValueError:  # the pattern also takes "1.2.3"
         return 0.0
     return length if unit == "px" else length * _EM_PX
 

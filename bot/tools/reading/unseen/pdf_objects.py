@@ -20,8 +20,8 @@ _MIN_HEIGHT_POINTS = 1.0
 _MIN_ALPHA = 26  # a tenth
 _FULL_ALPHA = 255
 _MIN_COVERED_SHARE = 0.95  # a text counts as covered if this share of its box is
-_LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
-_CROWDED_TEXT = "Hidden text was looked for among the first {:,} shapes of a page alone."
+_PAGES_UNCHECKED_TEXT = "Hidden text was looked for on its first {} pages alone."
+_SHAPES_UNCHECKED_TEXT = "Hidden text was looked for among the first {:,} shapes of a page alone."
 
 
 class _Box(NamedTuple):
@@ -44,7 +44,7 @@ class UnseenText:
     def inspect(self, page: Any) -> None:
         """Count the page under each kind of hidden text that it has."""
         if self._objects >= _MAX_OBJECTS:
-            self.report.remark(_LATER_TEXT.format(self._pages))
+            self.report.remark(_PAGES_UNCHECKED_TEXT.format(self._pages))
             return
         self._pages += 1
         kinds: set[str] = set()  # the kinds under which the report counts this page
@@ -53,7 +53,7 @@ class UnseenText:
         page_box = _Box(*page.get_cropbox())
         for position, element in enumerate(page.get_objects(max_depth=_MAX_DEPTH)):
             if self._objects == _MAX_OBJECTS:
-                self.report.remark(_CROWDED_TEXT.format(position))
+                self.report.remark(_SHAPES_UNCHECKED_TEXT.format(position))
                 break
             self._objects += 1
             box = _Box(*element.get_bounds())
@@ -70,7 +70,7 @@ class UnseenText:
                     kinds.add("page with covered text")
                 backgrounds.append((box, _find_colour(element)))
             else:
-                self.report.remark(_CROWDED_TEXT.format(_MAX_BACKGROUNDS))
+                self.report.remark(_SHAPES_UNCHECKED_TEXT.format(_MAX_BACKGROUNDS))
         for kind in sorted(kinds):
             self.report.reveal(kind)
 
@@ -104,8 +104,8 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Bo
 
 def _find_background(box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> Colour | None:
     """Return the colour under a box; None if a picture is there."""
-    for place, colour in reversed(backgrounds):
-        if _is_inside(box, place):
+    for background_box, colour in reversed(backgrounds):
+        if _is_inside(box, background_box):
             return colour
     return WHITE
 

@@ -19,15 +19,15 @@ def find_unseen_styles(data: bytes) -> set[int]:
     """Return the numbers of the cell styles that hide a value. ``data``: the styles part of a workbook."""
     if not data:
         return set()
-    lists = {local_name(element): list(element) for element in parse_xml(data)}
+    style_lists = {local_name(element): list(element) for element in parse_xml(data)}
     empty_formats = set()
-    for number_format in lists.get("numFmts", ()):
+    for number_format in style_lists.get("numFmts", ()):
         if _EMPTY_FORMAT.fullmatch(number_format.get("formatCode", "")):
             empty_formats.add(number_format.get("numFmtId"))
     unseen = set()
-    for number, style in enumerate(lists.get("cellXfs", ())):
-        font = _pick(lists.get("fonts", []), style.get("fontId"))
-        fill = _pick(lists.get("fills", []), style.get("fillId"))
+    for number, style in enumerate(style_lists.get("cellXfs", ())):
+        font = _pick(style_lists.get("fonts", []), style.get("fontId"))
+        fill = _pick(style_lists.get("fills", []), style.get("fillId"))
         if style.get("numFmtId") in empty_formats or _is_unseen(font, fill):
             unseen.add(number)
     return unseen
@@ -68,7 +68,7 @@ def _read_fill(fill: Any) -> Colour | None:
 
 
 def _read_colour(element: Any) -> Colour | None:
-    """Return a stated colour, or white of the theme or the palette; None for their other colours."""
+    """Return a stated colour, or white if the theme's or the palette's white is named; None for others."""
     stated = element.get("rgb", "")[-6:]
     if re.fullmatch("[0-9a-fA-F]{6}", stated):
         return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)

@@ -10,7 +10,7 @@ from bot.tools.reading.markup import find_all, find_children, local_name
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
-_MIN_SIZE = 300  # hundredths of a point
+_MIN_FONT_SIZE = 300  # the smallest font that people can read, in hundredths of a point
 _LIGHT_THEME_COLOURS = frozenset({"bg1", "lt1"})
 _HEX = re.compile("[0-9a-fA-F]{6}")
 _FILLS = ("solidFill", "gradFill", "blipFill", "pattFill")
@@ -68,7 +68,7 @@ def _has_tiny_run(shape: Any) -> bool:
     for run in find_all(shape.element, "r"):
         for properties in find_children(run, "rPr"):
             size = properties.get("sz", "")
-            if size.isdecimal() and int(size) < _MIN_SIZE:
+            if size.isdecimal() and int(size) < _MIN_FONT_SIZE:
                 return True
     return False
 
@@ -82,7 +82,7 @@ def _has_light_text(shape: Any) -> bool:
 
 
 def _is_light(colour: Any) -> bool:
-    if len(colour):  # it is made darker or lighter
+    if len(colour):  # its child elements make the colour darker or lighter
         return False
     value = colour.get("val", "")
     if local_name(colour) == "schemeClr":
@@ -115,7 +115,7 @@ def _has_background(shape: Any, lower_shapes: list[Any]) -> bool:
 def _is_backdrop(lower: Any, shape: Any) -> bool:
     """Tell if a lower shape gives this one's text a background.
 
-    Pictures and groups count as filled, and a shape whose place is not stated as under the text.
+    Pictures and groups count as filled. A shape whose place is not stated counts as under the text.
     """
     is_plain_shape = local_name(lower.element) == "sp"
     if is_plain_shape and not _is_filled(lower):

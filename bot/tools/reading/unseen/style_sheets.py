@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.unseen.at_rules import LayerRank, Layers, judge_at_rule
@@ -54,16 +54,18 @@ _STATES = frozenset({  # states that no element has before someone touches the p
     "invalid", "user-invalid", "playing",
     "placeholder-shown", "autofill", "paused", "current", "past", "future",
 })  # fmt: skip
-_ALWAYS = frozenset({"valid", "defined", "read-only", "read-write", "optional", "scope"})  # taken as true
-_PLACES = frozenset({  # pseudo-classes for an element's place among others
+_TRUE_CLASSES = frozenset({  # pseudo-classes that are taken as true
+    "valid", "defined", "read-only", "read-write", "optional", "scope",
+})  # fmt: skip
+_POSITION_CLASSES = frozenset({  # pseudo-classes for an element's place among others
     "root", "first-child", "last-child", "only-child", "first-of-type", "last-of-type", "empty",
 })  # fmt: skip
 _BY_ATTRIBUTE = {  # the attributes of which an element must have one, by pseudo-class
     "link": ("href",), "any-link": ("href",), "checked": ("checked", "selected"), "disabled": ("disabled",),
     "open": ("open",), "required": ("required",),
 }  # fmt: skip
-_LISTS = frozenset({"is", "where", "matches", "any", "-webkit-any", "-moz-any"})
-"""Names of the pseudo-class that holds if one of the selectors in its brackets matches."""
+_ANY_OF_CLASSES = frozenset({"is", "where", "matches", "any", "-webkit-any", "-moz-any"})
+"""Pseudo-classes that hold if one of the selectors in their brackets matches."""
 _PSEUDO_ELEMENTS = frozenset({
     "before", "after", "first-line", "first-letter", "selection", "placeholder", "marker", "backdrop",
     "file-selector-button",
@@ -72,14 +74,25 @@ _NTH = re.compile(r"([+-]?\d*)n\s*(?:([+-])\s*(\d+))?|([+-]?\d+)")  # "2n+1", or
 
 Specificity = tuple[int, int, int]
 """The weight of a selector: the numbers of its ids, of its classes and attributes, and of its tags."""
+_NO_SPECIFICITY: Specificity = (0, 0, 0)
 
 
 class _UnknownSelectorError(Exception):
     """A selector has a part that is not understood."""
 
 
-class _NeverError(Exception):
+class _MatchesNothingError(Exception):
     """A selector can match no text: it is for a state (``:hover``) or a pseudo-element (``::before``)."""
+
+
+class _Weight(NamedTuple):
+    """The rank of a declaration: of those for one property, the largest wins."""
+
+    is_important: bool
+    is_inline: bool  # True in a ``style`` attribute
+    layer: LayerRank
+    specificity: Specificity
+    order: int  # the number of its rule, in the order of the sheets
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +101,13 @@ class Declaration:
 
     name: str
     value: str
-    weight: tuple[bool, bool, LayerRank, Specificity, int]
-    """The largest wins: is important, in a ``style`` attribute, layer, specificity, order in the sheets."""
+    weight: _Weight
     is_certain: bool = True
     """False below an at-rule whose condition can't be judged."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class _AtRules:
     """The at-rules around a rule."""
 
     is_certain: bool = True  # False if the condition of one of them can't be judged
@@ -114,7 +126,7 @@ class _Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Compound:
     """A compound of a selector, and the combinator before it."""
 
     combinator: str  # ">", "+", "~", " " for any ancestor; empty before the first compound
@@ -123,15 +135,15 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Selector:
-    """A selector: its steps from left to right."""
+    """A selector: its compounds from left to right."""
 
-    steps: tuple[_Step, ...]
+    compounds: tuple[_Compound, ...]
 
     @property
     def specificity(self) -> Specificity:
         ids = classes = tags = 0
-        for step in self.steps:
-            for condition in step.conditions:
+        for compound in self.compounds:
+            for condition in compound.conditions:
                 if condition.kind == "id":
                     ids += 1
                 elif condition.kind in ("class", "attribute", "pseudo"):
@@ -144,6 +156,13 @@ class _Selector:
         return ids, classes, tags
 
 
+class _Rule(NamedTuple):
+    """A rule with one selector; a rule with a list of selectors becomes several."""
+
+    selector: _Selector
+    declarations: list[Declaration]
+
+
 @dataclass(slots=True)
 class StyleSheets:
     """The rules of a page that set one of the ``wanted`` properties."""
@@ -154,25 +173,28 @@ class StyleSheets:
     `_MAX_RULES` rules came before."""
     imports: int = 0
     """The number of sheets at other addresses that are asked for (``@import``)."""
-    has_uncertain: bool = False
+    has_uncertain_rules: bool = False
     """True if a rule is below an at-rule whose condition can't be judged."""
     layers: Layers = field(default_factory=Layers)
-    _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
-    """Pairs of a selector and its declarations, by the key that `_find_key` returns for the selector."""
+    _rules: dict[tuple[str, str], list[_Rule]] = field(default_factory=dict)
+    """The rules by the key that `_find_key` returns for their selector."""
     _count: int = 0
     """The number of rules so far, which orders their declarations."""
 
     @property
     def assumptions(self) -> tuple[bool, ...]:
-        """The ways to take conditions that can't be judged, if there are any: as met, and as not met."""
-        return (True, False) if self.has_uncertain else (True,)
+        """The ways to treat conditions that can't be judged: as met (True), and as not met (False).
+
+        Only True if the page has no such conditions.
+        """
+        return (True, False) if self.has_uncertain_rules else (True,)
 
     def add(self, sheet: str, *, is_certain: bool) -> None:
         """Add the rules of one sheet, after those of earlier sheets.
 
         ``is_certain``: False if it can't be judged whether the sheet is for this window.
         """
-        _SheetReader(self, _COMMENT.sub(" ", sheet), _Context(is_certain)).read("", 0)
+        _SheetReader(self, _COMMENT.sub(" ", sheet), _AtRules(is_certain)).read("", 0)
 
     def find(self, element: Any) -> list[dict[str, str]]:
         """Return the values that hold for an element by property, including its ``style`` attribute.
@@ -182,18 +204,20 @@ class StyleSheets:
         declarations = list(self._list_matching(element))
         inline = element.get("style")
         if inline:
-            declarations += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), _Context(), is_inline=True)
+            body = _COMMENT.sub(" ", inline)
+            declarations += self._parse_declarations(body, _NO_SPECIFICITY, _AtRules(), is_inline=True)
         declarations.sort(key=lambda declaration: declaration.weight)
         results = []
         for is_met in self.assumptions:
-            counting = [declaration for declaration in declarations if is_met or declaration.is_certain]
-            results.append({declaration.name: declaration.value for declaration in counting})
+            applied = [declaration for declaration in declarations if is_met or declaration.is_certain]
+            # in the order of their weights, so that the last value of a property wins
+            results.append({declaration.name: declaration.value for declaration in applied})
         return results
 
-    def add_rule(self, selectors_text: str, body: str, context: _Context) -> None:
+    def add_rule(self, selectors_text: str, body: str, at_rules: _AtRules) -> None:
         """Add a rule if it sets a wanted property or a variable."""
-        first_declaration = next(self._declare(body, (0, 0, 0), context), None)
-        if first_declaration is None:
+        # they are parsed below once more, with the specificity of each selector
+        if not any(self._parse_declarations(body, _NO_SPECIFICITY, at_rules)):
             return
         self._count += 1
         if self._count > _MAX_RULES:
@@ -204,21 +228,21 @@ class StyleSheets:
         except _UnknownSelectorError:
             self.unknown += 1
             return
-        self.has_uncertain = self.has_uncertain or not context.is_certain
+        self.has_uncertain_rules = self.has_uncertain_rules or not at_rules.is_certain
         for selector in selectors:
-            declarations = list(self._declare(body, selector.specificity, context))
-            self._rules.setdefault(_find_key(selector), []).append((selector, declarations))
+            declarations = list(self._parse_declarations(body, selector.specificity, at_rules))
+            self._rules.setdefault(_find_key(selector), []).append(_Rule(selector, declarations))
 
-    def _declare(
+    def _parse_declarations(
         self,
         body: str,
         specificity: Specificity,
-        context: _Context,
+        at_rules: _AtRules,
         *,
         is_inline: bool = False,
     ) -> Iterator[Declaration]:
         """Yield the declarations of wanted properties, and of variables, in the body of a rule."""
-        rank = self.layers.rank(context.layer)
+        rank = self.layers.rank(at_rules.layer)
         for text in _split(body, ";"):
             match = _DECLARATION.match(text)
             if not match:
@@ -232,8 +256,8 @@ class StyleSheets:
             if is_variable or name in self.wanted:
                 # among important declarations, layers rank the other way round
                 layer_rank = tuple(-place for place in rank) if is_important else rank
-                weight = (is_important, is_inline, layer_rank, specificity, self._count)
-                yield Declaration(name, value, weight, context.is_certain)
+                weight = _Weight(is_important, is_inline, layer_rank, specificity, self._count)
+                yield Declaration(name, value, weight, at_rules.is_certain)
 
     def _list_matching(self, element: Any) -> Iterator[Declaration]:
         """Yield the declarations of the rules that match an element, its ``style`` attribute apart."""
@@ -242,14 +266,14 @@ class StyleSheets:
         if element.get("id"):
             keys.append(("id", element.get("id")))
         for key in keys:
-            for selector, declarations in self._rules.get(key, ()):
-                if _is_match(element, selector, len(selector.steps) - 1):
-                    yield from declarations
+            for rule in self._rules.get(key, ()):
+                if _matches(element, rule.selector):
+                    yield from rule.declarations
 
 
 def _find_key(selector: _Selector) -> tuple[str, str]:
     """Return a pair of a kind and a name: the id, class or tag that an element must have to match."""
-    conditions = selector.steps[-1].conditions
+    conditions = selector.compounds[-1].conditions
     for kind in ("id", "class", "tag"):
         for condition in conditions:
             if condition.kind == kind:
@@ -263,15 +287,14 @@ class _SheetReader:
 
     sheets: StyleSheets
     text: str
-    context: _Context
-    """The at-rules around the current position."""
+    at_rules: _AtRules  # around the current position
     position: int = 0
 
-    def read(self, outer: str, depth: int) -> None:
+    def read(self, outer_selectors: str, depth: int) -> None:
         """Add the rules up to the end of the current block.
 
-        ``outer``: the selectors of the rule that the block belongs to; empty outside a rule. ``depth``: the
-        number of blocks around it.
+        ``outer_selectors``: the selectors of the rule that the block belongs to, as text; empty outside a
+        rule. ``depth``: the number of blocks around it.
         """
         statement: list[str] = []
         declarations: list[str] = []
@@ -279,9 +302,9 @@ class _SheetReader:
             self.position = token.end()
             if token[0] == "{":
                 # declarations before a nested rule come before it in the order of rules, too
-                self._add_declarations(outer, declarations)
+                self._add_declarations(outer_selectors, declarations)
                 declarations = []
-                self._read_block("".join(statement).strip(), outer, depth)
+                self._read_block("".join(statement).strip(), outer_selectors, depth)
                 statement = []
             elif token[0] == ";":
                 self._end_statement("".join(statement).strip(), declarations)
@@ -291,46 +314,46 @@ class _SheetReader:
             else:
                 statement.append(token[0])
         declarations.append("".join(statement))
-        self._add_declarations(outer, declarations)
+        self._add_declarations(outer_selectors, declarations)
 
-    def _add_declarations(self, outer: str, declarations: list[str]) -> None:
-        if outer:
-            self.sheets.add_rule(outer, ";".join(declarations), self.context)
+    def _add_declarations(self, selectors: str, declarations: list[str]) -> None:
+        if selectors:
+            self.sheets.add_rule(selectors, ";".join(declarations), self.at_rules)
 
     def _end_statement(self, statement: str, declarations: list[str]) -> None:
         if statement.lower().startswith("@import"):
             self.sheets.imports += 1
         elif statement.lower().startswith("@layer"):  # only names layers, and so sets their order
             for name in statement[len("@layer") :].split(","):
-                self.sheets.layers.name(self.context.layer, name)
+                self.sheets.layers.name(self.at_rules.layer, name)
         elif not statement.startswith("@"):
             declarations.append(statement)
 
-    def _read_block(self, prelude: str, outer: str, depth: int) -> None:
+    def _read_block(self, prelude: str, outer_selectors: str, depth: int) -> None:
         """Read or skip a block. ``prelude``: the text before its brace, a selector or an at-rule."""
         name = prelude.lower()
         if depth > _MAX_NESTING or name.startswith(_IGNORED_RULES):
             self._skip_block()
         elif name.startswith(_CONDITION_RULES):
-            self._read_conditional_block(prelude, outer, depth)
+            self._read_conditional_block(prelude, outer_selectors, depth)
         elif name.startswith("@"):
             self._skip_block()
         else:
-            self.read(_nest(prelude, outer), depth + 1)
+            self.read(_nest(prelude, outer_selectors), depth + 1)
 
-    def _read_conditional_block(self, prelude: str, outer: str, depth: int) -> None:
+    def _read_conditional_block(self, prelude: str, outer_selectors: str, depth: int) -> None:
         """Read the block of an at-rule, or skip it if its condition does not hold."""
         is_met = judge_at_rule(prelude)
         if is_met is False:
             self._skip_block()
             return
-        context = self.context
-        layer = context.layer
+        outer_at_rules = self.at_rules
+        layer = outer_at_rules.layer
         if prelude.lower().startswith("@layer"):
             layer = self.sheets.layers.name(layer, prelude[len("@layer") :])
-        self.context = _Context(context.is_certain and is_met is True, layer)
-        self.read(outer, depth + 1)
-        self.context = context
+        self.at_rules = _AtRules(outer_at_rules.is_certain and is_met is True, layer)
+        self.read(outer_selectors, depth + 1)
+        self.at_rules = outer_at_rules
 
     def _skip_block(self) -> None:
         depth = 1
@@ -375,18 +398,18 @@ def _split(text: str, separator: str) -> Iterator[str]:
 
 
 def _parse_selectors(text: str) -> list[_Selector]:
-    """Return the selectors of a list without the selectors that can match no text."""
+    """Return the selectors of a list, except those that can match no text."""
     selectors = []
     for selector in _split(text, ","):
         try:
             selectors.append(_parse_selector(selector.strip()))
-        except _NeverError:
+        except _MatchesNothingError:
             continue
     return selectors
 
 
 def _parse_selector(text: str) -> _Selector:
-    steps: list[_Step] = []
+    compounds: list[_Compound] = []
     combinator = ""
     conditions: list[_Condition] = []
     position = 0
@@ -396,14 +419,15 @@ def _parse_selector(text: str) -> _Selector:
             condition, position = _parse_condition(text, position)
             conditions.append(condition)
             continue
-        if conditions or steps or between[1] is None:  # else it begins with a combinator, as in "> p"
-            steps.append(_Step(combinator, tuple(conditions)))
+        is_leading_combinator = not conditions and not compounds and between[1] is not None  # as in "> p"
+        if not is_leading_combinator:
+            compounds.append(_Compound(combinator, tuple(conditions)))
         combinator = between[1] or " "
         conditions = []
         position = between.end()
     if not conditions:
         raise _UnknownSelectorError
-    return _Selector((*steps, _Step(combinator, tuple(conditions))))
+    return _Selector((*compounds, _Compound(combinator, tuple(conditions))))
 
 
 def _parse_condition(text: str, position: int) -> tuple[_Condition, int]:
@@ -433,17 +457,17 @@ def _parse_pseudo(text: str, match: re.Match[str]) -> tuple[_Condition, int]:
         end = _find_closing(text, match.end())
         argument = text[match.end() : end - 1]
     if name in _STATES or name in _PSEUDO_ELEMENTS or name.startswith(("-webkit-", "-moz-", "-ms-")):
-        raise _NeverError
+        raise _MatchesNothingError
     if name == "not":
         return _Condition("not", name, selectors=tuple(_parse_selectors(argument))), end
-    if name in _LISTS:
+    if name in _ANY_OF_CLASSES:
         selectors = tuple(_parse_selectors(argument))
         if not selectors:
-            raise _NeverError
+            raise _MatchesNothingError
         return _Condition("is", name, selectors=selectors), end
     if name in ("nth-child", "nth-last-child", "nth-of-type") and " of " not in argument:
         return _Condition("pseudo", name, argument.strip().lower()), end
-    if name in _ALWAYS | _PLACES | _BY_ATTRIBUTE.keys():
+    if name in _TRUE_CLASSES | _POSITION_CLASSES | _BY_ATTRIBUTE.keys():
         return _Condition("pseudo", name), end
     raise _UnknownSelectorError
 
@@ -474,21 +498,26 @@ def _unescape(name: str) -> str:
     return _ESCAPE.sub(replace_escape, name)
 
 
-def _is_match(element: Any, selector: _Selector, index: int) -> bool:
-    """Tell if an element matches the steps of a selector up to ``index``.
+def _matches(element: Any, selector: _Selector) -> bool:
+    return _matches_up_to(element, selector, len(selector.compounds) - 1)
 
-    The element must meet the step at ``index`` itself, and a related element the steps before.
+
+def _matches_up_to(element: Any, selector: _Selector, index: int) -> bool:
+    """Tell if an element matches the compounds of a selector up to ``index``, from right to left.
+
+    The element must meet the compound at ``index`` itself, and a related element those before.
     """
-    step = selector.steps[index]
-    if not all(_meets(element, condition) for condition in step.conditions):
+    compound = selector.compounds[index]
+    if not all(_meets(element, condition) for condition in compound.conditions):
         return False
     if index == 0:
         return True
-    return any(_is_match(other, selector, index - 1) for other in _list_related(element, step.combinator))
+    related = _list_related(element, compound.combinator)
+    return any(_matches_up_to(other, selector, index - 1) for other in related)
 
 
 def _list_related(element: Any, combinator: str) -> Iterator[Any]:
-    """Yield the elements that the step before the combinator may match."""
+    """Yield the elements that the compound before the combinator may match."""
     if combinator == " ":
         yield from element.iterancestors()
     elif combinator == ">":
@@ -521,7 +550,7 @@ def _meets(element: Any, condition: _Condition) -> bool:
 
 
 def _matches_any(element: Any, selectors: tuple[_Selector, ...]) -> bool:
-    return any(_is_match(element, selector, len(selector.steps) - 1) for selector in selectors)
+    return any(_matches(element, selector) for selector in selectors)
 
 
 def _has_attribute(element: Any, condition: _Condition) -> bool:
@@ -543,7 +572,7 @@ def _has_attribute(element: Any, condition: _Condition) -> bool:
 def _meets_pseudo(element: Any, condition: _Condition) -> bool:
     """Tell if a pseudo-class holds for an element: by an attribute, or by its place among others."""
     name, tag = condition.name, element.tag
-    if name in _ALWAYS:
+    if name in _TRUE_CLASSES:
         return True
     if name in _BY_ATTRIBUTE:
         return any(element.get(attribute) is not None for attribute in _BY_ATTRIBUTE[name])

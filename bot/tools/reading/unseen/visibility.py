@@ -10,7 +10,7 @@ is computed.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import ImageColor
 
@@ -34,8 +34,11 @@ _ROOT_FONT_PX = 16.0
 _WINDOW_PX = 1_280.0
 _HALF_PERCENT = 50.0  # an inset of this share on both sides leaves nothing
 _MAX_LEVEL = 255  # of red, green or blue
-_LEVELS = 3  # the numbers of a colour; a fourth number is its opacity
+_COLOUR_PARTS = 3  # red, green and blue; a fourth number is the opacity
 _HEADING_SCALE = 1.2  # the font of a heading, compared with the font around it
+_SMALLER_SCALE = 5 / 6  # the font size "smaller", compared with the parent's
+_LARGER_SCALE = 1.2
+_MIN_SCALE = 0.1  # the smallest scale at which a person sees an element
 _PX_PER_UNIT = {
     "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0,
     "vw": 12.8, "vh": 7.2, "ex": 8.0, "ch": 8.0,
@@ -55,12 +58,19 @@ _NUMBER_IN_COLOUR = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:%|deg)?")  # "50%", 
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)  # "rgb(0 0 0 / 50%)"
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
-_StatedColour = tuple[int, int, int, float]
-"""Red, green and blue, each from 0 to 255, and the opacity: 0 is transparent, 1 is opaque."""
-_TRANSPARENT: _StatedColour = (0, 0, 0, 0.0)
-_UNKNOWN: Colour = (-1, -1, -1)
+_UNKNOWN_BACKGROUND: Colour = (-1, -1, -1)
 """Stands for a background of a picture or a gradient. No text counts as too faint on it."""
 _INHERITED = ("inherit", "unset", "")
+
+
+class _StatedColour(NamedTuple):
+    """A colour as a style states it."""
+
+    levels: Colour
+    opacity: float  # 0 is transparent, 1 is opaque
+
+
+_TRANSPARENT = _StatedColour((0, 0, 0), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,7 @@ def _is_hidden(look: Appearance) -> bool:
         or look.is_indented_away
         or look.font_px < _MIN_FONT_PX
         or look.opacity < _MIN_OPACITY
-        or (look.background != _UNKNOWN and is_too_faint(look.colour, look.background))
+        or (look.background != _UNKNOWN_BACKGROUND and is_too_faint(look.colour, look.background))
     )
 
 
@@ -205,9 +215,9 @@ def _read_font_size(size: str, parent_px: float) -> float:
     if size in _FONT_WORDS:
         return _FONT_WORDS[size]
     if size == "smaller":
-        return parent_px * (5 / 6)
+        return parent_px * _SMALLER_SCALE
     if size == "larger":
-        return parent_px * 1.2
+        return parent_px * _LARGER_SCALE
     length = _read_length(size, parent_px, parent_px)
     return parent_px if length is None else length
 
@@ -248,7 +258,7 @@ def _is_off_screen(values: Mapping[str, str]) -> bool:
     if "scale" in values:
         scales.append(values["scale"])
     for scale in scales:
-        if any(abs(float(number)) < _MIN_OPACITY for number, _ in _LENGTH.findall(scale)[:2]):
+        if any(abs(float(number)) < _MIN_SCALE for number, _ in _LENGTH.findall(scale)[:2]):
             return True
     return False
 
@@ -303,24 +313,23 @@ def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) ->
     colour = _read_colour(stated)
     if colour is None:
         return look
-    *_, opacity = colour
-    return replace(look, colour=_blend(colour, look.background), is_transparent=opacity < _MIN_OPACITY)
+    is_transparent = colour.opacity < _MIN_OPACITY
+    return replace(look, colour=_blend(colour, look.background), is_transparent=is_transparent)
 
 
 def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
-    """Return the colour behind the text; `_UNKNOWN` for a picture.
+    """Return the colour behind the text; `_UNKNOWN_BACKGROUND` for a picture.
 
     ``parent``: the background of the element's parent.
     """
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
-        return _UNKNOWN
+        return _UNKNOWN_BACKGROUND
     stated = values.get("background-color") or values.get("background") or element.get("bgcolor") or ""
     if not stated or stated in ("inherit", "unset", "none", "initial"):
         return parent
     colour = _find_colour(stated)
-    *_, opacity = colour
-    if parent == _UNKNOWN and opacity < 1:  # the picture can be seen through the colour
+    if parent == _UNKNOWN_BACKGROUND and colour.opacity < 1:  # the picture can be seen through the colour
         return parent
     return _blend(colour, parent)
 
@@ -330,7 +339,7 @@ def _find_colour(background: str) -> _StatedColour:
     colour = _read_colour(background)
     if colour is not None:
         return colour
-    for word in re.split(r"\s+(?![^()]*\))", background):
+    for word in re.split(r"\s+(?![^()]*\))", background):  # at white space outside brackets
         colour = _read_colour(word)
         if colour is not None:
             return colour
@@ -342,39 +351,47 @@ def _read_colour(text: str) -> _StatedColour | None:
     text = text.strip().lower()
     if text == "transparent":
         return _TRANSPARENT
-    opacity = 1.0
     function = _FUNCTION.fullmatch(text)
     if function:
-        numbers = re.split(r"[\s,/]+", function[2].strip())
-        if not all(_NUMBER_IN_COLOUR.fullmatch(number) for number in numbers):
-            return None
-        if len(numbers) > _LEVELS:
-            opacity = _read_share(numbers[_LEVELS])
-        joined = ",".join(number.removesuffix("deg") for number in numbers[:_LEVELS])
-        if function[1].startswith("rgb") and "%" not in joined:
-            levels = [round(min(_MAX_LEVEL, max(0, float(number)))) for number in joined.split(",") if number]
-            if len(levels) < _LEVELS:
-                return None
-            return levels[0], levels[1], levels[2], opacity
-        text = f"{function[1][:3]}({joined})"  # Pillow knows neither rgba() nor spaces between the numbers
+        return _read_colour_function(function[1], function[2])
     try:
         colour = ImageColor.getrgb(text)
     except ValueError:
         if not re.fullmatch("[0-9a-f]{6}", text):  # without "#", as in old attributes
             return None
         colour = ImageColor.getrgb(f"#{text}")
-    if len(colour) > _LEVELS:
-        opacity = colour[_LEVELS] / _MAX_LEVEL
-    return colour[0], colour[1], colour[2], opacity
+    opacity = colour[_COLOUR_PARTS] / _MAX_LEVEL if len(colour) > _COLOUR_PARTS else 1.0
+    return _StatedColour((colour[0], colour[1], colour[2]), opacity)
+
+
+def _read_colour_function(name: str, arguments: str) -> _StatedColour | None:
+    """Return the colour of ``rgb()``, ``hsl()`` and the like; None if it is invalid."""
+    numbers = re.split(r"[\s,/]+", arguments.strip())
+    if not all(_NUMBER_IN_COLOUR.fullmatch(number) for number in numbers):
+        return None
+    opacity = _read_share(numbers[_COLOUR_PARTS]) if len(numbers) > _COLOUR_PARTS else 1.0
+    parts = [number.removesuffix("deg") for number in numbers[:_COLOUR_PARTS]]
+    has_percentages = any("%" in part for part in parts)
+    if name.startswith("rgb") and not has_percentages:
+        if len(parts) < _COLOUR_PARTS:
+            return None
+        red, green, blue = (round(min(_MAX_LEVEL, max(0, float(part)))) for part in parts)
+        return _StatedColour((red, green, blue), opacity)
+    try:
+        # Pillow knows neither rgba() nor spaces between the numbers
+        colour = ImageColor.getrgb(f"{name[:3]}({','.join(parts)})")
+    except ValueError:
+        return None
+    return _StatedColour((colour[0], colour[1], colour[2]), opacity)
 
 
 def _blend(colour: _StatedColour, under: Colour) -> Colour:
-    """Return the colour that people see where a colour lies over another. Over `_UNKNOWN` it is unchanged."""
-    *levels, opacity = colour
-    if under == _UNKNOWN:
-        return colour[:3]
-    opacity = min(1.0, opacity)
+    """Return the colour that people see where a colour lies over another; over a picture it is unchanged."""
+    if under == _UNKNOWN_BACKGROUND:
+        return colour.levels
+    opacity = min(1.0, colour.opacity)
     red, green, blue = (
-        round(above * opacity + below * (1 - opacity)) for above, below in zip(levels, under, strict=True)
+        round(above * opacity + below * (1 - opacity))
+        for above, below in zip(colour.levels, under, strict=True)
     )
     return red, green, blue

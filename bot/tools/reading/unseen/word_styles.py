@@ -54,9 +54,11 @@ class _Format:
     @property
     def is_tiny(self) -> bool:
         # a size or width of 0 counts as not stated: LibreOffice shows such letters in its usual size
-        half_points = _read_number(self.properties.get("sz"), "val") or _MIN_HALF_POINTS
-        width_percent = _read_number(self.properties.get("w"), "val") or _MIN_WIDTH_PERCENT
-        return half_points < _MIN_HALF_POINTS or width_percent < _MIN_WIDTH_PERCENT
+        half_points = _read_number(self.properties.get("sz"), "val")
+        if half_points is not None and 0 < half_points < _MIN_HALF_POINTS:
+            return True
+        width_percent = _read_number(self.properties.get("w"), "val")
+        return width_percent is not None and 0 < width_percent < _MIN_WIDTH_PERCENT
 
     @property
     def colour(self) -> Colour | None:
@@ -129,7 +131,7 @@ def remove_hidden(tree: Any, styles: TextStyles, report: Report) -> None:
         elif _is_off_page(run):
             report.reveal("piece of text off the page")
         elif run_format.colour is not None:
-            _reveal_faint(run, run_format, run_format.colour, report)
+            _report_faint(run, run_format, run_format.colour, report)
 
 
 def reveal_hidden_drawings(tree: Any, report: Report) -> None:
@@ -143,7 +145,7 @@ def reveal_hidden_drawings(tree: Any, report: Report) -> None:
             report.reveal("text box off the page")
 
 
-def _reveal_faint(run: Any, run_format: _Format, colour: Colour, report: Report) -> None:
+def _report_faint(run: Any, run_format: _Format, colour: Colour, report: Report) -> None:
     background = _find_background(run, run_format)
     if background is None or not is_too_faint(colour, background):
         return
@@ -196,17 +198,17 @@ def _is_squeezed(run: Any) -> bool:
 
 
 def _is_off_page(run: Any) -> bool:
-    places: list[str] = []
+    offsets: list[str] = []
     for frame in _list_paragraph_properties(run, "framePr"):
-        places += [attribute(frame, "x"), attribute(frame, "y")]
+        offsets += [attribute(frame, "x"), attribute(frame, "y")]
     for indent in _list_paragraph_properties(run, "ind"):
-        places += [attribute(indent, "left"), attribute(indent, "start")]
-    return any(_is_far(place, _FAR_TWIPS) for place in places)
+        offsets += [attribute(indent, "left"), attribute(indent, "start")]
+    return any(_is_far(offset, _FAR_TWIPS) for offset in offsets)
 
 
-def _is_far(place: str | None, min_distance: int) -> bool:
-    """Tell if a place is negative, and at least ``min_distance`` from zero."""
-    match = re.fullmatch(r"-(\d{1,12})", (place or "").strip())
+def _is_far(offset: str | None, min_distance: int) -> bool:
+    """Tell if an offset is negative, and at least ``min_distance`` from zero."""
+    match = re.fullmatch(r"-(\d{1,12})", (offset or "").strip())
     return match is not None and int(match[1]) >= min_distance
 
 
