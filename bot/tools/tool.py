@@ -342,7 +342,7 @@ class Tool:
     names: Mapping[str, Referent] = field(default_factory=dict)
     """The kind of thing that an argument names (a path, an address …), by argument."""
     follow: Callable[[Arguments], Arguments] | None = None
-    """Returns the arguments that have paths with links on them, with the links resolved; empty without any."""
+    """Returns the arguments that have paths with links on them, with the links resolved; else empty."""
     kind: ProposalKind = kinds.CALL
     """The kind of proposal that its calls become."""
     touches: Callable[..., str] | None = None

@@ -7,6 +7,7 @@ route foresaw. ``api.py`` puts both around the application.
 
 import asyncio
 import contextlib
+import functools
 import secrets
 from collections.abc import Callable
 from typing import NamedTuple
@@ -147,51 +148,76 @@ class BodyLimits:
         is_run = scope["path"] == RUNS
         brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
         max_bytes = self._find_max_bytes(is_run=is_run, brings_files=brings_files)
-        has_started = is_complete = False
-        size = 0
         request_id = secrets.token_hex(6)
         pace = self._pace()
         begun = asyncio.get_running_loop().time()
         due = begun + (pace.files if brings_files else pace.body)
-
-        async def receive_bounded() -> Message:
-            nonlocal size, is_complete
-            # After a complete body, the only further message is that the client has left. The rest of a body
-            # that was refused as too large is dropped until then.
-            if is_complete or size > max_bytes:
-                return await _wait_for_end(receive)
-            try:
-                message = await self._receive_part(request_id, receive, begun, due)
-            except TimeoutError:
-                raise HTTPException(408, _SLOW_BODY_TEXT, {"Connection": "close"}) from None
-            is_complete = not message.get("more_body")
-            size += len(message.get("body", b""))
-            if size <= max_bytes:
-                return message
-            # too large: read further for a while, so that the client reads the response
-            with contextlib.suppress(TimeoutError):
-                while message.get("more_body") and size < max_bytes + _EXTRA_BYTES:
-                    message = await self._receive_part(request_id, receive, begun, due)
-                    size += len(message.get("body", b""))
-            kibibytes = max_bytes // 1024
-            raise HTTPException(413, f"The body is larger than {kibibytes} KiB. Send less in one request.")
-
-        async def send_guarded(message: Message) -> None:
-            nonlocal has_started
-            if message["type"] == "http.response.start":
-                has_started = True
-                _add_headers(message, policy, request_id)
-            await send(message)
+        receive_part = functools.partial(self._receive_part, request_id, receive, begun, due)
+        exchange = _Exchange(receive, receive_part, send, max_bytes, policy, request_id)
 
         if "\0" in scope["path"]:  # PostgreSQL can't store this character, so no id in a path has it
-            await problem(404, NOTHING_HERE)(scope, receive, send_guarded)
+            await problem(404, NOTHING_HERE)(scope, receive, exchange.send)
             return
         structlog.contextvars.bind_contextvars(request=request_id)  # a request is a task of its own
         try:
-            await self._app(scope, receive_bounded, send_guarded)
+            await self._app(scope, exchange.receive, exchange.send)
         except Exception as error:  # the details are for the log alone, not for the caller
             log.error("request failed", path=scope["path"], exc_info=error)
-            if not has_started:
+            if not exchange.has_started:
                 outage_text = error.words if isinstance(error, FileFault) else _OUTAGE_TEXT
                 answer = problem(503, outage_text) if is_outage(error) else problem(500, _BROKEN_TEXT)
-                await answer(scope, receive, send_guarded)
+                await answer(scope, receive, exchange.send)
+
+
+class _Exchange:
+    """One request and its response: the application receives and sends through it."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        receive_part: Receive,
+        send: Send,
+        max_bytes: int,
+        policy: bytes,
+        request_id: str,
+    ) -> None:
+        """``receive_part``: `BodyLimits._receive_part` for this request. ``policy``: its content policy."""
+        self._receive = receive
+        self._receive_part = receive_part
+        self._send = send
+        self._max_bytes = max_bytes
+        self._policy = policy
+        self._request_id = request_id
+        self._size = 0  # the bytes of the body so far
+        self._is_complete = False  # the body
+        self.has_started = False
+        """True once the response has begun."""
+
+    async def receive(self) -> Message:
+        """Return the next part of the body. Raises HTTPException if it is too large or too slow."""
+        # After a complete body, the only further message is that the client has left. The rest of a body
+        # that was refused as too large is dropped until then.
+        if self._is_complete or self._size > self._max_bytes:
+            return await _wait_for_end(self._receive)
+        try:
+            message = await self._receive_part()
+        except TimeoutError:
+            raise HTTPException(408, _SLOW_BODY_TEXT, {"Connection": "close"}) from None
+        self._is_complete = not message.get("more_body")
+        self._size += len(message.get("body", b""))
+        if self._size <= self._max_bytes:
+            return message
+        # too large: read further for a while, so that the client reads the response
+        with contextlib.suppress(TimeoutError):
+            while message.get("more_body") and self._size < self._max_bytes + _EXTRA_BYTES:
+                message = await self._receive_part()
+                self._size += len(message.get("body", b""))
+        kibibytes = self._max_bytes // 1024
+        raise HTTPException(413, f"The body is larger than {kibibytes} KiB. Send less in one request.")
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the response, with the usual headers."""
+        if message["type"] == "http.response.start":
+            self.has_started = True
+            _add_headers(message, self._policy, self._request_id)
+        await self._send(message)

@@ -131,7 +131,7 @@ class _PageWalk:
     """The number of open elements from the outermost one that is not read; 0 outside such an element."""
     _in_row: bool = False
     """True after the first cell of a row."""
-    _hidden_from_screen_readers: set[Any] = field(default_factory=set)
+    _hiding_from_screen_readers: set[Any] = field(default_factory=set)
     """The elements that hide text from screen readers."""
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ class _PageWalk:
     def as_page(self, root: Any) -> Page:
         """Return the collected text, and count the hidden elements."""
         self.report.leave_out("piece of hidden text", len(self.hiding_elements))
-        self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_screen_readers))
+        self.report.reveal("piece of text hidden from screen readers", len(self._hiding_from_screen_readers))
         return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))
 
     def _open(self, element: Any) -> None:
@@ -199,7 +199,7 @@ class _PageWalk:
             return
         self._parts.append(text)
         if has_words and appearance.reader_hider is not None:
-            self._hidden_from_screen_readers.add(appearance.reader_hider)
+            self._hiding_from_screen_readers.add(appearance.reader_hider)
 
     def _count(self, tag: str, appearance: Appearance) -> None:
         if self._unread_depth or tag not in _COUNTED:

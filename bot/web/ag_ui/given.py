@@ -40,9 +40,8 @@ _ID_TEXT = f"Its id must be a text of 1 to {MAX_ID_CHARS} characters."
 _DATA_ONLY_TEXT = "I take files as data in base64, and fetch none. Send their bytes."
 _MESSAGE: TypeAdapter[AguiMessage] = TypeAdapter(AguiMessage)
 _AGENT_ROLES = frozenset({"assistant", "tool"})  # of messages by the agent
-_IGNORED_ROLES = frozenset(
-    {"system", "developer", "reasoning", "activity"}
-)  # of messages that neither a person nor the agent wrote
+# of messages that neither a person nor the agent wrote
+_IGNORED_ROLES = frozenset({"system", "developer", "reasoning", "activity"})
 
 
 @dataclass(frozen=True, slots=True)

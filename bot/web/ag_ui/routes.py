@@ -176,7 +176,7 @@ def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
     """Parse the entries of ``resume``. Raises Fault if one is invalid, or if two for one interrupt differ."""
     last_entries = {entry.interrupt_id: entry for entry in entries}
     answers = []
-    for entry in entries:  # equal to the last entry of its interrupt, or they differ
+    for entry in entries:  # each must equal the last one of its interrupt
         if last_entries[entry.interrupt_id] != entry:
             raise _refuse_answer(_TWO_ANSWERS_TEXT.format(entry.interrupt_id))
         answers.append(_parse_entry(entry))

@@ -168,7 +168,7 @@ def make_turn_event(event: TurnEvent) -> TurnEvents | None:
     match event:
         case TextDelta(text):
             return Delta(content=text, text=text)
-        case ThoughtDelta(text) | Waited(text):  # a wait for the model is shown among its thoughts
+        case ThoughtDelta(text) | Waited(text):  # the reason of a wait is shown like a thought
             return ThoughtSaid(text=text)
         case TextRestarted():
             return Restart()
