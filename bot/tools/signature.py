@@ -175,8 +175,8 @@ def fault_in_words(fault: ErrorDetails) -> str:
         # pydantic calls a text "too_short" in some places, and "string_too_short" in others
         if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str):
             kind = f"string_{kind}"
-        keyword, name = _BOUNDS[kind]
-        return describe_bound(keyword, context[name])
+        keyword, context_key = _BOUNDS[kind]
+        return describe_bound(keyword, context[context_key])
     if kind in ("literal_error", "enum"):
         return f"This must be {_unquote(context['expected'])}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):

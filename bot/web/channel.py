@@ -151,7 +151,7 @@ class HttpChannel:
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
         known = self.knows is None or await self.knows(actor)
-        return Membership.MEMBER if known else None  # there are no guests and no places here
+        return Membership.MEMBER if known else None  # no platform restricts these accounts as guests
 
     async def changed(self) -> None:
         """Do nothing: people there read rows, and the change notifier wakes them."""

@@ -243,7 +243,7 @@ async def test_a_stream_with_turns_ends_when_the_server_stops(serve: Serve):
             hub = nod.app.channels["http"].hub  # type: ignore[attr-defined]
             hub.close()
             assert await feed.rest() == []
-        assert not hub._of_owners
+        assert not hub._owner_listeners
 
 
 async def test_a_page_of_one_person_does_nothing_in_the_name_of_another(serve: Serve):

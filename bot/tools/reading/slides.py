@@ -52,7 +52,7 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
     texts += _list_comments(package)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
-    if any("\n" in text.strip() for text in texts):  # a slide has a line below its heading
+    if any("\n" in text.strip() for text in texts):  # a slide has more than its heading
         return "\n".join(texts)
     return ""
 
