@@ -77,8 +77,8 @@ class Lookup(Protocol):
     ) -> Mapping[str, Any] | None:
         """Return the arguments for an edit form, secrets replaced by `HIDDEN`.
 
-        None when this person may not edit or decline. A requester whose call another person must approve may
-        do both, so `may_press` tells who may approve.
+        None if this person may neither edit nor decline. A requester may edit a call that only others may
+        approve: ask `may_press` about approving.
         """
 
     async def ladder(
@@ -254,8 +254,8 @@ class Poster(Channel, ABC):
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
         """Return the bytes of a file that someone attached at the address; ``ref`` is its `Upload.ref`.
 
-        The file is fetched from the platform's own servers only, cut one byte beyond ``most``: so a caller
-        knows that it is larger. Raises ChannelError.
+        At most ``most`` + 1 bytes are returned: one more than ``most`` tells that the file is larger. The
+        file is fetched from the platform's own servers only. Raises ChannelError.
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
@@ -290,9 +290,9 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
     """Return a group of people with its members, as its platform names them. Raises ChannelError.
 
-    ``linked``: accounts whose owners have linked them with accounts elsewhere, so that they may press there,
-    too. The platform is asked about each linked account in the group. It does not count if it is a guest's,
-    or if its owner has left.
+    ``linked``: accounts whose owners have linked them with accounts of other platforms, with which they may
+    press, too. A linked account in the group counts only if the platform says that it belongs to a member,
+    not to a guest or to someone who has left.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)
@@ -301,8 +301,8 @@ async def look_up(channels: Mapping[str, Channel], group: str, linked: Collectio
     user_group = await poster.look_up(group)
     actors = [Actor.parse(account) for account in sorted(user_group.members.intersection(linked))]
     answers = await asyncio.gather(*(_is_member(poster, actor, address) for actor in actors))
-    outside = {str(actor) for actor, is_member in zip(actors, answers, strict=True) if not is_member}
-    return replace(user_group, members=user_group.members - outside)
+    not_members = {str(actor) for actor, is_member in zip(actors, answers, strict=True) if not is_member}
+    return replace(user_group, members=user_group.members - not_members)
 
 
 async def _is_member(channel: Channel, actor: Actor, address: Address) -> bool:
@@ -334,11 +334,11 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
     """Tell if an account of any channel exists, as `Poster.has_account` does for one channel."""
     if actor.channel == SHELL:
         return True
-    own = Address(actor.channel, actor.key)
-    poster = poster_at(channels, own)
+    private_chat = Address(actor.channel, actor.key)
+    poster = poster_at(channels, private_chat)
     if poster is not None:
         return await poster.has_account(actor)
-    return await standing(channels, actor, own) is not None
+    return await standing(channels, actor, private_chat) is not None
 
 
 IsShared = Callable[[Address], Awaitable[bool]]
@@ -365,7 +365,7 @@ async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Addr
 
 
 async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:
-    """Return the bytes of a file that someone attached at an address; raises ChannelError."""
+    """Return the bytes of a file that someone attached at an address, as in `Poster.fetch_file`."""
     poster = poster_at(channels, address)
     if poster is None:
         raise ChannelError("it did not arrive")

@@ -1,9 +1,9 @@
 """Cards as text messages: their layout, and the cutting of long ones. Pure.
 
 `CardTextRenderer` lays out cards for platforms whose messages are text with a few styles, such as Telegram
-and Discord. A platform's `TextBuilder` writes the styled text, of a type of its own, and counts its size:
-first the units, a platform's measure of length, then other counts that it limits, such as entities, which
-are Telegram's styled stretches of a text.
+and Discord. A platform's `TextBuilder` writes the styled text, of a type of its own, and counts its size as a
+tuple: first the length in the platform's units, then other things that the platform limits, such as
+Telegram's entities (styled stretches of a text).
 
 A card is a title, an intro (warning and reason), a body (the change), and a foot (who asked, who may decide,
 the outcome). All parts but the body are shortened to limits of their own, and the body gets the remaining
@@ -103,13 +103,13 @@ class CardTextParts(Generic[T]):
 
     made: T  # the written text
     cut: bool  # something of the title or the change is missing
-    left_out: bool  # something of the other parts is missing, such as the end of a long reason
+    left_out: bool  # something of the intro or the foot is missing, such as the end of a long reason
 
 
 class _Part(NamedTuple, Generic[T]):
     """A part of a card as styled text, and True if something of it was cut."""
 
-    made: T
+    text: T
     is_cut: bool
 
 
@@ -125,7 +125,7 @@ class CardTextRenderer(Generic[T]):
         title, title_cut = self._write_title(_TONE_SIGNS[card.tone], card.headline, _TITLE_UNITS)
         intro, intro_cut = self._join_lines(self._write_intro(card))
         foot, foot_cut = self._join_lines(self._write_foot(card))
-        body, body_cut = self._write_body(card, self._find_body_room(title, intro, foot))
+        body, body_cut = self._write_body(card, self._find_max_body_size(title, intro, foot))
         head = self.builder.joined([title, intro]) if self._count_units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
@@ -134,22 +134,21 @@ class CardTextRenderer(Generic[T]):
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
         parts.append(foot)
-        made = self.builder.joined((part for part in parts if self._count_units(part)), "\n\n")
-        return CardTextParts(made, is_cut, intro_cut or foot_cut)
+        text = self.builder.joined((part for part in parts if self._count_units(part)), "\n\n")
+        return CardTextParts(text, is_cut, intro_cut or foot_cut)
 
-    def _find_body_room(self, *parts: T) -> tuple[int, ...]:
+    def _find_max_body_size(self, *parts: T) -> tuple[int, ...]:
         """Return the size that the other parts of a card leave for its body."""
-        units, *other_counts = self.room
+        left = list(self.room)
         for part in parts:
-            part_units, *part_counts = self.builder.size(part)
-            units -= part_units
-            other_counts = [count - used for count, used in zip(other_counts, part_counts, strict=True)]
+            left = [count - used for count, used in zip(left, self.builder.size(part), strict=True)]
+        units, *other_counts = left
         # the text that says that the body is cut takes one of each other count, such as entities
         return (units - _RESERVED_UNITS, *(count - 1 for count in other_counts))
 
     def team(self, status: TeamStatus, command: str) -> T:
         """Return a team, a line or two for each teammate; ``command`` lists the omitted teammates."""
-        lines = [self._write_title("👥", status.title).made]
+        lines = [self._write_title("👥", status.title).text]
         lines += map(self._write_teammate, status.teammates[-_MAX_TEAMMATES:])
         left_out = len(status.teammates) - _MAX_TEAMMATES
         if left_out > 0:
@@ -161,10 +160,10 @@ class CardTextRenderer(Generic[T]):
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
-        head = self.builder.joined([name, self._write_short(state, units=_NOTE_UNITS).made], "")
+        head = self.builder.joined([name, self._write_short(state, units=_NOTE_UNITS).text], "")
         activity = redact_text(teammate.about)
         if activity:
-            return self.builder.joined([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).made])
+            return self.builder.joined([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).text])
         return head
 
     def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> _Part[T]:
@@ -224,22 +223,22 @@ class CardTextRenderer(Generic[T]):
     def _write_deciders(self, card: Card) -> _Part[T]:
         """Write the people who may decide. People of this platform are mentioned."""
         written = []
-        for decider_or_words in card.circle.parts:
-            if isinstance(decider_or_words, Actor):
-                written.append(self.builder.mention(decider_or_words))
+        for person_or_text in card.circle.parts:
+            if isinstance(person_or_text, Actor):
+                written.append(self.builder.mention(person_or_text))
             else:
-                written.append(self.builder.write(decider_or_words))
-        words = self.builder.joined(written, "")
-        if self._count_units(words) > _LINE_UNITS:
+                written.append(self.builder.write(person_or_text))
+        deciders = self.builder.joined(written, "")
+        if self._count_units(deciders) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
-        return _Part(self._write_after_label("Can decide", words), is_cut=False)
+        return _Part(self._write_after_label("Can decide", deciders), is_cut=False)
 
-    def _write_body(self, card: Card, room: tuple[int, ...]) -> _Part[T]:
-        """Return the change, field by field and row by row, as far as it fits into ``room``."""
+    def _write_body(self, card: Card, max_size: tuple[int, ...]) -> _Part[T]:
+        """Return the change, field by field and row by row, as far as it fits into ``max_size``."""
         body = self.builder.write("")
         some_cut = False
         for write_part in self._list_writers(card):
-            extended = self._add_part(body, write_part, room)
+            extended = self._add_part(body, write_part, max_size)
             if extended is None:
                 return _Part(body, is_cut=True)
             body, is_part_cut = extended
@@ -247,19 +246,20 @@ class CardTextRenderer(Generic[T]):
         return _Part(body, some_cut)
 
     def _add_part(
-        self, body: T, write_part: Callable[[int], _Part[T]], room: tuple[int, ...]
+        self, body: T, write_part: Callable[[int], _Part[T]], max_size: tuple[int, ...]
     ) -> _Part[T] | None:
         """Return the body with one more part, and True if that part was cut. None if it does not fit.
 
-        Where the platform folds long text, a value of the part may take all of the room. If the part does not
-        fit then, it is written again with short values, as on other platforms.
+        Where the platform folds long text, a value of the part may take the complete size. If the part does
+        not fit then, it is written again with short values, as on other platforms.
         """
-        max_units_to_try = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
+        all_units = max_size[0]
+        max_units_to_try = (all_units, _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
         for max_units in max_units_to_try:
             part, is_cut = write_part(max_units)
             longer = self.builder.joined([body, part]) if self._count_units(body) else part
-            sizes = zip(self.builder.size(longer), room, strict=True)
-            if all(size <= limit for size, limit in sizes):
+            counts = zip(self.builder.size(longer), max_size, strict=True)
+            if all(count <= limit for count, limit in counts):
                 return _Part(longer, is_cut)
         return None
 
@@ -279,7 +279,10 @@ class CardTextRenderer(Generic[T]):
         return writers
 
     def _write_step(self, plan_line: PlanLine, _: int) -> _Part[T]:
-        """Write a line of a plan: a numbered step with its tools, or text around the steps."""
+        """Write a line of a plan: a numbered step with its tools, or text around the steps.
+
+        The number of units is ignored: a step has no long value.
+        """
         words, cut = self._write_short(plan_line.text, units=_VALUE_UNITS)
         if plan_line.label:
             words = self._write_after_label(plan_line.label, words)
@@ -305,14 +308,14 @@ class CardTextRenderer(Generic[T]):
             part, cut = self._write_field(field, max_units)
             parts.append(part)
             some_cut = some_cut or cut
-        parts += [self._write_short(note, "italic", units=_NOTE_UNITS).made for note in row.notes]
+        parts += [self._write_short(note, "italic", units=_NOTE_UNITS).text for note in row.notes]
         between = " · " if all(is_short(field) for field in row.fields) else "\n"
         return _Part(self.builder.joined(parts, between), some_cut)
 
     def _append_fault(self, head: T, fault: str) -> T:
         if not fault:
             return head
-        return self.builder.joined([head, self._write_short(f": {fault}", units=_NOTE_UNITS).made], "")
+        return self.builder.joined([head, self._write_short(f": {fault}", units=_NOTE_UNITS).text], "")
 
     def _write_field(self, field: PreviewField, max_units: int) -> _Part[T]:
         """Write a field of the change, each of its values within ``max_units``."""
@@ -377,25 +380,25 @@ class CardTextRenderer(Generic[T]):
         short, cut = self._write_short(text, units=units)
         return _Part(self._write_after_label(label, short), cut)
 
-    def _write_after_label(self, label: str, words: T) -> T:
-        parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words]
+    def _write_after_label(self, label: str, text: T) -> T:
+        parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), text]
         return self.builder.joined(parts, "")
 
     def _write_short(self, text: str, *styles: str, units: int) -> _Part[T]:
         """Write the beginning of a text that takes at most ``units``, with an ellipsis if it is cut."""
-        made = self.builder.write(text, *styles)
-        if self._count_units(made) <= units:
-            return _Part(made, is_cut=False)
+        written = self.builder.write(text, *styles)
+        if self._count_units(written) <= units:
+            return _Part(written, is_cut=False)
         shortened = f"{self.builder.cut(text, units - 1)}…"
         return _Part(self.builder.write(shortened, *styles), is_cut=True)
 
-    def _count_units(self, made: T) -> int:
-        return self.builder.size(made)[0]
+    def _count_units(self, written: T) -> int:
+        return self.builder.size(written)[0]
 
     def _join_lines(self, lines: Iterator[_Part[T]]) -> _Part[T]:
         parts = list(lines)
-        made = self.builder.joined(part.made for part in parts)
-        return _Part(made, any(part.is_cut for part in parts))
+        text = self.builder.joined(part.text for part in parts)
+        return _Part(text, any(part.is_cut for part in parts))
 
 
 class PlainTextBuilder(TextBuilder[str]):

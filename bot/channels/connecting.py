@@ -22,18 +22,22 @@ T = TypeVar("T")
 log = logger(__name__)
 
 PATIENCE = 15.0
-"""The most seconds for which a call waits where a platform limits the rate. A call that would have to wait
-longer fails, to be tried another time: a waiting call takes a slot from other chats."""
+"""The most seconds for which a call waits while a platform limits the rate.
+
+A call that would have to wait longer fails, to be tried another time: a waiting call takes a slot from other
+chats.
+"""
 _MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
 _MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
-_MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
+_MAX_IMPOSED_SECONDS = 3600.0  # the longest wait that a platform can impose
 _MAX_PLACES = 1000  # with more, the waits that are over are forgotten
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
-    """Download a file from a platform, cut one byte beyond ``most``. Raises ChannelError.
+    """Download a file from a platform, at most ``most`` + 1 bytes of it. Raises ChannelError.
 
+    The byte beyond ``most`` tells the caller that the file is larger.
     Only these ``origins``, such as ``https://files.slack.com``, are requested, even after a redirect. Each
     gets the ``token``, if there is one.
     """
@@ -78,9 +82,10 @@ class PlatformLink:
         attempt: Callable[[], Awaitable[str | None]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``attempt`` connects once, and returns None, or the fault. ``sleep`` takes seconds.
+        """Create a link that is not open yet.
 
-        ``attempt`` raises SettingsError for a fault that trying again will not change.
+        ``attempt`` connects once, and returns the fault, or None after a success. It raises SettingsError for
+        a fault that trying again will not change. ``sleep`` takes seconds.
         """
         self._connected_text = f"{platform} connected"
         self._unreached_text = f"{platform} can't be reached, retrying"
@@ -98,7 +103,7 @@ class PlatformLink:
         first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep_trying(first_attempt))
         await asyncio.wait({first_attempt}, timeout=patience)
-        is_still_trying = first_attempt.cancel()
+        is_still_trying = first_attempt.cancel()  # False if the first attempt has ended
         if not is_still_trying:
             first_attempt.result()
 
@@ -144,10 +149,14 @@ class PlatformLink:
 class Background:
     """Background tasks for work after an answer, with a log line for each that failed."""
 
-    def __init__(self, log_event: str, *usual: type[Exception]) -> None:
-        """``log_event``: the log line of a failure. ``usual``: further errors to log without a traceback."""
+    def __init__(self, log_event: str, *expected_errors: type[Exception]) -> None:
+        """Create the group of tasks; it is empty.
+
+        ``log_event``: the log line of a failure. ``expected_errors``: the errors, in addition to
+        ChannelError, that are logged without a traceback.
+        """
         self._log_event = log_event
-        self._usual: tuple[type[Exception], ...] = (ChannelError, *usual)
+        self._expected_errors: tuple[type[Exception], ...] = (ChannelError, *expected_errors)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -159,7 +168,7 @@ class Background:
     def _log_end(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, self._usual):
+        if isinstance(error, self._expected_errors):
             log.warning(self._log_event, why=str(error))
         elif error is not None:
             log.error(self._log_event, exc_info=error)
@@ -176,9 +185,9 @@ class Background:
 class Waits:
     """The waits that a platform imposes by place, shared with the other processes of this Nod.
 
-    A place is what the platform's rate limits count by, such as a chat, or a method in a workspace. ``now``
-    returns seconds, of which only differences count. If a wait is lost on its way to another process, the
-    platform tells that process itself.
+    A place is anything for which the platform counts calls, such as a chat, or a method in a workspace.
+    ``now`` returns seconds, of which only differences count. If a wait is lost on its way to another process,
+    the platform refuses that process's next call, and names the wait.
     """
 
     def __init__(self, platform: str, now: Callable[[], float] = time.monotonic) -> None:
@@ -205,5 +214,5 @@ class Waits:
     def _store_wait(self, place: str, seconds: float) -> None:
         now = self._now()
         if len(self._until) > _MAX_PLACES:
-            self._until = {known: until for known, until in self._until.items() if until > now}
-        self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _MAX_WAIT_SECONDS))
+            self._until = {held: until for held, until in self._until.items() if until > now}
+        self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _MAX_IMPOSED_SECONDS))

@@ -11,7 +11,7 @@ lets calls similar to an approved one run without asking.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -37,6 +37,31 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _MAX_RECENT = 20  # the cards of a person's overview that have ended
+_MAX_READ_RECENT = 100  # most proposals that a person may see are not in their overview, so more are read
+
+
+class _StoredCard(NamedTuple):
+    """A card as it is now."""
+
+    card: Card
+    is_copy_known: bool  # the pressed message is a stored copy of the card; True without a pressed message
+
+
+@dataclass(frozen=True, slots=True)
+class _OverviewProposals:
+    """The proposals of an overview by section, and the offered commands.
+
+    A section has a list for each card: one proposal, or the rows of a batch.
+    """
+
+    waiting: list[list[Proposal]]
+    asked: list[list[Proposal]]
+    recent: list[list[Proposal]]
+    offers: Sequence[CommandOffer] = ()
+
+    def list_all(self) -> list[Proposal]:
+        cards = [*self.waiting, *self.asked, *self.recent]
+        return [proposal for same_card in cards for proposal in same_card]
 
 
 @dataclass(eq=False)
@@ -64,25 +89,24 @@ class CoreLookup:
     ) -> Card | None:
         available = await self.cards.registry.available()
 
-        def read(session: Session) -> tuple[Card, bool] | None:
+        def read(session: Session) -> _StoredCard | None:
             entry = self.policies.find_for(session, proposal_id, actor)
             if entry is None:
                 return None
             proposal = entry[0]
             if not self._may_see(session, proposal, actor, address):
                 return None
-            is_known = True
+            is_copy_known = True
             if address and ref:
-                is_known = posted_cards.is_card_of(session, proposal, address.channel, ref)
+                is_copy_known = posted_cards.is_card_of(session, proposal, address.channel, ref)
             drawn = draw_card(session, proposal, available, self.policies, address, together=together)
-            return drawn.card, is_known  # is_known: the pressed message is a stored copy of the card
+            return _StoredCard(drawn.card, is_copy_known)
 
         result = await self.presses.gate.groups.read(read)
         if result is None:
             return None
-        card, is_known = result
-        if is_known or address is None or ref is None:
-            return card
+        if result.is_copy_known or address is None or ref is None:
+            return result.card
         # the pressed message is no stored copy: store it, if it can be one, and draw what it should show
         if await self.cards.recognise(proposal_id, actor, address, ref) is None:
             return None
@@ -92,15 +116,15 @@ class CoreLookup:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
         """Return the arguments for an edit form, secrets hidden; None if this person may not edit."""
-        if not await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, Verb.EDIT):
+        if not await self.presses.gate.groups.read(self._may_press, proposal_id, actor, address, Verb.EDIT):
             return None
         return (await self.cards.load_card(proposal_id)).card.arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        """Tell if a person may press the button of ``verb``; the requester is a person like any other."""
-        return await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, verb)
+        """Tell if a person may press the button of ``verb``."""
+        return await self.presses.gate.groups.read(self._may_press, proposal_id, actor, address, verb)
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
         """Tell if a person may decide someone else's proposal: unlike `may_press`, never for their own."""
@@ -148,40 +172,30 @@ class CoreLookup:
 
     async def overview(self, actor: Actor) -> Overview:
         """Return the cards that concern a person. All are read again if missing groups became known."""
-        # the sections of `Overview` (waiting, asked, recent), each a list of cards; a card is here the list
-        # of its proposals: one, or the rows of a batch
-        sections: list[list[list[Proposal]]] = []
-        offers: list[CommandOffer] = []
+        overview_proposals = _OverviewProposals([], [], [])
 
         def find_proposals(session: Session) -> list[Proposal]:
-            """Fill ``sections`` and ``offers``, and return the proposals of all sections."""
-            sections.clear()  # the transaction may run more than once
-            offers.clear()
-            all_proposals: list[Proposal] = []
-            for section in self._list_overview(session, actor):
-                section_cards = [
-                    proposals.list_on_card(session, same_card[0]) for same_card in group_by_card(section)
-                ]
-                sections.append(section_cards)
-                for card_proposals in section_cards:
-                    all_proposals += card_proposals
-            for offer_commands in hooks_of(session).offer_commands:
-                offers.extend(offer_commands(session, actor))
-            return all_proposals
+            nonlocal overview_proposals  # the transaction may run more than once: the last run counts
+            overview_proposals = self._read_overview(session, actor)
+            return overview_proposals.list_all()
 
         cards = await self.cards.load_cards(find_proposals)
         # with the groups that were not known before, the person may have more rights
         if await self.presses.gate.groups.ask_missing():
             cards = await self.cards.load_cards(find_proposals)
 
-        def make_card(card_proposals: Sequence[Proposal]) -> Card:
-            single_cards = [cards[proposal.id] for proposal in card_proposals]
-            if card_proposals[0].batch:
-                return batch_card(card_proposals, single_cards)
+        def make_card(same_card: Sequence[Proposal]) -> Card:
+            single_cards = [cards[proposal.id] for proposal in same_card]
+            if same_card[0].batch:
+                return batch_card(same_card, single_cards)
             return single_cards[0]
 
-        waiting, asked, recent = (tuple(map(make_card, section)) for section in sections)
-        return Overview(waiting, asked, recent, tuple(offers))
+        return Overview(
+            tuple(map(make_card, overview_proposals.waiting)),
+            tuple(map(make_card, overview_proposals.asked)),
+            tuple(map(make_card, overview_proposals.recent)),
+            tuple(overview_proposals.offers),
+        )
 
     def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
         """Tell if a person may see a proposal: by their rights, or since its card is at the address."""
@@ -193,7 +207,7 @@ class CoreLookup:
             return True
         return address is not None and posted_cards.are_posted_at(session, [proposal.card_id], address)
 
-    def _may_decide(
+    def _may_press(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb
     ) -> bool:
         proposal = proposals.get(session, proposal_id)
@@ -210,10 +224,8 @@ class CoreLookup:
             return False
         return rights.find_objection(session, self.policies, proposal, actor) is None
 
-    def _list_overview(
-        self, session: Session, actor: Actor
-    ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
-        """Return the proposals that wait for a person, the person's own open ones, and recent ends."""
+    def _read_overview(self, session: Session, actor: Actor) -> _OverviewProposals:
+        """Return the proposals that wait for a person, their own open ones, and those that ended recently."""
         person = people.person_of(session, actor)
 
         def may_decide(proposal: Proposal) -> bool:
@@ -230,7 +242,18 @@ class CoreLookup:
         pending = proposals.list_seen(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]
         own = [proposal for proposal in pending if is_own(proposal)]
-        # most proposals that a person may see are not in this list, so more rows are read than shown
-        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
+        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_READ_RECENT)
         recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
-        return waiting, own, recent[:_MAX_RECENT]
+        offers: list[CommandOffer] = []
+        for offer_commands in hooks_of(session).offer_commands:
+            offers.extend(offer_commands(session, actor))
+        return _OverviewProposals(
+            self._complete_cards(session, waiting),
+            self._complete_cards(session, own),
+            self._complete_cards(session, recent[:_MAX_RECENT]),
+            offers,
+        )
+
+    def _complete_cards(self, session: Session, section: Sequence[Proposal]) -> list[list[Proposal]]:
+        """Return all proposals of the cards in a section, card by card."""
+        return [proposals.list_on_card(session, first) for first, *_ in group_by_card(section)]

@@ -1,10 +1,10 @@
 """CommonMark in posts of a limited length, and text without invisible characters. Pure.
 
-`clean` and `clean_prose` make hostile text printable, `neutralise_mentions` removes the effect of mentions
-and of links whose words name another host, `split` and `divide` cut a long text into posts. A code block that
-is cut (a fence, which begins and ends with a line of backticks) is closed and opened again, and the head of a
-table is repeated. Each platform counts length in its own units: a ``width`` function returns the length of a
-text in them.
+`clean` makes the text of a card printable, the milder `clean_prose` that of an answer. `neutralise_mentions`
+removes the effect of mentions and of links whose words name another host. `divide` cuts one post off a long
+text, `split` cuts all of it into posts. A code block that is cut (a fence, which begins and ends with a line
+of backticks) is closed and opened again, and the head of a table is repeated. Each platform counts length in
+its own units: a ``width`` function returns the length of a text in them.
 """
 
 import re
@@ -25,9 +25,8 @@ _LINK = re.compile(  # [words](address "title", without the closing bracket
     r"\(\s*<?([^\s<>]{1,2000})"  # the address
     r"""(?:>?\s+(?:"[^"]{0,300}"|'[^']{0,300}')(?=\s*\)))?"""  # a title; what follows stays as it is
 )
-_DEFINITION = re.compile(
-    r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE
-)  # "[name]:", the address of [words][name]
+# "[name]:", the address of [words][name]
+_DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # a backslash before any ASCII punctuation
 _TOP_LEVEL_DOMAINS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
 # an address in words, such as https://a.test/x, www.a.test or bank.com
@@ -37,6 +36,8 @@ _RULE = re.compile(  # the rule of a table as CommonMark has it: | --- | :-: |
     r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$"
 )
 _DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it: ---+-----
+_FENCE_MARGIN_UNITS = 10  # more than the line breaks around the two lines of a fence
+_MIN_CUT_PART = 3  # a cut in the first third of a post would waste the post
 _TABLE_HEAD_LINES = 2  # the names of the columns, and the rule below them
 _MAX_HEAD_SHARE = 1 / 4  # a table's head is repeated in the next post if it is at most this share of a post
 
@@ -151,28 +152,28 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
     return posts
 
 
-def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
+def divide(markdown: str, limit: int, width: Width, text_before: str = "") -> tuple[str, str]:
     """Cut CommonMark into a head of at most ``limit`` units, and the rest for the next post.
 
-    ``before`` is the text that the head's post already has, so that an open code block or table is known.
+    ``text_before`` is the text that the head's post already has, in which a code block or table may be open.
     """
     # room to close a fence here and to open it again in the next post: its two lines and their breaks
-    room = max(limit - 2 * _MAX_FENCE_CHARS - 10, limit // 2)
+    room = max(limit - 2 * _MAX_FENCE_CHARS - _FENCE_MARGIN_UNITS, limit // 2)
     window = prefix(markdown, room, width)
     at = len(window)
     for boundary in ("\n\n", "\n", " "):
         start = window.rfind(boundary)
-        if start > len(window) // 3:  # a cut nearer to the beginning would waste the post
+        if start > len(window) // _MIN_CUT_PART:
             at = start + len(boundary)
             break
     head, tail = markdown[:at], markdown[at:]
-    post = before + head
+    post = text_before + head
     table_head = _find_table_head(post) if tail.strip() else ""
     if len(table_head) > len(head) * _MAX_HEAD_SHARE:
         table_head = ""
     fence = open_fence(post)
     if fence is None:
-        return head.rstrip(), f"{table_head}{tail.lstrip(chr(10))}"
+        return head.rstrip(), table_head + tail.lstrip("\n")
     return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{table_head}{tail}"
 
 

@@ -2,10 +2,11 @@
 
 Outside its channel's folder a chat keeps its home key, by which Nod first knew it: settings, rules, grants,
 conversations, schedules, memories and copies of cards use that key. Only requests to the platform, and events
-from it, are translated: `ChatMoves.now` gives the key of today, `ChatMoves.home` the home key. If people
-wrote to Nod at the new id before the platform announced it, both keys stay in use, and the core is told
-(`ChatMoved`), so that settings for the old key hold at the new one, too. A key is the part of an address
-behind its channel, such as ``T1/C2``.
+from it, are translated: `ChatMoves.now` gives the key of today, `ChatMoves.home` the home key. A key is the
+part of an address behind its channel, such as ``T1/C2``.
+
+If people wrote to Nod at the new id before the platform announced it, the chat has two keys in Nod, and both
+stay in use. Then the core is told (`ChatMoved`), which lets settings for the old key hold at the new one.
 """
 
 from typing import Any
@@ -27,8 +28,11 @@ _KEY_PREFIX = "moved:"
 class ChatMoves:
     """The chats of one channel that got a new id: stored moves, which are also cached here.
 
-    A stored move has the new key (``to``), whether the old key stays the home key (``home``: Nod did not know
-    the new key), and whether the core was told (``told``).
+    A stored move is an object with three keys:
+
+    - ``to``: the new key of the chat
+    - ``home``: True if the old key stays the home key, since Nod did not know the new one
+    - ``told``: True once the core was told of the move
     """
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
@@ -45,13 +49,13 @@ class ChatMoves:
         """Report moves to the core by ``inbox``, and share them with other processes."""
         self._inbox, self._others = inbox, others
         if others is not None:
-            others.on(self._topic, lambda move: self._note(*move))
+            others.on(self._topic, lambda move: self._cache_move(*move))
 
     async def load(self) -> None:
         """Read the stored moves, and report to the core the moves that a crash kept from it."""
         for key, state in (await self._database.read(list_states, self._channel, _KEY_PREFIX)).items():
             old = key.removeprefix(_KEY_PREFIX)
-            self._note(old, state)
+            self._cache_move(old, state)
             await self._tell_core(old, state)
 
     async def learn(self, old: str, new: str) -> None:
@@ -60,7 +64,7 @@ class ChatMoves:
         if old == new or self._current_keys.get(old) == new:
             return
         state = await self._database.write(self._store_move, old, new)
-        self._note(old, state)
+        self._cache_move(old, state)
         if self._others is not None:
             self._others.broadcast(self._topic, [old, state])
         log.info("a chat has a new id", channel=self._channel, old=old, new=new)
@@ -99,7 +103,7 @@ class ChatMoves:
         await self._inbox(ChatMoved(Address(self._channel, old), Address(self._channel, str(state["to"]))))
         await self._database.write(self._store_state, old, {**state, "told": True})
 
-    def _note(self, old: str, state: dict[str, Any]) -> None:
+    def _cache_move(self, old: str, state: dict[str, Any]) -> None:
         new = str(state["to"])  # earlier releases stored Telegram's keys as numbers
         self._current_keys[old] = new
         if state["home"]:

@@ -1,13 +1,17 @@
 """The audience of a proposal: the places of its card, the people to mention or remind, and the admins.
 
 All code that posts, mentions, notifies or reminds asks here. The deciders of a proposal are the people who
-may decide it. A card is posted where it was asked for and at further places (`find_card_places`); it mentions
-the deciders that rules name, and a reminder goes to the same people (`find_audience`).
+may decide it. There are three questions:
 
-Features may reduce that by hooks: a person may want quiet (`Hooks.quiet_audience`), and a watcher
-(`Hooks.watch_delivery`) may hold people back, to tell them later, or may itself notify people, such as by
-push. `settle_recipients` asks both before a card is posted. So people may be left out of a mention, a
-reminder or a card in their private chat; a shared chat always gets its card.
+- `find_card_places`: where is the card posted? Where it was asked for, and at further places.
+- `settle_recipients`: whom does the card notify when it is posted? The deciders that it mentions, and those
+  whose private chat gets it.
+- `find_audience`: who is reminded? The places that have the card, and the deciders that rules name.
+
+Features may leave people out of a mention, a reminder or a card in their private chat; a shared chat always
+gets its card. There are two hooks: `Hooks.quiet_audience` names people who want quiet. A watcher
+(`Hooks.watch_delivery`) may hold people back, to tell them later, and may itself notify people, such as by
+push.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,12 +41,12 @@ log = logger(__name__)
 
 _MAX_PRIVATE_CARDS = 10  # the cards of a proposal in private chats of people who may decide it
 _MAX_MENTIONED = 20  # the people who are mentioned by name in place of a group with people who are left out
-_TOLD_ALL = Annotation("", "Told also to those who muted it: too few others may decide.")
+_QUIET_IGNORED = Annotation("", "Told also to those who muted it: too few others may decide.")
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The places that get a message about a proposal, and the people who are mentioned there, each once."""
+    """The places that get a reminder of a proposal, and the people who are mentioned there, each once."""
 
     places: tuple[Address, ...]
     people: tuple[Actor, ...]
@@ -50,15 +54,18 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """The accounts that a card notifies when it is delivered, and the accounts that it leaves out."""
+    """The accounts that a card notifies when it is delivered, and the accounts that it leaves out.
+
+    Accounts and groups are written as ``channel:key``.
+    """
 
     notified: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
-    """The accounts that are left out and whose private chat gets no card for that reason."""
+    """The accounts whose private chat gets no card, since they are left out."""
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
     """The people to mention in place of an account or group that the card names, by that account or group.
 
-    It has an entry only where someone is left out. The people may be none.
+    Only an account or group of which someone is left out has an entry. Its list of people may be empty.
     """
 
 
@@ -75,25 +82,27 @@ def settle_recipients(
 ) -> Recipients:
     """Settle whom the card of a proposal notifies at ``places``, and let the watchers notify their people.
 
-    Called before the card is posted. If fewer of the others may decide than the proposal needs votes, those
-    who want quiet are notified as well, and the card says so.
+    Called before the card is posted. If too few people would be left to reach the quorum, those who want
+    quiet are notified as well, and the card says so.
     """
     watchers = _list_watchers(session)
     policy = policies.load(session)
-    deciders = _list_decider_accounts(session, policy, proposal)
+    deciders = _list_all_decider_accounts(session, policy, proposal)
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = str(conversation.origin) if conversation else ""
 
     # 1. all whom the card would notify: in their private chat, by a mention, or by a watcher
+    # (the card at the origin, where it was asked for, is always posted)
     with_private_card = deciders.intersection(map(str, places)) - {origin}
-    candidates = with_private_card | _list_mentioned(session, policy, proposal)
-    for watcher in watchers:  # `list_reached`: the deciders whom the watcher itself notifies
-        candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
+    candidates = with_private_card | _list_mentioned_accounts(session, policy, proposal)
+    for watcher in watchers:
+        notified_by_watcher = watcher.list_reached(session, proposal, deciders)
+        candidates |= deciders.intersection(notified_by_watcher)
 
     # 2. without those who want quiet, and those whom a watcher holds back
     quiet = list_quiet(session, proposal, sorted(candidates))
     if quiet and _count_deciders(session, policy, proposal, candidates - quiet) < proposal.quorum:
-        lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
+        lifecycle.annotate(session, proposal.id, proposal.round, _QUIET_IGNORED, now)
         quiet = frozenset()
     notified = candidates - quiet
     for watcher in watchers:
@@ -105,14 +114,15 @@ def settle_recipients(
     left_out = candidates - notified
     if not left_out:
         return Recipients(notified)
-    instead = _replace_mentions(session, policy, proposal, left_out)
-    return Recipients(notified, with_private_card & left_out, instead)
+    without_private_card = with_private_card & left_out
+    replaced_mentions = _replace_mentions(session, policy, proposal, left_out)
+    return Recipients(notified, without_private_card, replaced_mentions)
 
 
 def tell_added(
     session: Session, policies: Policies, before: Proposal, after: Proposal, now: datetime
 ) -> None:
-    """Let the watchers notify the people who may decide a proposal since it was escalated, and not before.
+    """Let the watchers notify the deciders whom an escalation has added.
 
     ``before`` and ``after`` are the proposal's two states. The people in a chat are not known, so the chat
     stands for them. If a watcher fails, nothing that the watchers did is kept, and the escalation stays.
@@ -121,13 +131,16 @@ def tell_added(
     if not watchers:
         return
     policy = policies.load(session)
-    deciders_before = _list_decider_accounts(session, policy, before) | set(before.deciders.escalation_chats)
+    chats_before = set(before.deciders.escalation_chats)
+    deciders_before = _list_all_decider_accounts(session, policy, before) | chats_before
     chats = set(after.deciders.escalation_chats)
-    added = (_list_decider_accounts(session, policy, after) | chats) - deciders_before
+    added = (_list_all_decider_accounts(session, policy, after) | chats) - deciders_before
     with contain_failure("a feature failed, so it notifies no one", after), session.begin_nested():
+        # of those who were added, the people who are named; not those who may decide by their role alone
         notified = added & (chats | policy.expand_groups(after.deciders.people))
         for watcher in watchers:
-            notified |= added.intersection(watcher.list_reached(session, after, added))
+            notified_by_watcher = watcher.list_reached(session, after, added)
+            notified |= added.intersection(notified_by_watcher)
         for watcher in watchers:
             watcher.tell_people(session, after, sorted(notified), now)
 
@@ -135,23 +148,23 @@ def tell_added(
 def settle_step_recipients(
     session: Session, proposal: Proposal, accounts: Collection[str], now: datetime
 ) -> frozenset[str]:
-    """Return those of the ``accounts`` to notify now, for a step about an open card, and tell the watchers.
+    """Return those of the ``accounts`` that a step about an open card notifies now, and tell the watchers.
 
     A step is a target that a rule notifies after some time, so the card was delivered before. People who want
     quiet are left out. A watcher that holds people back tells them later. If a watcher fails, nothing that
     the watchers did is kept, and no one is held back.
     """
-    audible = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
+    not_quiet = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
     watchers = _list_watchers(session)
-    held_back = frozenset[str]()  # set only if no watcher fails
+    held_back = frozenset[str]()  # stays empty if a watcher fails
     with contain_failure("a feature failed, so no one is held back", proposal), session.begin_nested():
-        notified = audible
+        notified = not_quiet
         for watcher in watchers:
             notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
         for watcher in watchers:
             watcher.tell_people(session, proposal, sorted(notified), now)
-        held_back = audible - notified
-    return audible - held_back
+        held_back = not_quiet - notified
+    return not_quiet - held_back
 
 
 @contextmanager
@@ -173,7 +186,7 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
-    everyone = Audience(tuple(places), _list_named(session, policy, proposal))
+    everyone = Audience(tuple(places), _list_named_actors(session, policy, proposal))
     reminded = [*map(str, everyone.places), *map(str, everyone.people)]
     quiet = list_quiet(session, proposal, reminded)
     if not quiet:
@@ -196,18 +209,19 @@ def find_card_places(
 ) -> list[Address]:
     """Return the places where a card is posted first, each once, in the order of posting.
 
-    These are the chat where it was asked for and the routes. A route is a place that gets every card
-    (``routes``), or each card that a rule is about; and the private chat of the owner of the connection (an
-    account at a server) that the call uses. If the card was asked for in a private chat and there is no
+    These are the chat where it was asked for and the routes. The routes are places that get every card
+    (``routes``), places that a rule names for this call, and the private chat of the owner of the connection
+    (an account at a server) that the call uses. If the card was asked for in a private chat and there is no
     route, the deciders' private chats come first: the card in the requester's chat then says that they have
     it.
     """
-    owner = ownership.find_owner(session, proposal)
-    # only the owner of a connection decides what is read with it, and only the requester their own call
+    # two proposals get one card, for the only person who may decide: a read with a connection, for its owner,
+    # and an own call, for its requester
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
-    if proposal.own:  # only the requester may decide
+    if proposal.own:
         return [conversation.origin]
+    owner = ownership.find_owner(session, proposal)
 
     all_routes = [*routes]
     if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
@@ -275,7 +289,7 @@ def _list_watchers(session: Session) -> list[WatchDelivery]:
     return [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
 
 
-def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
+def _list_named_actors(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
     """Return the people who are named as deciders, and their stand-ins."""
     deciders = proposal.deciders.list_named(proposal.requester)
     stand_ins = (absence.stand_in for absence in policy.absences if absence.who in deciders)
@@ -293,11 +307,11 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
     is_open = proposal.state is State.PROPOSED
     if not is_open or policy.find_decision_objection(proposal, requester, requester) is None:
         return []
-    accounts = _list_named_accounts(policy, proposal) - requester.accounts
+    accounts = _list_accounts_by_name_or_role(policy, proposal) - requester.accounts
     return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
 
 
-def _list_named_accounts(policy: Policy, proposal: Proposal) -> frozenset[str]:
+def _list_accounts_by_name_or_role(policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide by name, group or role, and those of their stand-ins."""
     deciders = set(policy.expand_groups(proposal.deciders.people))
     for role in proposal.deciders.roles:
@@ -307,14 +321,14 @@ def _list_named_accounts(policy: Policy, proposal: Proposal) -> frozenset[str]:
     return frozenset(accounts)
 
 
-def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
+def _list_all_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide a proposal.
 
     These are the accounts of named people and roles, the connection's owner, and the requester if they may.
     """
     deciders = proposal.deciders
     requester = people.person_of(session, proposal.requester)
-    accounts = _list_named_accounts(policy, proposal)
+    accounts = _list_accounts_by_name_or_role(policy, proposal)
     if deciders.four_eyes:
         accounts -= requester.accounts
     elif deciders.requester:
@@ -325,7 +339,7 @@ def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal)
     return accounts
 
 
-def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
+def _list_mentioned_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the accounts that the cards of a proposal mention, without the accounts of its requester."""
     named = frozenset(map(str, proposal.deciders.list_named(proposal.requester)))
     accounts = policy.expand_groups(named)
@@ -339,14 +353,14 @@ def _replace_mentions(
     session: Session, policy: Policy, proposal: Proposal, left_out: frozenset[str]
 ) -> Mapping[str, Sequence[Actor]]:
     """Return the people to mention instead of each named account or group with someone who is left out."""
-    instead: dict[str, Sequence[Actor]] = {}
+    replaced: dict[str, Sequence[Actor]] = {}
     for named in map(str, proposal.deciders.list_named(proposal.requester)):
         members = policy.expand_groups([named])
         if members & left_out:
             mentioned = sorted(members - left_out)[:_MAX_MENTIONED]
             names = people.find_known_names(session, mentioned)
-            instead[named] = [Actor.parse(account, names.get(account, "")) for account in mentioned]
-    return instead
+            replaced[named] = [Actor.parse(account, names.get(account, "")) for account in mentioned]
+    return replaced
 
 
 def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accounts: Collection[str]) -> int:
@@ -375,12 +389,8 @@ def _reaches_decider(
         return False
     # the people who are named see the card in a shared chat where it was asked for
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    if (
-        conversation is not None
-        and not conversation.private
-        and conversation.origin in rest.places
-        and rest.people
-    ):
+    shared_origin = conversation.origin if conversation is not None and not conversation.private else None
+    if shared_origin in rest.places and rest.people:
         return True
     return any(may_be_decided_at(session, policy, proposal, place) for place in rest.places)
 

@@ -6,9 +6,9 @@ one answer of the agent, `Cards.redraw` brings their copies up to date. Three or
 answer are a batch and have one card together, a table. Several other proposals of an answer are a group,
 whose first card also has buttons for all. Which people get or read a card is settled in ``audience.py``.
 
-A copy is outdated if its proposal has changed since it was drawn. Of a `Copy`, ``wanted`` counts the changes
-that it should show, and ``shown`` is the fingerprint of the card that it shows: a hash of the card's
-contents.
+A copy is outdated if its proposal has changed since it was drawn. Two fields of a `Copy` serve that:
+``wanted`` counts the changes that it should show, and ``shown`` is the fingerprint of the card that it shows,
+a hash of the card's contents.
 
 Everything here happens after the commit that it shows. A copy is marked as current after it was drawn: a
 crash in between draws it twice rather than never.
@@ -49,12 +49,9 @@ from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
-# `Cards.redraw` looks for outdated copies again and again: at first those that will change again soon may
-# wait, for up to `_MAX_LOOKS`; then `_MAX_PASSES` redraw all. What is outdated after them is left to the next
-# job
-_LOOK_SECONDS = 0.05  # between two looks
-_MAX_LOOKS = 20
-_MAX_PASSES = 5
+_LOOK_SECONDS = 0.05  # between two looks for outdated copies, see `Cards._redraw_all`
+_MAX_LOOKS = 20  # the looks in which copies that will change again soon may wait
+_MAX_PASSES = 5  # the looks after those, in which every outdated copy is redrawn
 _CHECK_SECONDS = 5.0  # the time for a platform to say whether Nod can post at a place
 
 
@@ -65,12 +62,19 @@ class ProposalCard(NamedTuple):
     card: Card
 
 
+class _DrawnCard(NamedTuple):
+    """A card as it was drawn for the readers at one address."""
+
+    address: Address
+    card: ProposalCard
+
+
 class Destinations(NamedTuple):
     """The places of a proposal's card."""
 
     posted: set[Address]  # the addresses that have or had the card
     addresses: list[Address]  # all addresses that should have the card
-    first: tuple[Address, ProposalCard] | None  # the first address to post the card at, and the card for it
+    first: _DrawnCard | None  # the card for the first address to post it at; None if all have it
     is_watched: bool  # a feature may change whom the card notifies
 
 
@@ -107,8 +111,8 @@ class Cards:
     leases: Leases
     routes: Sequence[Address] = ()
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _told_refusals: set[tuple[str, Address]] = field(default_factory=set, init=False)
-    """The refusals that people have been told of, each by its proposal and place."""
+    _reported_refusals: set[tuple[str, Address]] = field(default_factory=set, init=False)
+    """The refusals that people have been told of, each by its proposal's id and its place."""
 
     def __post_init__(self) -> None:
         self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)
@@ -141,11 +145,10 @@ class Cards:
     ) -> PostingOutcome:
         """Post a proposal's card wherever people may decide. Cancel it if every place refuses for good."""
         available = await self.registry.available()
-        posted, addresses, first, is_watched = await self.database.read(
-            self._read_destinations, conversation, proposal, available
-        )
+        destinations = await self.database.read(self._read_destinations, conversation, proposal, available)
+        posted, addresses, first = destinations.posted, destinations.addresses, destinations.first
         recipients = audience.Recipients()
-        if is_watched:
+        if destinations.is_watched:
             recipients = await self._settle_recipients(proposal, addresses)
             # people who are left out get no card in their private chat
             addresses = [address for address in addresses if str(address) not in recipients.private]
@@ -154,11 +157,11 @@ class Cards:
         # post the card at each address that does not have it yet
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
-        for address in addresses:  # the list grows: a place that refuses for good is replaced
+        for address in addresses:  # grows in the loop: a place that refuses for good adds its replacement
             poster = poster_at(self.channels, address)
             if address in posted or poster is None:
                 continue
-            drawn = first[1] if first and first[0] == address else None
+            drawn = first.card if first and first.address == address else None
             try:
                 jobs.update(await self._post_card(poster, proposal.id, address, drawn, recipients))
             except ChannelError as error:
@@ -177,7 +180,7 @@ class Cards:
         final = {at: error for at, error in failures.items() if at not in temporary}
         if posted and final:
             told = await self.database.write(self._tell_unreached, proposal, posted, final)
-            self._told_refusals.update((proposal.id, address) for address in told)
+            self._reported_refusals.update((proposal.id, address) for address in told)
         if temporary:
             return PostingOutcome(tuple(jobs), next(iter(temporary.values())))
         if posted or not failures:
@@ -234,7 +237,7 @@ class Cards:
         for address in addresses:
             if address not in posted and poster_at(self.channels, address):
                 drawn = self._draw_at(session, current, available, address)
-                return Destinations(posted, addresses, (address, drawn), is_watched)
+                return Destinations(posted, addresses, _DrawnCard(address, drawn), is_watched)
         return Destinations(posted, addresses, None, is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
@@ -260,16 +263,18 @@ class Cards:
     ) -> list[Address]:
         """Tell people of each place that refused a card, unless a place with deciders has the card.
 
-        Places in ``_told_refusals`` are left out. Returns the others, which the caller adds to
-        ``_told_refusals`` after the commit: a transaction may run several times.
+        Places in ``_reported_refusals`` are left out. Returns the others, which the caller adds to
+        ``_reported_refusals`` after the commit: a transaction may run several times.
         """
         policy = self.policies.load(session)
         if any(audience.may_be_decided_at(session, policy, proposal, address) for address in posted):
             return []
-        untold = [address for address in refusals if (proposal.id, address) not in self._told_refusals]
-        for address in untold:
+        unreported = [
+            address for address in refusals if (proposal.id, address) not in self._reported_refusals
+        ]
+        for address in unreported:
             self.notices.tell_unreached(session, proposal, address, refusals[address].message)
-        return untold
+        return unreported
 
     async def find_hindrance(self, address: Address) -> str:
         """Return why the platform will never take a card at a place.
@@ -335,21 +340,21 @@ class Cards:
         unknown proposal; None if the message can't be a card of this proposal.
         """
         # ``first``: before other waiting writes, since the person who pressed waits
-        return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
+        return await self.database.write(self._adopt_message, proposal_id, actor, address, ref, first=True)
 
-    def _recognise(
+    def _adopt_message(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
         """Do the work of `recognise` in a transaction."""
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
-        known = posted_cards.find_posted(session, address.channel, ref)
-        if known is None:
+        stored = posted_cards.find_posted(session, address.channel, ref)
+        if stored is None:
             if address not in self._list_possible_places(session, proposal, actor):
                 return None
             posted_cards.add_card(session, proposal.card_id, address, ref, shown_version=0)
-        elif known.proposal_id not in (proposal_id, proposal.card_id):
+        elif stored.proposal_id not in (proposal_id, proposal.card_id):
             return None
         else:
             posted_cards.revive(session, address.channel, ref)
@@ -387,10 +392,11 @@ class Cards:
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
-        """Redraw the outdated copies of an answer's cards, in several passes, until all are current.
+        """Redraw the outdated copies of an answer's cards, until all are current.
 
-        Copies of proposals that run or are about to run wait a little: most tools end in that time, and each
-        redraw counts towards the platform's rate limit.
+        At first copies of proposals that run or are about to run may wait, for up to `_MAX_LOOKS` looks: most
+        tools end in that time, and each redraw counts towards the platform's rate limit. Then up to
+        `_MAX_PASSES` passes redraw all outdated copies. Later changes are left to the next job.
         """
         redrawn: set[tuple[int, int]] = set()  # the copies just redrawn: the id and ``wanted`` of each
         for look in range(_MAX_LOOKS + _MAX_PASSES):
@@ -398,12 +404,11 @@ class Cards:
             available = await self.registry.available()
             outdated = await self.database.read(self._read_outdated, message_id, available, redrawn, may_wait)
             has_changed = False
-            card = outdated.card
-            for copy in outdated.due:
+            for position, copy in enumerate(outdated.due):
                 redrawn.add((copy.id, copy.wanted))
+                card = outdated.card if position == 0 else None
                 if await self._redraw(copy, card):
                     has_changed = True
-                card = None  # only the card of the first copy was read
             if outdated.must_wait:
                 await self.sleep(_LOOK_SECONDS)
             elif not has_changed:
@@ -463,7 +468,7 @@ class Cards:
     def _replace_lost(self, session: Session, copy: Copy, *, posts_again: bool) -> None:
         """Mark a copy as gone; ``posts_again``: let `Notices` post the card in the same place again."""
         posted_cards.mark_gone(session, copy)
-        if posts_again:  # a notice about a proposal that has no text posts the card
+        if posts_again:  # a notice about a proposal posts its card if the notice has no text
             notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def announce_change(self) -> None:

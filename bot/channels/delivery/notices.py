@@ -10,6 +10,7 @@ they were asked.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sqlmodel import Session
@@ -52,8 +53,8 @@ class Notices:
 
     A notice that its place refuses for good is posted where its field ``instead`` says. Without that field, a
     notice about no proposal goes to the place around the refused one, such as the group around a topic, if
-    there is one. Else the admins are told, and for a proposal also the chat where it was asked for or its
-    requester (see `tell_unreached`). ``routes`` are the approvers' chats.
+    there is one. If neither exists, the admins are told, and for a proposal also the chat where it was asked
+    for or its requester (see `tell_unreached`). ``routes`` are the approvers' chats.
     """
 
     channels: Mapping[str, Channel]
@@ -64,7 +65,7 @@ class Notices:
 
     async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
         """Queue a text for a place, which goes to ``instead`` if that place refuses it for good."""
-        await self.database.write(notices.store_notice, address, text, self.clock(), None, instead)
+        await self.database.write(partial(notices.store_notice, instead=instead), address, text, self.clock())
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
         """Queue an answer that a place refused for good for the private chat of the person who asked.
@@ -72,12 +73,12 @@ class Notices:
         If the refused place is that chat, the answer goes to the place around it, if there is one. The
         explanation is a message of its own: it arrives even if the answer is refused for its contents.
         """
-        own = Address(person.channel, person.key)
+        private_chat = Address(person.channel, person.key)
         around = self.find_place_around(refused)
         explanation = f"I can't answer where you asked. {why.rstrip('.')}."
         texts = (explanation, text)
-        if own != refused:
-            await self.database.write(self._store_all, own, around, texts)
+        if private_chat != refused:
+            await self.database.write(self._store_all, private_chat, around, texts)
         elif around is not None:
             await self.database.write(self._store_all, around, None, texts)
 
@@ -85,7 +86,7 @@ class Notices:
         self, session: Session, address: Address, instead: Address | None, texts: Sequence[str]
     ) -> None:
         for text in texts:
-            notices.store_notice(session, address, text, self.clock(), None, instead)
+            notices.store_notice(session, address, text, self.clock(), instead=instead)
 
     def find_place_around(self, address: Address) -> Address | None:
         """Return the place around an address, as in `Poster.find_place_around`."""
@@ -129,7 +130,7 @@ class Notices:
         recipients.discard(address)
         for recipient in sorted(recipients, key=str):
             instead = asker if recipient == origin else None
-            notices.store_notice(session, recipient, text, self.clock(), None, instead)
+            notices.store_notice(session, recipient, text, self.clock(), instead=instead)
 
     async def send(self, now: datetime, post_card: PostCard) -> None:
         """Post the notices that are due. A notice that can't be posted yet is due again after a pause."""
@@ -153,7 +154,7 @@ class Notices:
                 await self.database.write(notices.delete_notice, notice)
 
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
-        """Post a notice; one about a proposal reminds of its card or posts the card, while that is open."""
+        """Post a notice. If it is about an open proposal, remind of the card, or post the card again."""
         address = notice.address
         if notice.commands:
             await poster.post_offers(address, notice.text, notice.commands)
@@ -204,18 +205,18 @@ class Notices:
         poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:
             return True
-        asked = as_written(question.text)
+        question_text = as_written(question.text)
         answer = bound_text(question.answer, _MAX_ANSWER_CHARS)
         asker = Actor.parse(question.asker, question.name)
-        words = f"“{asked}”\n\n{answer}"
+        answer_with_question = f"“{question_text}”\n\n{answer}"
         try:
             if question.ref:
-                await poster.remind(address, question.ref, words, [asker])
+                await poster.remind(address, question.ref, answer_with_question, [asker])
             else:
-                await poster.post(address, f"> {asked}\n\n{answer}")
+                await poster.post(address, f"> {question_text}\n\n{answer}")
         except (CopyGone, NotDeliverable) as error:
             log.warning("answer not delivered", address=str(address), why=error.message)
-            await self.answer_privately(asker, address, error.message, words)
+            await self.answer_privately(asker, address, error.message, answer_with_question)
         except ChannelError as error:
             log.warning("answer not delivered yet", address=str(address), why=error.message)
             return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP

@@ -10,7 +10,7 @@ BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15, 30, 60))
 """The wait after each refusal in a row; the last one from then on."""
 GIVE_UP = timedelta(hours=12)
 """The time for which a platform that can't be reached is tried again."""
-_MAX_PLANNED = 1000  # of more planned tries, those whose time has come are forgotten
+_MAX_PLANNED = 1000  # with more keys than this, those that are no longer backing off are forgotten
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -21,6 +21,8 @@ def find_backoff(refusals: int) -> timedelta:
 
 
 class _NextTry(NamedTuple):
+    """The next try of a key after refusals."""
+
     refusals: int  # the number of refusals in a row so far
     at: datetime
 
@@ -28,7 +30,7 @@ class _NextTry(NamedTuple):
 class Pauses(Generic[Key]):
     """Back-off after refusals, by key. It is in memory only, so a restart tries everything again.
 
-    A key is held while it is backing off: until its next try.
+    A key *is held* while it is backing off: until its next try.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -59,7 +61,7 @@ class Pauses(Generic[Key]):
         return [key for key in self._planned if self.holds(key)]
 
     def due(self) -> list[Key]:
-        """Return the keys whose back-off is over."""
+        """Return the keys whose back-off is over and that had no success since."""
         return [key for key in self._planned if not self.holds(key)]
 
     def end(self, key: Key) -> None:

@@ -67,7 +67,7 @@ class _LineProgress:
     """The progress of a line that is not yet marked as delivered."""
 
     posts_arrived: int = 0  # a long text is sent in several posts: the number of those that arrived
-    is_text_done: bool = False  # nothing of its text is left to post, but not yet all of its cards arrived
+    needs_no_text: bool = False  # its text arrived as posts, by a stream or privately; its cards may be left
     failing_since: datetime | None = None  # the time of the first failure; None without any
 
 
@@ -84,6 +84,9 @@ class _Delivery(NamedTuple):
     jobs: tuple[Job, ...]
     undelivered: list[int]  # ids of the lines that are still to be posted
     is_refused: bool  # a platform refused a line, a file or an answer, so another try is needed
+
+
+_NOTHING_POSTED = _Delivery((), [], is_refused=False)
 
 
 @dataclass(eq=False)
@@ -137,11 +140,11 @@ class Turns:
         conversation = turn.transcript.conversation
         channel = self.channels.get(conversation.origin.channel)
         if channel is None or _is_teammates(conversation):
-            await _run_unseen(events)
-        elif poster_at(self.channels, conversation.origin) is None:
-            await _send_all(channel.open_stream(conversation.address, turn.transcript.asker), events)
-        else:
+            await _run_without_showing(events)
+        elif poster_at(self.channels, conversation.origin) is not None:
             return await self._show_and_post(channel, turn, events)
+        else:  # people read the stream, and later the stored lines: nothing is posted
+            await _send_all(channel.open_stream(conversation.address, turn.transcript.asker), events)
         await self.cards.announce_change()
         if channel is None or not needs_delivery:
             return ()
@@ -157,13 +160,15 @@ class Turns:
         """
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
-            before = _Delivery((), [], is_refused=False)
+            jobs: tuple[Job, ...] = ()
+            older_line_ids: list[int] = []  # the lines from before the turn that could not be posted
             if turn.has_undelivered:
-                before = await self._post_undelivered(conversation.id)
+                older = await self._post_stored(conversation.id)
+                jobs, older_line_ids = older.jobs, older.undelivered
             stream = channel.open_stream(conversation.address, turn.transcript.asker)
-            shown = await _Pump(stream).run(events)
-            after = await self._post_undelivered(conversation.id, shown=shown, older=before.undelivered)
-            return (*before.jobs, *after.jobs)
+            result = await _EventSender(stream).run(events)
+            rest = await self._post_after_stream(conversation.id, result, older_line_ids)
+            return (*jobs, *rest.jobs)
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
         """Post the undelivered lines of a conversation; while a turn is shown there, only its questions.
@@ -175,10 +180,10 @@ class Turns:
         # if this process has the lease already, another of its tasks shows a turn or delivers lines there
         is_busy = self.leases.has(_name_lease(conversation_id))
         if is_busy:
-            delivery = await self._post_undelivered(conversation_id, questions_only=True)
+            delivery = await self._post_stored(conversation_id, questions_only=True)
             return delivery.jobs
         async with self._hold_delivery(conversation_id):
-            delivery = await self._post_undelivered(conversation_id)
+            delivery = await self._post_stored(conversation_id)
             return delivery.jobs
 
     def due(self) -> list[Job]:
@@ -200,51 +205,62 @@ class Turns:
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
 
-    async def _post_undelivered(
-        self,
-        conversation_id: str,
-        *,
-        questions_only: bool = False,
-        shown: "_Shown | None" = None,
-        older: Collection[int] = (),
-    ) -> _Delivery:
+    async def _post_stored(self, conversation_id: str, *, questions_only: bool = False) -> _Delivery:
         """Post the undelivered lines, files and answers of a conversation.
 
-        ``questions_only``: of the lines, only those with a question of the agent. ``shown``: the part of a
-        turn that a stream has just displayed. ``older``: the ids of lines from before that turn; all others
-        are the turn's.
+        ``questions_only``: of the lines, only those with a question of the agent.
         """
-        async with self._lock(f"{conversation_id}/posting"):
-            rows: Undelivered | None
-            if shown is not None and shown.is_complete and shown.ending is Ending.DONE:
-                rows = await self.database.write(_settle_shown, conversation_id, shown, older)
-            else:
-                rows = await self.database.read(read_undelivered, conversation_id)
+        async with self._lock_posting(conversation_id):
+            rows = await self.database.read(read_undelivered, conversation_id)
             if rows is None:
-                return _Delivery((), [], is_refused=False)
-            if shown is not None:
-                self._note_shown(shown, [line for line, _ in rows.lines if line.id not in older])
+                return _NOTHING_POSTED
             delivery = await self._post_rows(rows, questions_only=questions_only)
-            if delivery.is_refused:
-                self._pauses.note_refusal(conversation_id)
-            elif not questions_only:
-                self._pauses.end(conversation_id)
-            if shown is not None or rows.lines or rows.files or rows.answers:
+            if rows.lines or rows.files or rows.answers:
                 await self.cards.announce_change()
             return delivery
 
-    def _note_shown(self, shown: "_Shown", lines: Sequence[Line]) -> None:
-        """Note which of a turn's lines the stream has shown, in full or in part."""
-        for line in lines:
-            if shown.is_complete:
-                if shown.has_all_of(line):
-                    self._progress[line.id].is_text_done = True
-            elif shown.posts_arrived and len(lines) == 1 and line.text == shown.text:
-                # with several lines it is not known whose posts arrived
-                self._progress[line.id].posts_arrived = shown.posts_arrived
+    async def _post_after_stream(
+        self, conversation_id: str, result: "_StreamResult", older_line_ids: Collection[int]
+    ) -> _Delivery:
+        """Post what a stream has not displayed of a turn: cards, files, answers, and the text that is left.
 
-    async def _post_rows(self, rows: Undelivered, *, questions_only: bool) -> _Delivery:
-        """Post lines in their order, then files and answers. Another process delivers for other channels."""
+        Lines with other ids than ``older_line_ids`` are the turn's.
+        """
+        async with self._lock_posting(conversation_id):
+            rows: Undelivered | None
+            # lines without cards need nothing more, so the transaction that reads also marks them
+            if result.is_complete and result.ending is Ending.DONE:
+                rows = await self.database.write(
+                    _settle_streamed_lines, conversation_id, result, older_line_ids
+                )
+            else:
+                rows = await self.database.read(read_undelivered, conversation_id)
+            if rows is None:
+                return _NOTHING_POSTED
+            lines_of_turn = [line for line, _ in rows.lines if line.id not in older_line_ids]
+            self._note_stream_result(result, lines_of_turn)
+            delivery = await self._post_rows(rows)
+            await self.cards.announce_change()
+            return delivery
+
+    def _lock_posting(self, conversation_id: str) -> asyncio.Lock:
+        return self._lock(f"{conversation_id}/posting")
+
+    def _note_stream_result(self, result: "_StreamResult", lines: Sequence[Line]) -> None:
+        """Note which of a turn's lines the stream has displayed, in full or in part."""
+        if result.is_complete:
+            for line in lines:
+                if result.has_displayed(line):
+                    self._progress[line.id].needs_no_text = True
+        # with several lines it is not known whose posts arrived
+        elif result.posts_arrived and len(lines) == 1 and lines[0].text == result.text:
+            self._progress[lines[0].id].posts_arrived = result.posts_arrived
+
+    async def _post_rows(self, rows: Undelivered, *, questions_only: bool = False) -> _Delivery:
+        """Post lines in their order, then files and answers. Another process delivers for other channels.
+
+        A refusal begins the pause of the conversation, and its next delivery without a refusal ends it.
+        """
         jobs: list[Job] = []
         undelivered: list[int] = []
         is_refused = False
@@ -268,6 +284,10 @@ class Turns:
         if rows.answers:
             arrived = await self.notices.tell_answers(rows.answers)
             is_refused = is_refused or not arrived
+        if is_refused:
+            self._pauses.note_refusal(conversation.id)
+        elif not questions_only:
+            self._pauses.end(conversation.id)
         return _Delivery(tuple(jobs), undelivered, is_refused)
 
     async def _post_line(
@@ -303,7 +323,7 @@ class Turns:
         poster = poster_at(self.channels, conversation.origin)
         if poster is None or _is_teammates(conversation):
             return  # people read the stored line, or the team's status message
-        if progress.is_text_done or not line.text.strip():
+        if progress.needs_no_text or not line.text.strip():
             return
         try:
             await poster.post(conversation.address, line.text, progress.posts_arrived)
@@ -313,7 +333,7 @@ class Turns:
                 raise
             log.warning("message not delivered there", address=str(conversation.address), why=error.message)
             await self._answer_privately(conversation, line, error.message)
-        progress.is_text_done = True
+        progress.needs_no_text = True
 
     async def _answer_privately(self, conversation: Conversation, line: Line, why: str) -> None:
         question = await self.database.read(messages.get_line, line.after)
@@ -336,8 +356,8 @@ def _name_lease(conversation_id: str) -> str:
     return f"posts in {conversation_id}"
 
 
-async def _run_unseen(events: AsyncIterator[TurnEvent]) -> None:
-    """Let a turn run to its end without showing it: it runs only while its events are taken."""
+async def _run_without_showing(events: AsyncIterator[TurnEvent]) -> None:
+    """Let a turn run to its end without showing it: a turn runs only while its events are taken."""
     async for _ in events:
         pass
 
@@ -348,7 +368,7 @@ async def _send_all(stream: Stream, events: AsyncIterator[TurnEvent]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _StreamResult:
     """The part of a turn that a stream has displayed."""
 
     is_complete: bool = False  # the stream displayed the turn in full
@@ -356,7 +376,7 @@ class _Shown:
     text: str = ""  # the turn's answer, or the reason of its failure
     ending: Ending | None = None  # None for a failure
 
-    def has_all_of(self, line: Line) -> bool:
+    def has_displayed(self, line: Line) -> bool:
         """Tell if a line was displayed, given that the turn was displayed in full.
 
         A stream displays the answers of the turn, and the reason of its failure. Other lines that were stored
@@ -365,7 +385,7 @@ class _Shown:
         return line.role is LineRole.ASSISTANT or line.text == self.text
 
 
-class _Pump:
+class _EventSender:
     """Sends a turn's events to its stream one by one, while the turn runs in another task.
 
     Texts that wait are joined. A stream may have dropped a progress event that came too fast, so the last
@@ -378,7 +398,7 @@ class _Pump:
         self._has_pending = asyncio.Event()
         self._has_ended = False
 
-    async def run(self, events: AsyncIterator[TurnEvent]) -> _Shown:
+    async def run(self, events: AsyncIterator[TurnEvent]) -> _StreamResult:
         """Take all events of the turn, and return the part that the stream has displayed."""
         sender = asyncio.create_task(self._send_pending())
         try:
@@ -387,32 +407,31 @@ class _Pump:
                 self._pending.append(event)
                 self._has_pending.set()
             if not self._has_ended:
-                return _Shown()
+                return _StreamResult()
             return await sender
         finally:
             if not sender.done():
                 sender.cancel()
 
-    async def _send_pending(self) -> _Shown:
+    async def _send_pending(self) -> _StreamResult:
         """Send events as they come, until the turn has ended or the platform refuses one."""
         to_repeat: TurnEvent | None = None  # a progress event that was sent only once
         while True:
             batch = await self._take_pending(None if to_repeat is None else _REPEAT_SECONDS)
-            if not batch and to_repeat is not None:
-                batch = [to_repeat]
-                to_repeat = None
-            else:  # the batch has events: only a wait for a repetition can end without any
+            if batch:
                 to_repeat = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
+            elif to_repeat is not None:  # no events came within _REPEAT_SECONDS
+                batch, to_repeat = [to_repeat], None
             for event in batch:
                 try:
                     await self._stream.send(event)
                 except ChannelError as error:
                     log.warning("a stream failed", why=error.message)
-                    return _Shown(posts_arrived=error.arrived, text=_final_text(event))
+                    return _StreamResult(posts_arrived=error.arrived, text=_final_text(event))
             if self._has_ended and not self._pending:
                 last = batch[-1]
                 ending = last.ending if isinstance(last, TurnEnded) else None
-                return _Shown(is_complete=True, text=_final_text(last), ending=ending)
+                return _StreamResult(is_complete=True, text=_final_text(last), ending=ending)
 
     async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
         """Wait for events and take them all; empty after ``seconds`` without events. None: no limit."""
@@ -424,8 +443,8 @@ class _Pump:
         return batch
 
 
-def _settle_shown(
-    session: Session, conversation_id: str, shown: _Shown, older: Collection[int]
+def _settle_streamed_lines(
+    session: Session, conversation_id: str, result: _StreamResult, older_line_ids: Collection[int]
 ) -> Undelivered | None:
     """Mark the lines of a turn that a stream has displayed as delivered, and return the remaining rows.
 
@@ -437,7 +456,8 @@ def _settle_shown(
     delivered: list[int] = []
     remaining = []
     for line, opened in rows.lines:
-        if line.id not in older and not opened and shown.has_all_of(line):
+        is_of_turn = line.id not in older_line_ids
+        if is_of_turn and not opened and result.has_displayed(line):
             delivered.append(line.id)
         else:
             remaining.append((line, opened))

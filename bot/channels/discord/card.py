@@ -86,7 +86,7 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     with_reasons = [verb for verb in verbs if card.button(verb).needs is Needs.REASON]
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
 
-    if card.led:  # people can read the turn that led to it
+    if card.led:  # people may read the turn that led to the proposal
         rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT))
     view_label = VIEW_ALL if card.pending else DETAILS
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
@@ -132,11 +132,11 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     def make_button(
         way: Way,
         label: str,
-        index: int = page,  # the number of a page; for TOGGLE the position of a row
+        page_or_row: int = page,  # the number of a page; for TOGGLE the position of a row
         verb: Verb = Verb.APPROVE_ALL,
         style: int = _BUTTON_STYLES[Look.PLAIN],
     ) -> Component:
-        mark = ButtonMark(way, verb, card.proposal_id, card.round, index, packed)
+        mark = ButtonMark(way, verb, card.proposal_id, card.round, page_or_row, packed)
         return {
             "type": BUTTON_TYPE,
             "style": style,
@@ -171,9 +171,8 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     if approve or others:
         label = format_split_label(len(approve), len(others))
         decide.append(make_button(Way.DECIDE, label, 0, style=_BUTTON_STYLES[Look.PRIMARY]))
-    if (
-        approve and others
-    ):  # with the verb APPROVE the other rows stay open; with APPROVE_ALL they are declined
+    # with the verb APPROVE the other rows stay open; with APPROVE_ALL they are declined
+    if approve and others:
         label = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(make_button(Way.DECIDE, label, 0, Verb.APPROVE))
     return lay_out_rows([*split_rows(row_buttons), controls, decide])
@@ -184,7 +183,8 @@ def make_labelled_button(
 ) -> Component:
     """Return the button of a verb, with the verb's own label unless ``label`` is given.
 
-    ``page``: the page of a batch's picker, or of an edit form. ``picked``: the picked rows of a batch.
+    ``page``: the page of a batch's picker, or of an edit form. ``picked``: the picked rows of a batch, as
+    `Picked.pack` returns them.
     """
     button = card.button(verb)
     if not label:

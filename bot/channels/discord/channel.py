@@ -76,6 +76,8 @@ _DEFERRED_MESSAGE = 5  # a message will follow; Discord shows that Nod is thinki
 _DEFERRED_UPDATE = 6  # nothing changes for now
 _UPDATE = 7  # the message with the pressed button changes
 _OPEN_MODAL = 9
+_COMMAND_REFUSED_STATUSES = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+_NONCE_CHARS = 25  # the most that Discord takes
 _FILE_ORIGINS = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
 log = logger(__name__)
@@ -108,7 +110,7 @@ class DiscordChannel(Platform):
         self._background = Background("discord answer not sent")
         self._inbox: Inbox | None = None
         self._lookup: Lookup | None = None
-        self._received: float | None = None  # time of the last signed request, by ``elapsed``
+        self._last_request_at: float | None = None  # time of the last signed request, by ``elapsed``
 
     async def start(
         self,
@@ -133,7 +135,7 @@ class DiscordChannel(Platform):
         try:
             await self._rest.call("PUT", path, COMMANDS)
         except ChannelError as error:
-            if isinstance(error, DiscordRefusal) and error.status in (401, 403, 404):
+            if isinstance(error, DiscordRefusal) and error.status in _COMMAND_REFUSED_STATUSES:
                 raise SettingsError(f"DISCORD_BOT_TOKEN, DISCORD_APPLICATION_ID: {error.message}") from error
             return error.message
         return None
@@ -152,14 +154,14 @@ class DiscordChannel(Platform):
         """Return the health of the connection. Discord calls only when there is something to tell."""
         if self._connection.refused or self._rest.refused:
             return Hearing(fault="Discord refused the token; the log says more")
-        return check_silence(self._received, self._elapsed(), may_be_silent=True)
+        return check_silence(self._last_request_at, self._elapsed(), may_be_silent=True)
 
     async def _receive(self, request: Request) -> Response:
         """Answer one interaction in time. Slower work is followed up afterwards."""
         body = await request.body()
         if not is_signed(self._settings.discord_public_key, body, request.headers, self._clock()):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
-        self._received = self._elapsed()
+        self._last_request_at = self._elapsed()
         try:
             payload = json.loads(body)
             if payload["type"] == _PING_TYPE:
@@ -228,9 +230,10 @@ class DiscordChannel(Platform):
         return _STRANGER_TEXT
 
     async def _take_command(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
-        raw_text, known_names = interaction.raw_text
+        raw_text, known_names = interaction.read_raw_text()
         names = await find_names(self._rest, interaction.place.server, raw_text, known_names)
         name, words = interaction.make_message(names)
+        # "/nod ask TEXT" is a request, everything else a command
         first_word, _, request = words.partition(" ")
         actor, address = interaction.actor, interaction.place.address
         private = bool(interaction.place.person)
@@ -280,7 +283,7 @@ class DiscordChannel(Platform):
         await self._rest.check(DiscordPlace.of(address))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Return the account's membership in the server of the address.
+        """Return the account's membership in the server of the address; None for an account without one.
 
         In direct messages, the highest that it has in any of the configured servers. Raises ChannelError if
         Discord can't say, unless another server knows the account.
@@ -297,7 +300,7 @@ class DiscordChannel(Platform):
                 if member is not None:
                     membership = Membership.GUEST if is_guest(member) else Membership.MEMBER
             except ChannelError as error:
-                fault = error
+                fault = error  # another server may know the account
             if membership is Membership.MEMBER:
                 return membership
         if fault is not None and membership is None:
@@ -328,14 +331,14 @@ class DiscordChannel(Platform):
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, even if Discord's answer to an earlier attempt was lost.
 
-        By the nonce Discord returns that earlier message, which is brought up to date.
+        Discord knows the message of that attempt by its nonce, and returns it. If the message shows an older
+        card, it is brought up to date.
         """
         message = render(card).message
-        nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
+        nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:_NONCE_CHARS]
         posted = await self._rest.post(DiscordPlace.of(address), message, nonce)
-        # the text of the earlier message if there is one, else that of the new message
         shown = [embed.get("description") for embed in posted["embeds"]]
-        if shown != [message["embeds"][0]["description"]]:
+        if shown != [message["embeds"][0]["description"]]:  # it is the message of the earlier attempt
             await self._rest.edit(ref_of(posted), message)
         return ref_of(posted)
 

@@ -6,7 +6,7 @@ Shapes and limits: https://docs.discord.com/developers/components/reference (lab
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.channels.discord.card import find_shown_round
 from bot.channels.discord.places import (
@@ -41,6 +41,14 @@ _GRANT_TEXT = "This approves the change now. Matching calls then run without ask
 Json = dict[str, Any]
 
 
+class _Option(NamedTuple):
+    """An option of a menu."""
+
+    label: str
+    value: str
+    is_chosen: bool  # it is chosen when the modal opens
+
+
 def ask_words(card: Card, verb: Verb) -> Json:
     """Return the modal that asks for a reason, or for the changes to a plan."""
     button = card.button(verb)
@@ -58,17 +66,23 @@ def ask_grant(
     ``ladder`` are the scopes that may be granted, narrowest first; their texts are shown in full above the
     menus, which cut them. ``reaches`` are the audiences: whose calls, and where.
     """
-    menus = (
-        ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
-        ("Whose requests, and where", REACH, [(words, audience) for audience, words in reaches]),
-        ("How long", LASTING, [(duration.words, duration) for duration in GrantDuration]),
+    lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in ladder)]
+    durations = [(duration, duration.words) for duration in GrantDuration]
+    parts: list[Json] = [
+        {"type": TEXT_TYPE, "content": fit("\n".join(lines), MAX_INPUT_UNITS)},
+        _make_label("What may run without asking", _make_grant_menu(RUNG, ladder)),
+        _make_label("Whose requests, and where", _make_grant_menu(REACH, reaches)),
+        _make_label("How long", _make_grant_menu(LASTING, durations)),
+    ]
+    return _make_modal(card, Verb.SIMILAR, parts)
+
+
+def _make_grant_menu(custom_id: str, options: Iterable[tuple[str, str]]) -> Json:
+    """Return a menu of values with their descriptions, of which the first is chosen."""
+    return _make_menu(
+        custom_id,
+        [_Option(description, value, position == 0) for position, (value, description) in enumerate(options)],
     )
-    lines = [_GRANT_TEXT, *(f"- {literal(words)}" for _, words in ladder)]
-    shown: list[Json] = [{"type": TEXT_TYPE, "content": fit("\n".join(lines), MAX_INPUT_UNITS)}]
-    for label, custom_id, options in menus:
-        entries = [(words, value, position == 0) for position, (words, value) in enumerate(options)]
-        shown.append(_make_label(label, _make_menu(custom_id, entries)))
-    return _make_modal(card, Verb.SIMILAR, shown)
 
 
 def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
@@ -82,11 +96,11 @@ def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
 
 def make_form(card: Card, page: int, fields: Sequence[Field]) -> Json:
     """Return one page of the edit form, filled with the current values of its ``fields``."""
-    shown = [
+    parts = [
         _make_label(field.label, _make_input(str(position), field), field.description)
         for position, field in enumerate(fields)
     ]
-    return _make_modal(card, Verb.EDIT, shown, page)
+    return _make_modal(card, Verb.EDIT, parts, page)
 
 
 def read_form(
@@ -110,10 +124,10 @@ def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) ->
 
 
 def _make_label(label: str, component: Json, hint: str = "") -> Json:
-    shown = {"type": LABEL_TYPE, "label": cut_label(label, MAX_LABEL_UNITS), "component": component}
+    labelled = {"type": LABEL_TYPE, "label": cut_label(label, MAX_LABEL_UNITS), "component": component}
     if hint:
-        return shown | {"description": cut_label(hint, MAX_HINT_UNITS)}
-    return shown
+        return labelled | {"description": cut_label(hint, MAX_HINT_UNITS)}
+    return labelled
 
 
 def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: bool = True) -> Json:
@@ -130,15 +144,16 @@ def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: b
 
 
 def _make_menu(
-    custom_id: str, options: Iterable[tuple[str, str, bool]], *, required: bool = True, many: bool = False
+    custom_id: str, options: Iterable[_Option], *, required: bool = True, many: bool = False
 ) -> Json:
-    """Return a menu. An option is a label, a value, and True if it is chosen at first.
-
-    ``many``: several options can be chosen.
-    """
+    """Return a menu; ``many``: several options can be chosen."""
     entries = [
-        {"label": cut_label(label, MAX_OPTION_UNITS), "value": value, "default": is_chosen}
-        for label, value, is_chosen in options
+        {
+            "label": cut_label(option.label, MAX_OPTION_UNITS),
+            "value": option.value,
+            "default": option.is_chosen,
+        }
+        for option in options
     ]
     max_values = len(entries) if many else 1
     minimum = {"min_values": 1 if required else 0, "required": required}
@@ -157,10 +172,10 @@ def _make_input(custom_id: str, field: Field) -> Json:
             chosen = field.value
         else:
             chosen = [field.value]
-        entries = []
+        menu_options = []
         for position, label in enumerate(option_labels(options, MAX_OPTION_UNITS)):
-            entries.append((label, str(position), options[position] in chosen))
-        return _make_menu(custom_id, entries, required=required, many=is_multiple)
+            menu_options.append(_Option(label, str(position), options[position] in chosen))
+        return _make_menu(custom_id, menu_options, required=required, many=is_multiple)
     value = clean(field.as_text)
     has_lines = field.multiline or field.shape in (Shape.LINES, Shape.DATA) or "\n" in value
     return _make_text_input(custom_id, value, required=required, long=has_lines or len(value) > _LINE_CHARS)
@@ -168,7 +183,10 @@ def _make_input(custom_id: str, field: Field) -> Json:
 
 def _list_options(field: Field) -> Sequence[Any]:
     """Return the options of a field's menu; none if the field has no options, or too many for a menu."""
-    options = field.choices or (field.options if field.shape is Shape.CHOICES else ())
+    # ``choices`` are the values that the field may have, ``options`` those that its list may contain
+    options = field.choices
+    if not options and field.shape is Shape.CHOICES:
+        options = field.options
     if len(options) <= MAX_OPTIONS:
         return options
     return ()

@@ -121,11 +121,11 @@ class Interaction:
         target: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
         return target
 
-    @property
-    def raw_text(self) -> tuple[str, Names]:
-        """A command's text with Discord's mention marks, and the names in it that Discord sent along.
+    def read_raw_text(self) -> tuple[str, Names]:
+        """Return a command's text with Discord's mention marks, and the names that Discord sent for them.
 
-        A slash command has the text that the person typed behind it, a message command that of its message.
+        The text of a slash command is what the person typed behind it, that of a message command is the text
+        of the message.
         """
         target = self._target_message
         if target:
@@ -136,21 +136,22 @@ class Interaction:
         return "", {}
 
     def make_message(self, names: Names) -> tuple[str, str]:
-        """Return the name of the command and its text, with the marks replaced by ``names`` or addresses.
+        """Return the name of the command and its text without marks.
 
+        In a request to Nod (`ASK_WORD`) the marks are replaced by ``names``, in other commands by addresses.
         A message command becomes ``/nod ask`` with the message quoted.
         """
         name = str(self.data["name"])
-        words, _ = self.raw_text
+        raw_text, _ = self.read_raw_text()
         target = self._target_message
         if target:
             author = actor_of(target["author"]).label
-            quoted = as_words(words, names) or "(no words)"
+            quoted = as_words(raw_text, names) or "(no words)"
             return "nod", f"ask {in_reply_to(author, quoted, 'Help with this message.')}"
-        first_word = words.split(maxsplit=1)[0] if words else ""
+        first_word = raw_text.split(maxsplit=1)[0] if raw_text else ""
         if name == "nod" and first_word.lower() == ASK_WORD:
-            return name, as_words(words, names)
-        return name, as_accounts(words, self.place.server, names)
+            return name, as_words(raw_text, names)
+        return name, as_accounts(raw_text, self.place.server, names)
 
     @property
     def files(self) -> tuple[Upload, ...]:

@@ -1,8 +1,8 @@
 """Buttons and modals of Discord: each press is checked with the core, and answered to the person alone.
 
 A card shows a proposal, or a batch: several calls in one table, each of which is a row. A button carries a
-`ButtonMark` with its verb, such as approve, and its way. The way says where the button is, or what it opens
-before the verb counts:
+`ButtonMark` with its verb, such as approve, and its way. The way is the step that a press on the button
+takes, or the place where the button is:
 
 - `Way.PRESS`: on a card; a question, a modal (a form) or the full content may have to come first
 - `Way.READ`: below a question or the full content, so the verb counts now
@@ -49,11 +49,11 @@ _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
 _PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
-_SINGLE_APPROVING = APPROVING - GROUP  # GROUP: the verbs for all proposals of a batch or group
+_APPROVING_ONE = APPROVING - GROUP  # GROUP: the verbs for all proposals of a batch or group
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 """Verbs with a button below one row of a batch that is shown by itself."""
 _BELOW_FULL_CONTENT = 1
-"""The ``page`` of a button with `Way.DECIDE` below the full content of a batch; elsewhere it is 0."""
+"""The ``page`` of a `Way.DECIDE` button that is below the full content of the batch; on others it is 0."""
 _INLINE_UNITS = 1500  # a longer text is sent as a file
 
 
@@ -93,8 +93,10 @@ class DiscordPresses:
             return Display(_UNREADABLE_TEXT)
 
         address = interaction.place.address
-        together = mark.way in _PICKER_WAYS or mark.verb in GROUP  # True: the batch's card, not that of a row
-        card = await self.lookup.card(mark.id, interaction.actor, address, interaction.ref, together=together)
+        wants_batch_card = mark.way in _PICKER_WAYS or mark.verb in GROUP  # else the card of a row
+        card = await self.lookup.card(
+            mark.id, interaction.actor, address, interaction.ref, together=wants_batch_card
+        )
         if card is None:
             return Display(_NOT_HERE_TEXT)
         press = Press(
@@ -116,9 +118,9 @@ class DiscordPresses:
             if context is None:
                 return Display(NOT_YOURS)
             return _display_text(context, CONTEXT)
-        first_step = await self._take_first_step(press, card, mark)
-        if first_step is not None:
-            return first_step
+        earlier_step = await self._find_earlier_step(press, card, mark)
+        if earlier_step is not None:
+            return earlier_step
         return await self._submit(press, mark.way)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
@@ -140,61 +142,65 @@ class DiscordPresses:
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
-        names_grants = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)  # which no card shows
+        names_grants = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)  # cards don't show grants
         if reply.on_cards and not names_grants:
             return Display()
         return Display(reply.text)
 
-    async def _take_first_step(self, press: Press, card: Card, mark: ButtonMark) -> Display | None:
-        """Show what comes before the press counts: a question, a modal, the full content, or a refusal.
+    async def _find_earlier_step(self, press: Press, card: Card, mark: ButtonMark) -> Display | None:
+        """Return the step before the press counts: a question, a modal, the full content, or a refusal.
 
-        Returns None if the press counts now.
+        None if the press counts now.
         """
         verb = mark.verb
         if mark.way in (Way.VIEW, Way.ROW):
-            verbs = _ROW_VERBS if mark.way is Way.ROW else _SINGLE_APPROVING
             if card.batch:
                 verbs = GROUP
+            elif mark.way is Way.ROW:
+                verbs = _ROW_VERBS
+            else:
+                verbs = _APPROVING_ONE
             return await self._show_everything(press, [card], card, verbs)
         # the core judges who may UNDO, and has no separate right to UNDO_ALL
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may_press = await self.lookup.may_press(mark.id, press.actor, press.address, single_verb)
 
         if mark.way is not Way.READ:  # a button below the question or the full content shows neither again
-            first = await self._ask_or_show(press, card, may_press=may_press)
-            if first is not None:
-                return first
-        return await self._ask_for_input(press, card, mark, may_press=may_press)
+            question = await self._find_question_or_content(press, card, may_press=may_press)
+            if question is not None:
+                return question
+        return await self._find_modal(press, card, mark, may_press=may_press)
 
-    async def _ask_or_show(self, press: Press, card: Card, *, may_press: bool) -> Display | None:
-        """Show the question or the full content that must come before a press; None if neither must."""
+    async def _find_question_or_content(self, press: Press, card: Card, *, may_press: bool) -> Display | None:
+        """Return the question or the full content that must come before a press; None if neither must."""
         verb = press.verb
         button = card.button(verb)
-        question = (
-            button.sure if may_press else None
-        )  # the core refuses the press of others, without a question
-        words = f"{question.question} {question.more}" if question else ""
+        # the core refuses the press of others, without a question
+        question = button.sure if may_press else None
+        text = f"{question.question} {question.more}" if question else ""
         if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
             confirm = make_labelled_button(card, verb, Way.READ, question.yes)
-            return Display(literal(words), lay_out_rows([[confirm]]))
+            return Display(literal(text), lay_out_rows([[confirm]]))
         if button.needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
-            return await self._show_everything(press, [card], card, {verb}, words)
-        hidden = await self._find_hidden(press, card) if verb in APPROVING else []
-        if hidden:
-            return await self._show_everything(press, hidden, card, {verb})
+            return await self._show_everything(press, [card], card, {verb}, text)
+        if verb in APPROVING:
+            cards = await self._list_cards_to_show_first(press, card)
+            if cards:
+                return await self._show_everything(press, cards, card, {verb})
         return None
 
-    async def _ask_for_input(
+    async def _find_modal(
         self, press: Press, card: Card, mark: ButtonMark, *, may_press: bool
     ) -> Display | None:
-        """Open the modal for what the verb needs, or return a refusal; None if it needs nothing."""
+        """Return the modal for what the verb needs, or a refusal; None if the verb needs nothing."""
         verb = mark.verb
         needs = card.button(verb).needs
         if needs is Needs.WORDS or mark.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
             return Display(modal=forms.ask_words(card, verb))
-        if needs is Needs.LADDER:  # a grant, which lets similar calls run: its scopes are a ladder
+        # a grant lets similar calls run; the lookup calls its possible scopes a ladder, its audiences reaches
+        if needs is Needs.LADDER:
             ladder = await self.lookup.ladder(mark.id, press.actor, press.address)
             audiences = await self.lookup.reaches(mark.id, press.actor, press.address)
             if not (ladder and audiences):
@@ -204,16 +210,20 @@ class DiscordPresses:
             return await self._open_form(press, card, mark)
         return None
 
-    async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards that a press approves if any of them does not show everything; else no cards."""
+    async def _list_cards_to_show_first(self, press: Press, card: Card) -> list[Card]:
+        """Return the cards that a press approves if any of them does not show everything; else none.
+
+        With `Verb.APPROVE_ALL` these are the cards of all members of the group.
+        """
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             members = card.group.members
             member_cards = [await self.lookup.card(member, press.actor, press.address) for member in members]
             cards = [member_card for member_card in member_cards if member_card]
-        if any(shown.pending and not render(shown).shows_all for shown in cards):
-            return cards
-        return []
+        hides_something = any(
+            member_card.pending and not render(member_card).shows_all for member_card in cards
+        )
+        return cards if hides_something else []
 
     async def _show_everything(
         self,
@@ -238,9 +248,9 @@ class DiscordPresses:
             for verb in pressed_card.verbs:
                 if verb not in verbs:
                     continue
-                # Retry asks its question first, as on a card, unless ``note`` has asked it already
-                is_question_open = verb is Verb.RETRY and retry_question is not None and not note
-                way = Way.PRESS if is_question_open else Way.READ
+                # Retry asks its question first, as on a card, unless ``note`` is that question
+                must_ask_retry = verb is Verb.RETRY and retry_question is not None and not note
+                way = Way.PRESS if must_ask_retry else Way.READ
                 buttons.append(make_labelled_button(pressed_card, verb, way))
         return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
@@ -260,16 +270,17 @@ class DiscordPresses:
                 picked = picked.toggle(mark.page)
                 page = mark.page // PAGE
             rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.LOOK)
-            shown_card, _, _ = page_of(card, page)
-            words = fit(OUTLINER.card(shown_card).made, MAX_CONTENT_UNITS)
+            page_card, _, _ = page_of(card, page)
+            text = fit(OUTLINER.card(page_card).made, MAX_CONTENT_UNITS)
             is_in_picker = bool(mark.picked)  # the card's button that opens the picker carries no rows
-            return Display(words, rows, replaces=is_in_picker)
+            return Display(text, rows, replaces=is_in_picker)
         return await self._decide_rows(press, card, mark, picked)
 
     async def _decide_rows(self, press: Press, card: Card, mark: ButtonMark, picked: Picked) -> Display:
         """Approve the picked rows, and decline or leave the others; the full content may come first."""
         declines = mark.verb is Verb.APPROVE_ALL  # with the verb APPROVE the others stay open
-        if mark.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
+        was_shown_in_full = mark.page == _BELOW_FULL_CONTENT
+        if not was_shown_in_full and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
             button = make_labelled_button(
@@ -340,8 +351,8 @@ class DiscordPresses:
         return Display(reply.text, lay_out_rows([[approve]]))
 
 
-def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
-    """Return a response with a text: as a message, or as a file below ``head`` if it is long."""
+def _display_text(text: str, intro: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
+    """Return a response with a text: as a message, or as a file below ``intro`` if it is long."""
     if width(text) <= _INLINE_UNITS:
         return Display(fence(text), rows)
-    return Display(head, rows, text)
+    return Display(intro, rows, text)

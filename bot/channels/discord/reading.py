@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.channels.discord.places import NAME
 from bot.channels.discord.transport import DiscordRest
@@ -47,18 +47,26 @@ _ADDRESS_PATTERN = re.compile(
     re.DOTALL,
 )
 
-Names = Mapping[tuple[str, str], str]
-"""The names of people, roles and channels, by the kind of mark and the id."""
+
+class Mention(NamedTuple):
+    """A mark for something that has a name."""
+
+    kind: str  # "person", "role" or "channel"
+    id: str
 
 
-def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+Names = Mapping[Mention, str]
+"""The names of people, roles and channels, as Discord shows them: with their "@" or "#"."""
+
+
+def names_in(message: Mapping[str, Any]) -> dict[Mention, str]:
     """Return the names of the accounts that a message, or a message forwarded in it, mentions."""
-    names = {}
+    names: dict[Mention, str] = {}
     for user in message.get("mentions") or ():
         name = (user.get("member") or {}).get("nick") or user.get("global_name") or user.get("username")
-        names["person", str(user["id"])] = f"@{one_line(str(name or 'unknown person'))}"
+        names[Mention("person", str(user["id"]))] = f"@{one_line(str(name or 'unknown person'))}"
     for channel in message.get("mention_channels") or ():
-        names["channel", str(channel["id"])] = f"#{one_line(str(channel['name']))}"
+        names[Mention("channel", str(channel["id"]))] = f"#{one_line(str(channel['name']))}"
     for snapshot in message.get("message_snapshots") or ():
         names |= names_in(snapshot.get("message") or {})
     return names
@@ -66,42 +74,43 @@ def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -> Names:
     """Return ``known`` and the names that Discord gives for at most `MAX_NAMES` other mentions in a text."""
-    unnamed: dict[tuple[str, str], None] = {}  # the mentions without a known name, each once
+    unnamed: dict[Mention, None] = {}  # the mentions without a known name, each once
     for match in _MARK_PATTERN.finditer(words):
         for kind in _UNKNOWN_NAMES:
-            if match[kind] and (kind, match[kind]) not in known:
-                unnamed[kind, match[kind]] = None
+            mention = Mention(kind, match[kind])
+            if mention.id and mention not in known:
+                unnamed[mention] = None
     mentions = list(unnamed)[:MAX_NAMES]
     if not mentions:
         return known
-    roles: dict[tuple[str, str], str] = {}
-    if any(kind == "role" for kind, _ in mentions):
+    roles: dict[Mention, str] = {}
+    if any(mention.kind == "role" for mention in mentions):
         roles = await _fetch_roles(rest, server)
-    others = [mention for mention in mentions if mention[0] != "role"]
-    fetched = await asyncio.gather(*(_fetch_name(rest, server, *mention) for mention in others))
+    others = [mention for mention in mentions if mention.kind != "role"]
+    fetched = await asyncio.gather(*(_fetch_name(rest, server, mention) for mention in others))
     names = {mention: name for mention, name in zip(others, fetched, strict=True) if name}
     return {**known, **roles, **names}
 
 
-async def _fetch_name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
-    """Return the name of a person or a channel, ``kind``; empty if Discord does not give it in time."""
+async def _fetch_name(rest: DiscordRest, server: str, mention: Mention) -> str:
+    """Return the name of a person or a channel; empty if Discord does not give it in time."""
     with suppress(ChannelError, KeyError, TypeError, AttributeError):
-        if kind == "channel":
-            channel = await rest.call("GET", f"/channels/{ident}", patience=_WAIT_SECONDS)
+        if mention.kind == "channel":
+            channel = await rest.call("GET", f"/channels/{mention.id}", patience=_WAIT_SECONDS)
             return f"#{one_line(str(channel['name']))}"
         if server:
-            member = await rest.call("GET", f"/guilds/{server}/members/{ident}", patience=_WAIT_SECONDS)
-            user = {**member["user"], "member": member}  # as a message has it
+            member = await rest.call("GET", f"/guilds/{server}/members/{mention.id}", patience=_WAIT_SECONDS)
+            user = {**member["user"], "member": member}  # in the shape in which a message names people
             names = names_in({"mentions": [user]})
-            return names["person", str(user["id"])]
+            return names[Mention("person", str(user["id"]))]
     return ""
 
 
-async def _fetch_roles(rest: DiscordRest, server: str) -> dict[tuple[str, str], str]:
+async def _fetch_roles(rest: DiscordRest, server: str) -> dict[Mention, str]:
     with suppress(ChannelError, KeyError, TypeError):
         if server:
             roles = await rest.call("GET", f"/guilds/{server}/roles", patience=_WAIT_SECONDS)
-            return {("role", str(role["id"])): f"@{one_line(str(role['name']))}" for role in roles}
+            return {Mention("role", str(role["id"])): f"@{one_line(str(role['name']))}" for role in roles}
     return {}
 
 
@@ -119,7 +128,7 @@ def as_words(words: str, names: Names) -> str:
             return f"#{_GUIDE_NAMES.get(match['guide'], match['guide'])}"
         for kind, unknown in _UNKNOWN_NAMES.items():
             if match[kind]:
-                return names.get((kind, match[kind]), unknown)
+                return names.get(Mention(kind, match[kind]), unknown)
         return match[0]
 
     return _MARK_PATTERN.sub(write_mark, words)

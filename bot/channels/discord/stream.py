@@ -35,6 +35,7 @@ class DiscordStream(StreamedMessage):
         self._sent_at: datetime | None = None
 
     async def preview(self, text: str, doing: str) -> None:
+        """Show the end of the unfinished ``text``; below it ``doing``, the agent's current activity."""
         suffix = _WRITING_MARK if text.strip() else ""
         if doing:
             suffix = f"\n\n*⏳ {literal(doing)}*"
@@ -60,24 +61,24 @@ class DiscordStream(StreamedMessage):
 
         # the preview becomes the first post
         already_posted = 0  # the number of ``posts`` that need not be sent
-        preview = self._ref  # becomes empty once nothing has to be removed
-        if preview:
+        preview_to_remove = ""
+        if self._ref:
             try:
                 if pieces:
                     rows = buttons if len(posts) == 1 else []
                     message = {"content": pieces[0], "flags": PLAIN, "components": rows}
-                    await self._rest.edit(preview, message)
+                    await self._rest.edit(self._ref, message)
                 else:
-                    await self._rest.delete(preview)
+                    await self._rest.delete(self._ref)
                 already_posted = 1
-                preview = ""
-            except ChannelError as error:  # post all of it again, and remove the preview
+            except ChannelError as error:  # post all of the text again, and remove the preview
+                preview_to_remove = self._ref
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
 
         async def send_post(post: str | FullText) -> None:
             await self._rest.post_text(self._place, post, buttons if post is posts[-1] else ())
 
         await post_each(posts, already_posted, send_post)
-        if preview:
+        if preview_to_remove:
             with suppress(ChannelError):
-                await self._rest.delete(preview)
+                await self._rest.delete(preview_to_remove)

@@ -25,7 +25,7 @@ _SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # the < of a mention, a
 _MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")  # the characters that can begin markup
 _NUMBER_PATTERN = re.compile(r"^([^\S\n]*\d+)\.(?!\S)", re.MULTILINE)  # "3." begins a numbered list
 _FENCE = "```"
-_STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
+_STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}  # see `DiscordTextBuilder.write` for code
 
 
 def literal(text: str) -> str:
@@ -93,17 +93,17 @@ class DiscordTextBuilder(TextBuilder[str]):
             return fence(text)
         if "code" in styles:
             # not in a code span: no escape works there, so a backtick would end it
-            made = _escape(isolate(clean(text)))
+            written = _escape(isolate(clean(text)))
         else:
-            made = literal(text)
-        if not made.strip():
-            return made
+            written = literal(text)
+        if not written.strip():
+            return written
         for style in styles:
-            made = _STYLE_FORMATS[style].format(made)
-        return made
+            written = _STYLE_FORMATS[style].format(written)
+        return written
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:
-        form = "R" if relative else "f"
+        form = "R" if relative else "f"  # Discord's forms of a time: relative, or date and time
         return f"<t:{int(at.timestamp())}:{form}>"
 
     def mention(self, actor: Actor) -> str:

@@ -39,7 +39,7 @@ _FINAL_REFUSALS = {
     _ARCHIVED_CODE: "the thread is archived",
     160005: "the thread is locked",
 }
-_PASSING_STATUSES = (401, 408, 429)
+_TEMPORARY_STATUSES = (401, 408, 429)
 """Statuses after which the same call may succeed later."""
 _SERVER_FAULT_STATUS = 500
 _MAX_TRIES = 3
@@ -67,11 +67,11 @@ def make_refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
     words = answer.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE_CODE or "REPLIES_UNKNOWN_MESSAGE" in str(answer.get("errors")):
         return CopyGone(f"Discord: {words}")
-    is_passing = status in _PASSING_STATUSES or status >= _SERVER_FAULT_STATUS
+    is_temporary = status in _TEMPORARY_STATUSES or status >= _SERVER_FAULT_STATUS
     if code in _FINAL_REFUSALS:
         words = f"{_FINAL_REFUSALS[code]}."
-        is_passing = False
-    refusal_type = DiscordRefusal if is_passing else DiscordNever
+        is_temporary = False
+    refusal_type = DiscordRefusal if is_temporary else DiscordNever
     error = refusal_type(f"Discord refused ({code}): {words}")
     error.status = status
     error.code = answer.get("code")
@@ -94,10 +94,10 @@ class DiscordRest:
         self._sleep = sleep
         self._elapsed = elapsed
         self.waits = Waits("discord", elapsed)  # for calls that Discord refused: all processes share them
-        self._used_up_until: dict[tuple[str, str], float] = {}
+        self._no_calls_until: dict[tuple[str, str], float] = {}
         """The time by ``elapsed`` until which no call is left, by method and channel."""
         self.refused = False  # Discord did not accept the token in its last answer
-        self._direct: dict[str, str] = {}  # the channel of direct messages, by person
+        self._direct_channels: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
 
     async def call(
@@ -116,7 +116,7 @@ class DiscordRest:
         contents = _make_contents(body, file)
         error = ChannelError("Discord was not asked.")
         # calls of one method in one channel share a rate limit; the key is such as "PATCH 123"
-        limit_key = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
+        limit_key = f"{method} {_find_limited_part(path)}" if path.startswith("/channels/") else ""
         for _ in range(_MAX_TRIES):
             seconds_left = self.waits.count_seconds_left(limit_key) if limit_key else 0.0
             if seconds_left > patience:
@@ -142,7 +142,7 @@ class DiscordRest:
                 self.waits.note_wait(limit_key, pause)
             if pause is None or pause > patience:
                 break
-            if not limit_key:  # with a key, the next round of this loop waits
+            if not limit_key:  # with a key, the next round of this loop waits for ``seconds_left``
                 await self._sleep(pause)
         raise error
 
@@ -151,19 +151,19 @@ class DiscordRest:
         if headers.get("X-RateLimit-Remaining") == "0":
             with contextlib.suppress(ValueError):
                 until = self._elapsed() + float(headers.get("X-RateLimit-Reset-After", ""))
-                self._used_up_until[method, path.split("/")[2]] = until
+                self._no_calls_until[method, _find_limited_part(path)] = until
 
     async def has_room(self, place: DiscordPlace, method: str) -> bool:
         """Tell if Discord's rate limit leaves room for one more message, or edit, in this channel now."""
-        return self._elapsed() >= self._used_up_until.get((method, await self.channel_of(place)), 0)
+        return self._elapsed() >= self._no_calls_until.get((method, await self.channel_of(place)), 0)
 
     async def channel_of(self, place: DiscordPlace) -> str:
         """Return the id of a place's channel; for a person, that of their direct messages with Nod."""
-        if place.person and place.person not in self._direct:
+        if place.person and place.person not in self._direct_channels:
             opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
-            self._direct[place.person] = str(opened["id"])
+            self._direct_channels[place.person] = str(opened["id"])
         if place.person:
-            return self._direct[place.person]
+            return self._direct_channels[place.person]
         return place.channel
 
     async def member(self, server: str, user: str) -> Json | None:
@@ -179,7 +179,10 @@ class DiscordRest:
         return record
 
     async def check(self, place: DiscordPlace) -> None:
-        """Check that Nod can post: show for some seconds that it writes, which Discord refuses otherwise."""
+        """Raise ChannelError if Nod can't post in a place.
+
+        To find out, this shows people there for some seconds that Nod is writing, which needs the same right.
+        """
         await self.call("POST", f"/channels/{await self.channel_of(place)}/typing")
 
     async def post(self, place: DiscordPlace, message: Json, nonce: str = "", **options: Any) -> Json:
@@ -220,6 +223,11 @@ class DiscordRest:
         if original:
             path += "/messages/@original"
         await self.call("PATCH" if original else "POST", path, _NO_MENTIONS | message, **options)
+
+
+def _find_limited_part(path: str) -> str:
+    """Return the id for which Discord limits calls: in ``/channels/123/messages`` it is ``123``."""
+    return path.split("/")[2]
 
 
 def _make_contents(body: Any, file: tuple[str, str | bytes] | None) -> Json:

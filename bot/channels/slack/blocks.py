@@ -1,7 +1,7 @@
 """Builders of Block Kit blocks, the JSON objects of which Slack's messages and modals are made.
 
 Hostile text only goes where Slack parses nothing. Plain texts are cut to Slack's limits here, and `rich`
-splits its lines into several blocks. These limits are the callers' task: of values, of a page's address, of a
+splits its lines into several blocks. The callers keep the other limits: of values, of a page's address, of a
 single line of `rich`, of the number of buttons in `actions`, and of the text with Slack's marks in
 `mrkdwn_block` and `closing`, which can't be cut anywhere.
 
@@ -138,12 +138,12 @@ def _make_time(label: str, at: datetime, form: str = "{date_short_pretty} at {ti
     return mrkdwn_block(f"{label} {date}".strip())
 
 
-def closing(words: str, at: datetime | None, button: Block, *, is_running: bool = False) -> Block:
-    """Return a section with an outcome, its time, and a button at its side. ``words`` are escaped here.
+def closing(outcome: str, at: datetime | None, button: Block, *, is_running: bool = False) -> Block:
+    """Return a section with an outcome, its time, and a button at its side. ``outcome`` is escaped here.
 
     ``is_running``: it has not ended yet, and the time says how long ago it began.
     """
-    parts = [text.escape(words)]
+    parts = [text.escape(outcome)]
     if at:
         time = _make_time("", at, "{ago}") if is_running else _make_time("", at)
         parts.append(time["text"])
@@ -202,7 +202,8 @@ def button(
 ) -> Block:
     """Return a button. With ``confirm`` or ``sure``, Slack asks before a press counts.
 
-    ``confirm`` is the warning in that question; ``sure`` has the question and the labels of its two buttons.
+    ``sure`` has the question, an explanation, and the labels of its two buttons. ``confirm`` is a warning
+    that takes the place of that explanation.
     """
     element: Block = {
         "type": "button",

@@ -1,16 +1,17 @@
 """The buttons of a card: their labels, their questions before a press counts, and their values. Pure.
 
 A button has an action id, ``nod:`` and its verb, and a value, the proposal's id and round: an edit begins a
-new round. An entry of the ⋯ menu has one text, the verb and that value. Besides the verbs of the core there
-are words such as `REVIEW`, which open a modal and are used like verbs here. On a card that was cut, Approve
-opens "View all" first: no one approves what they could not read. The flag ``shows_all`` is True if nothing of
-the card was cut.
+new round. An entry of the ⋯ menu has only a value, the verb and the value of a button. In addition to the
+verbs of the core there are words such as `REVIEW`, which open a modal and are used like verbs here. On a card
+that was cut, Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all``
+is True if nothing of the card was cut.
 
 A batch is several calls of one tool in one card, each of which is a row. A group is the single cards of one
 answer, whose first card has buttons for all.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from bot.channels.slack import blocks
 from bot.channels.slack.blocks import Block
@@ -45,20 +46,41 @@ _BATCH_QUESTIONS = {
     Verb.UNDO_ALL: "",
 }
 """The question before a press counts for all rows of a batch."""
-_TEXT_BUTTON_VERBS = frozenset(
+_VERBS_THAT_ASK_TEXT = frozenset(
     verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
 )
 """Verbs with a button on the card that asks for a text, such as what to change."""
-_NOT_IN_CARD_MENU = frozenset({*CHOICES, *_TEXT_BUTTON_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+_NOT_IN_CARD_MENU = frozenset({*CHOICES, *_VERBS_THAT_ASK_TEXT, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """Verbs with a button on the card, which the card's menu leaves out. In App Home they are in the menu."""
 _NEVER_IN_MENU = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
 """Verbs that neither menu has: they have buttons of their own."""
-_RESOLVED_VERBS = {
-    Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
-    Verb.STOP: ("danger", "What it has done so far stays done."),
-    Verb.UNDO: ("", ""),
+
+
+class _ResolvedButton(NamedTuple):
+    """The button of a verb on a resolved card."""
+
+    style: str  # Slack's name; empty for a plain button
+    question: str  # before a press counts; empty for the verb's own question, if it has one
+
+
+_RESOLVED_BUTTONS = {
+    Verb.RETRY: _ResolvedButton(
+        "", "It runs again exactly as shown. Check first whether it already happened."
+    ),
+    Verb.STOP: _ResolvedButton("danger", "What it has done so far stays done."),
+    Verb.UNDO: _ResolvedButton("", ""),
 }
-"""Verbs of a resolved card: the style of the button, and the question before a press counts."""
+
+
+class _MenuEntry(NamedTuple):
+    """An entry of a ⋯ menu."""
+
+    label: str
+    value: str  # the verb, a colon and the value of a button
+
+    @property
+    def verb(self) -> str:
+        return self.value.partition(":")[0]
 
 
 def action_id(verb: str) -> str:
@@ -93,35 +115,32 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
         buttons.append(_make_approve_button(card, value, shows_all=shows_all))
     if Verb.DECLINE in card.verbs:
         buttons.append(_make_button(card, Verb.DECLINE, value))
-    buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _TEXT_BUTTON_VERBS]
+    buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _VERBS_THAT_ASK_TEXT]
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = choose_steps_button(card, shows_all=shows_all)
         buttons.append(blocks.button(label, action_id(verb), value, confirm=describe_steps(card)))
     if Verb.EDIT in card.verbs:
         buttons.append(_make_button(card, Verb.EDIT, value))
-    options = _list_menu_options(card, value, shows_all=shows_all)
-    if options:
-        buttons.append(blocks.overflow(MORE, options))
+    entries = _list_menu_entries(card, value, shows_all=shows_all)
+    if entries:
+        buttons.append(blocks.overflow(MORE, entries))
     return buttons
 
 
-def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple[str, str]]:
+def _list_menu_entries(card: Card, value: str, *, shows_all: bool) -> list[_MenuEntry]:
     """Return the entries of a card's ⋯ menu: verbs without a button, *View all* unless Approve opens it.
 
-    An entry is a label and a value. Slack limits their number: the last ones are left out.
+    Slack limits their number: the last verbs are left out.
     """
-    options = []
-    for label, entry_value in list_entries(card, shows_all=shows_all):
-        verb = entry_value.partition(":")[0]
-        if verb not in _NOT_IN_CARD_MENU:
-            options.append((label, entry_value))
-    views = [(VIEW_ALL, f"{VIEW}:{value}")]
+    all_entries = [_MenuEntry(*entry) for entry in list_entries(card, shows_all=shows_all)]
+    entries = [entry for entry in all_entries if entry.verb not in _NOT_IN_CARD_MENU]
+    views = [_MenuEntry(VIEW_ALL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
     room = blocks.MAX_OVERFLOW_OPTIONS - len(views)
-    if len(options) > room:  # *Extend* is left out first, since a command does the same
-        options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
-    return [*options[:room], *views]
+    if len(entries) > room:  # *Extend* is left out first, since a command does the same
+        entries = [entry for entry in entries if entry.verb != Verb.EXTEND]
+    return [*entries[:room], *views]
 
 
 def _make_approve_button(card: Card, value: str, *, shows_all: bool) -> Block:
@@ -203,9 +222,9 @@ def make_resolved_buttons(card: Card) -> list[Block]:
     value = value_of(card)
     buttons = []
     if card.batch is None:
-        for verb, (style, question) in _RESOLVED_VERBS.items():
+        for verb, button in _RESOLVED_BUTTONS.items():
             if verb in card.verbs:
-                buttons.append(_make_button(card, verb, value, style, question))
+                buttons.append(_make_button(card, verb, value, button.style, button.question))
         return buttons
     verbs = [verb for verb in card.verbs if verb in _BATCH_QUESTIONS]
     buttons += [_make_button(card, verb, value, confirm=_BATCH_QUESTIONS[verb]) for verb in verbs]

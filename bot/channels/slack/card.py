@@ -26,7 +26,13 @@ from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.proposals import Tone
 
+# the most units of a part of a card; a longer part is cut
 _LONG_TITLE_UNITS = 600  # a title that does not fit a header
+_REMARK_UNITS = 300  # a warning, the requester, the deciders, or a part of the notification
+_REASON_UNITS = 600
+_HEADLINE_UNITS = 600  # of a resolved card
+_OUTCOME_UNITS = 400
+_OUTCOME_AND_VOTES_UNITS = 1000
 _MAX_MENTIONING_CHARS = 300  # a longer list of people mentions no one
 _TONE_SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "⚠️", Tone.QUIET: "⚪"}
 
@@ -78,7 +84,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
     note = blocks.context("✂️ Slack could not show this card in full. View all shows everything.")
     title: list[Block] = []
     if card.pending:
-        short_title = text.cut(text.one_line(card.title) or BLANK, 300)[0]
+        short_title = text.cut(text.one_line(card.title) or BLANK, _REMARK_UNITS)[0]
         title = blocks.rich([RichLine((Run(short_title, "bold"),))])
         state = _render_pending(card, team, shows_all=False)
     else:
@@ -109,11 +115,11 @@ def _render_title(card: Card) -> tuple[list[Block], bool]:
 def _render_intro(card: Card) -> Iterator[RichLine]:
     """Yield the lines between the title and the change: the warning and the reason."""
     if card.kind.is_answer and card.risk_reason:  # the card of a question has no warning, but a remark
-        yield RichLine((Run(text.cut(text.one_line(card.risk_reason), 300)[0], "italic"),))
+        yield RichLine((Run(text.cut(text.one_line(card.risk_reason), _REMARK_UNITS)[0], "italic"),))
     elif card.warning:
-        yield RichLine((Run("⚠️ "), Run(text.cut(text.one_line(card.warning), 300)[0], "bold")))
+        yield RichLine((Run("⚠️ "), Run(text.cut(text.one_line(card.warning), _REMARK_UNITS)[0], "bold")))
     if card.why.strip():
-        yield RichLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), 600)[0])))
+        yield RichLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), _REASON_UNITS)[0])))
 
 
 def _render_notes(card: Card) -> list[Block]:
@@ -136,7 +142,7 @@ def _write_asker(card: Card, team: str) -> str | Block:
     channel = channel_in(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
-    asker = text.cut(replace(card, asked_in="").asked, 300)[0]
+    asker = text.cut(replace(card, asked_in="").asked, _REMARK_UNITS)[0]
     return blocks.mrkdwn_block(f"{text.escape(asker)} in <#{channel}>")
 
 
@@ -146,7 +152,7 @@ def _write_deciders(card: Card, team: str) -> str | Block:
         return ""
     parts = card.circle.parts
     if len(card.deciders) > _MAX_MENTIONING_CHARS or not any(isinstance(part, Actor) for part in parts):
-        return f"Can decide: {text.cut(card.deciders, 300)[0]}"
+        return f"Can decide: {text.cut(card.deciders, _REMARK_UNITS)[0]}"
     return blocks.mrkdwn_block(f"Can decide: {''.join(_write_mention(part, team) for part in parts)}")
 
 
@@ -168,17 +174,19 @@ def _render_pending(card: Card, team: str, *, shows_all: bool) -> list[Block]:
 
 def _render_resolved(card: Card) -> list[Block]:
     """Return the outcome of a card, with buttons for its details and for verbs such as Retry and Undo."""
-    headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, 600)[0]
+    headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, _HEADLINE_UNITS)[0]
     url = card.result_url if card.result_url and is_web(card.result_url) else ""
     lines = [RichLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]
     result = card.result.strip()
     if result:
         lines.append(RichLine((Run(text.cut(result, RESULT_SHOWN)[0]),), preformatted=True))
-    outcome = text.cut(card.end, 400)[0]
-    closing_words = text.cut("; ".join(filter(None, (outcome, *card.tally))), 1000)[0]
+    outcome = text.cut(card.end, _OUTCOME_UNITS)[0]
+    outcome_and_votes = text.cut("; ".join(filter(None, (outcome, *card.tally))), _OUTCOME_AND_VOTES_UNITS)[0]
     is_running = card.running_since is not None
-    closing = blocks.closing(closing_words, card.ended_at, make_details_button(card), is_running=is_running)
-    shown = [*blocks.rich(lines), closing]
+    outcome_section = blocks.closing(
+        outcome_and_votes, card.ended_at, make_details_button(card), is_running=is_running
+    )
+    shown = [*blocks.rich(lines), outcome_section]
     buttons = make_resolved_buttons(card)
     if buttons:
         shown.append(blocks.actions(*buttons))
@@ -186,8 +194,8 @@ def _render_resolved(card: Card) -> list[Block]:
 
 
 def _write_notification(card: Card) -> str:
-    title = text.cut(text.one_line(card.headline), 300)[0].rstrip(".")
-    outcome = text.cut(text.one_line(card.outcome), 300)[0]
+    title = text.cut(text.one_line(card.headline), _REMARK_UNITS)[0].rstrip(".")
+    outcome = text.cut(text.one_line(card.outcome), _REMARK_UNITS)[0]
     return text.escape(f"{title}: {outcome}")
 
 
