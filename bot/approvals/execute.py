@@ -69,7 +69,10 @@ class _ClaimedRun(NamedTuple):
 
 @dataclass(eq=False)
 class Execution:
-    """The runner of approved proposals. What must outlast this process is in rows."""
+    """The runner of approved proposals.
+
+    All that must survive a restart is stored in the database; the private fields are for this process alone.
+    """
 
     registry: Registry
     policies: Policies
@@ -81,7 +84,7 @@ class Execution:
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
         self._trials = Trials(self.database, self.clock, self.process)
-        # the next four by the id of a proposal
+        # the keys, or the members, of the next four are ids of proposals
         self._running: dict[str, asyncio.Task[Any]] = {}  # the tasks of tools
         self._started: Counter[str] = Counter()  # the number of calls of `start` under way
         self._prepared: set[str] = set()  # prepared runs, until they are claimed or dropped
@@ -162,7 +165,7 @@ class Execution:
                 return await self._run_claimed(run, wake)
             return await self._lock_and_execute(proposal_id, approved, wake)
         finally:
-            self._started -= Counter([proposal_id])
+            self._started -= Counter([proposal_id])  # also drops a count of 0, on which `under_way` relies
 
     async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
         """Do a run that was claimed with the approval. The cards of a slow run are redrawn before its end."""
@@ -186,7 +189,8 @@ class Execution:
         """Run a proposal that is not claimed yet. ``approved``: the proposal, if it need not be read."""
         proposal = approved or await self.database.read(proposals.get, proposal_id)
         if proposal is None or proposal.state is not State.APPROVED:
-            return _start_again(self._resource_lock.forget(proposal_id))
+            next_ids = self._resource_lock.forget(proposal_id)
+            return _make_execute_jobs(next_ids)
         resource = await self._name_resource(proposal)
         if not resource:
             return await self._execute(proposal, "", wake)
@@ -196,7 +200,7 @@ class Execution:
             jobs = await self._execute(proposal, resource, wake)
         finally:
             next_ids = await self._resource_lock.leave(proposal_id, resource)
-        return (*jobs, *_start_again(next_ids))
+        return (*jobs, *_make_execute_jobs(next_ids))
 
     async def _lock_or_queue(self, proposal_id: str, resource: str) -> bool:
         """Lock the resource and return True, or join the queue for it and return False.
@@ -205,13 +209,14 @@ class Execution:
         removed.
         """
         while not await self._resource_lock.enter(proposal_id, resource):
+            # either this proposal must wait, or the one ahead is removed and the lock is tried again
             ahead_id = self._resource_lock.find_next(resource)
             if ahead_id is None:
                 return False
             ahead = await self.database.read(proposals.get, ahead_id)
             if ahead is not None and ahead.state is State.APPROVED:
                 return False
-            self._resource_lock.forget(ahead_id)
+            self._resource_lock.forget(ahead_id)  # no job for the next: that may be this proposal
         return True
 
     async def _name_resource(self, proposal: Proposal) -> str:
@@ -232,8 +237,8 @@ class Execution:
         """Check, claim and run the proposal.
 
         ``resource``: the name of the locked resource, or empty. Nothing is done if another caller has claimed
-        the proposal, or while another process changes the same resource. Then `Recovery` starts the run
-        later.
+        the proposal. Nothing is done either while another process changes the same resource; then `Recovery`
+        (``bot/jobs/recovery.py``) starts the run later.
         """
         # check that the call is still the call that people approved
         try:
@@ -248,14 +253,16 @@ class Execution:
                     raise ToolError(hindrance)
             if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
-            changed = None
-            if not proposal.kind.shows_itself:
-                changed = await self._find_change(tool, proposal)
+            new_preview = None
+            if (
+                not proposal.kind.shows_itself
+            ):  # else its card shows no current values, which could have changed
+                new_preview = await self._find_new_preview(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _find_cause(error), describe_and_log(error, proposal.tool_name))
         now = self.clock()
-        if changed is not None:  # people are asked again, with the values of now
-            preview, trial = changed
+        if new_preview is not None:  # people are asked again, with the values of now
+            preview, trial = new_preview
             ask_again = partial(lifecycle.ask_again, trial=trial)
             return await self.database.write(ask_again, proposal, preview, now, first=True)
 
@@ -273,7 +280,7 @@ class Execution:
         with tracing.trace_execution(claimed.id, claimed.tool_name, claimed.call_id) as span:
             return await self._run(available, tool, claimed, wake, span)
 
-    async def _find_change(self, tool: Tool, proposal: Proposal) -> PreviewAndTrial | None:
+    async def _find_new_preview(self, tool: Tool, proposal: Proposal) -> PreviewAndTrial | None:
         """Return the new preview if the call's changes are no longer those that people saw, else None."""
         if proposal.applies:  # the run applies the trial's changes
             is_unchanged = await self._trials.is_unchanged(tool, proposal)
@@ -297,14 +304,15 @@ class Execution:
         secrets = secrets_in(claimed.arguments, tool.parameters)
         is_hidden = await self._hides_answer(claimed)  # checked again after the run: it may take long
 
-        async def show(words: str) -> None:
+        async def show(progress_text: str) -> None:
             if is_hidden or claimed.agent:  # people may not see any part of an answer that is for an agent
                 return
-            jobs = await self.database.write(lifecycle.store_progress, claimed, words)
+            jobs = await self.database.write(lifecycle.store_progress, claimed, progress_text)
             if wake is not None:
                 await wake(*jobs)
 
         progress = Progress(self.clock, ON_CARDS, show, secrets)
+        # depth: the number of agents' calls that led to this call
         depth = await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0
         context = CallContext(
             claimed.conversation_id,
@@ -332,10 +340,12 @@ class Execution:
                 return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 span.fail(type(error).__name__)
-                words = veil(describe_and_log(error, tool.name), secrets)
+                error_text = veil(describe_and_log(error, tool.name), secrets)
                 if is_hidden or await self._hides_answer(claimed):
-                    return await self._finish(claimed, State.FAILED, **_hide_error(claimed, error, words))
-                return await self._fail(claimed, _find_cause(error), words)
+                    return await self._finish(
+                        claimed, State.FAILED, **_hide_error(claimed, error, error_text)
+                    )
+                return await self._fail(claimed, _find_cause(error), error_text)
             finally:
                 del self._running[claimed.id]
             if is_hidden or await self._hides_answer(claimed):
@@ -377,12 +387,13 @@ class Execution:
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store the outcome, and retry until it is stored: only this process knows it. Returns the jobs."""
         pause = _FIRST_PAUSE
+        # a rule may stop the rest of a batch after a row that failed
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
-            owner = self.own.owner(proposal.requester)  # the process for the turn that follows
+            turn_process = self.own.owner(proposal.requester)  # the process for the turn that follows
             try:
                 stored = await self.database.write(
-                    partial(lifecycle.finish, owner=owner, policies=policies, **changes),
+                    partial(lifecycle.finish, owner=turn_process, policies=policies, **changes),
                     proposal,
                     state,
                     self.clock(),
@@ -394,14 +405,14 @@ class Execution:
                 jobs: tuple[Job, ...] = ()
                 if stored:
                     _, jobs = stored
-                if owner and Job(Work.TURN, proposal.conversation_id) in jobs:
+                if turn_process and Job(Work.TURN, proposal.conversation_id) in jobs:
                     self.own.begins(proposal.conversation_id, proposal.requester)
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _start_again(proposal_ids: Sequence[str]) -> tuple[Job, ...]:
+def _make_execute_jobs(proposal_ids: Sequence[str]) -> tuple[Job, ...]:
     return tuple(Job(Work.EXECUTE, proposal_id) for proposal_id in proposal_ids)
 
 
@@ -448,9 +459,9 @@ def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
     return columns
 
 
-def _hide_error(p: Proposal, error: Exception, words: str) -> dict[str, Any]:
-    """Return the columns to store for a run whose error (``words``) only its owner sees."""
-    return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, p), "for_owner": words}
+def _hide_error(p: Proposal, error: Exception, error_text: str) -> dict[str, Any]:
+    """Return the columns to store for a run whose error only its owner sees, in the key ``for_owner``."""
+    return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, p), "for_owner": error_text}
 
 
 def _fill(template: str, p: Proposal) -> str:

@@ -101,7 +101,7 @@ class JudgedCall:
     # the other fields belong to a proposal
     likeness: Likeness = field(default_factory=Likeness)  # by it, a grant for calls alike may approve it
     batch: str = ""  # calls of an answer with the same name here are shown as one table; empty: shown alone
-    tries: Tool | None = None  # the call's tool, if the call is to be tried before people see it
+    tries: Tool | None = None  # the call's tool if the call is to be tried before people see it, else None
     undo_seconds: float = 0.0  # the time for which the changes of a trial may be undone; 0 for none
 
 
@@ -110,9 +110,9 @@ class _Rows(NamedTuple):
 
     policy: Policy
     person: Person
-    room: AnswerRoom  # the number of proposals that the answer may still open, and the words if none is left
-    # the calls that wait, run or were just declined, by digest: the name of who declined it, else empty
-    asked: Mapping[str, str]
+    answer_room: AnswerRoom  # the number of proposals that the answer may still open, and a refusal of more
+    open_or_declined: Mapping[str, str]
+    """The calls that wait, run or were just declined, by digest: the name of who declined it, else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ async def no_zone(_: Actor, __: Address) -> tzinfo | None:
 
 @dataclass(eq=False)
 class Gate:
-    """The judge of all calls, which also runs reads. What it remembers only saves work."""
+    """The judge of all calls, which also runs reads. Its own state is only a cache."""
 
     registry: Registry
     policies: Policies
@@ -173,8 +173,8 @@ class Gate:
         """Judge every call of a model's answer. A call that can't be proposed gets the reason as its result.
 
         ``available``: all tools, from which those that the agent may call are chosen here. ``show`` is called
-        with the words for each trial. Raises what the database raises, and ModelTooManyQuestions if the model
-        asks people more questions than it may.
+        with the text of each trial's progress. Raises what the database raises, and ModelTooManyQuestions if
+        the model asks people more questions than it may.
         """
         if not calls:
             return []
@@ -200,14 +200,14 @@ class Gate:
     def _read_rows(self, session: Session, transcript: Transcript) -> _Rows:
         conversation_id = transcript.conversation.id
         policy, person = self.policies.load_for(session, transcript.asker)
-        room = proposals.load_answer_room(session, self.bounds, conversation_id, person.accounts)
-        asked = conversations.find_asked_already(session, conversation_id, self.clock())
-        return _Rows(policy, person, room, asked)
+        answer_room = proposals.load_answer_room(session, self.bounds, conversation_id, person.accounts)
+        open_or_declined = conversations.find_asked_already(session, conversation_id, self.clock())
+        return _Rows(policy, person, answer_room, open_or_declined)
 
     async def _consider_each(self, answer: _Answer, calls: Sequence[ToolCall]) -> list[JudgedCall]:
         """Judge the calls in their order, within the number of proposals that may still be opened."""
         judged_calls: list[JudgedCall] = []
-        room = answer.rows.room
+        room = answer.rows.answer_room
         room_left = room.left
         proposed_kinds: set[ProposalKind] = set()
         for position, call in enumerate(calls):
@@ -217,8 +217,8 @@ class Gate:
             if call.refused:  # the model wrote something that can't be read as a call
                 judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
-            full_text = room.words if room_left <= 0 else None  # the refusal of a further proposal
-            judged = await self._consider_one(answer, call, position, full_text)
+            refusal_if_full = room.words if room_left <= 0 else None
+            judged = await self._consider_one(answer, call, position, refusal_if_full)
             if judged.proposal is not None:
                 kind = judged.proposal.kind
                 # ``duplicate_text``: the refusal of a second one, for kinds of which an answer proposes one
@@ -282,13 +282,13 @@ class Gate:
         return tools.without(forbidden)
 
     async def _consider_one(
-        self, answer: _Answer, call: ToolCall, position: int, full_text: str | None
+        self, answer: _Answer, call: ToolCall, position: int, refusal_if_full: str | None
     ) -> JudgedCall:
         """Judge one call, the one at ``position`` of its answer.
 
-        ``full_text``: the refusal of a proposal if no further proposal may be opened, else None.
+        ``refusal_if_full``: the refusal of a proposal if no further proposal may be opened, else None.
         """
-        summary = call.name  # the call in words for people, as far as it is known
+        summary = call.name  # the call in words for people; gets better as more of the call is known
         transcript, teammate, policy = answer.transcript, answer.transcript.teammate, answer.rows.policy
         try:
             # the call as it would run; its kind may have a procedure: steps in place of the usual ones
@@ -320,10 +320,11 @@ class Gate:
                     return JudgedCall(recorded, read=ToolUse(tool, arguments))
                 tool, verdict, reason = question  # a person is asked for consent to the read
 
-            # from here on the call becomes a proposal, whose deciders and card its kind may make differently
+            # from here on the call becomes a proposal; the procedure of its kind may name the deciders, and
+            # write the card
             verdict = require_owner(verdict, tool.connection)
-            if full_text is not None:
-                return _answer_call(call, summary, f"ERROR: {full_text}")
+            if refusal_if_full is not None:
+                return _answer_call(call, summary, f"ERROR: {refusal_if_full}")
             if verdict.risk.writes:
                 await self._check_runnable(transcript, tool, arguments)
             if procedure.name_deciders:
@@ -341,9 +342,9 @@ class Gate:
                 verdict = await check_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-            is_own = isinstance(error, BadArguments | UnknownTool | Refused)  # the words are Nod's
+            is_nods_text = isinstance(error, BadArguments | UnknownTool | Refused)
             text = f"ERROR: {describe_and_log(error, call.name)}"
-            return _answer_call(call, summary, text, outside=not is_own)
+            return _answer_call(call, summary, text, may_be_foreign=not is_nods_text)
         await self.keep_schema(tool)
         reason = clean_reason(str(reason), answer.text, transcript.last_message)
         proposal = draft(
@@ -465,8 +466,9 @@ class Gate:
         if connection and tool.is_personal and connection.server not in request.servers:
             raise Refused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
-        home = str(request.actor) if request.agent else ""  # an agent's call counts as from its person's chat
-        place = Place(str(request.address), request.private, home)
+        # an agent's call counts as from the private chat of its person
+        private_chat = str(request.actor) if request.agent else ""
+        place = Place(str(request.address), request.private, private_chat)
         with as_tool_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
@@ -540,9 +542,9 @@ class Gate:
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Raise Refused if exactly this call waits, runs, or was declined since a person last asked for work."""
     digest_of_call = tool.digest(arguments)
-    if digest_of_call not in answer.rows.asked:
+    if digest_of_call not in answer.rows.open_or_declined:
         return
-    declined_by = answer.rows.asked[digest_of_call]  # empty for an open call
+    declined_by = answer.rows.open_or_declined[digest_of_call]  # empty for an open call
     if declined_by:
         raise Refused(_JUST_DECLINED.format(who=declined_by))
     raise Refused(_IS_OPEN)
@@ -556,7 +558,7 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
         return None
-    if tool.digest(facts.arguments) in answer.rows.asked:
+    if tool.digest(facts.arguments) in answer.rows.open_or_declined:
         raise Refused(_IS_OPEN)
     verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
@@ -608,10 +610,10 @@ async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str
         raise KeyTaken
 
 
-def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
-    """Return a judged call that has ``text`` as its result. ``outside``: a tool may have written the text."""
+def _answer_call(call: ToolCall, summary: str, text: str, *, may_be_foreign: bool = False) -> JudgedCall:
+    """Return a judged call with ``text`` as its result; ``may_be_foreign``: a tool may have written it."""
     recorded = Call(call.id, call.name, call.arguments, summary)
-    return JudgedCall(recorded, result=CallResult(text, ok=False, outside=outside))
+    return JudgedCall(recorded, result=CallResult(text, ok=False, outside=may_be_foreign))
 
 
 def apply_effects(
@@ -636,7 +638,8 @@ def apply_effects(
             continue
         call = judged.call
         tool, arguments = judged.effect
-        moment = Moment(transcript.conversation, transcript.asker, f"{message_id}:{call.id}", tool_names, now)
+        call_id = f"{message_id}:{call.id}"
+        moment = Moment(transcript.conversation, transcript.asker, call_id, tool_names, now)
         try:
             if tool.effect is None:
                 raise ToolError(f"{tool.name} has no effect.")

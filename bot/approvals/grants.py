@@ -4,7 +4,8 @@ People give a grant with their decision on a card. It has a scope (the calls tha
 people and places whose calls it covers) and a duration. The rows and the API call the four kinds of scopes
 *rungs*, narrowest first: EXACT (the same arguments), KEY (the same values of some arguments that the tool
 names), PREFIX (the same beginning, as of a command) and TOOL (any call of the tool). A call's `Likeness` has
-the values for KEY and PREFIX.
+the values for KEY and PREFIX. A row's ``match`` holds what a call must have, as JSON: the arguments, the
+values or the beginning.
 
 A grant is stored in the transaction of the decision (`give_grant`). When a proposal is stored, the narrowest
 grant that covers its call approves it (`approve_by_grant`). Grants end in many ways, each a function here.
@@ -89,7 +90,9 @@ def give_grant(
     scope, audience = terms.scope, terms.audience
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
-    if proposal.agent:  # the grant covers the calls of that agent, and nothing else
+    # a grant for an agent covers the calls of that agent and nothing else; its place is an address made of
+    # the agent's name
+    if proposal.agent:
         origin, audience = Address(AGENTS, proposal.agent), GrantAudience.HERE
     chat = chat_of(origin)
     place: Address | None = None
@@ -225,7 +228,7 @@ def _list_usable(
             continue
         if needs_same_rule and not _was_given_under(session, grant, proposal.rule):
             continue
-        # a Person's id is one of their accounts, which may be linked with others since
+        # the stored id of the giver is one of their accounts: load the Person who has this account today
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if proposal.connection and proposal.connection.is_personal and not is_owner(proposal, giver):
             continue  # what runs as a person is allowed by that person alone
@@ -345,7 +348,10 @@ def _make_common_call(
     common_place = _find_smaller_place(place, rule.scope)
     if common_place is None:
         return None
-    return CallFacts(grant.scope.tool_name, origin.risk, Place(common_place, private=False), Person(""), now)
+    any_requester = Person("")
+    return CallFacts(
+        grant.scope.tool_name, origin.risk, Place(common_place, private=False), any_requester, now
+    )
 
 
 def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
@@ -408,13 +414,13 @@ def move_to_chat(session: Session, old: Address, new: Address, by: By, now: date
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
     """End a tool's PREFIX grants that an earlier release stored in another form. Return their number.
 
-    Such a grant covers no call any longer, but would still be listed. ``form``: what this release writes as
-    the first word of a grant's ``match``, the beginning that calls must have.
+    Such a grant no longer covers any call, but would still be listed. ``form``: the mark with which this
+    release begins the list in a grant's ``match``.
     """
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
-    outgrown = [row.id for row in rows if json.loads(row.match)[:1] != [form]]
-    return _end(session, col(GrantRow.id).in_(outgrown), By.nod(Act.END_WITH_UPDATE), now)
+    old = [row.id for row in rows if json.loads(row.match)[:1] != [form]]
+    return _end(session, col(GrantRow.id).in_(old), By.nod(Act.END_WITH_UPDATE), now)
 
 
 def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:

@@ -1,10 +1,10 @@
 """The members of the user groups that rules name, asked of the platforms.
 
 A rule may say that a group decides, such as ``slack:T1/S2``. Only the platform knows who is in it, and it
-can't be asked within a transaction. So a reading that needs an unknown group notes that in `Policies`, and
-decides as if no one were in the group. `Groups.read` then asks the platform and reads once more. An answer
-counts for half a minute (`Policies.know_group`). While a platform can't be asked, no one decides by being in
-the group.
+can't be asked within a transaction. So a database read that needs an unknown group notes that in `Policies`,
+and decides as if no one were in the group. `Groups.read` then asks the platform and reads once more. A
+platform's answer is used for half a minute (`Policies.know_group`). While a platform can't be asked, no one
+decides by being in the group.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def refuse_groups(group: str, _: Collection[str]) -> UserGroup:
 
 @dataclass(eq=False)
 class Groups:
-    """The service that asks platforms for groups. Several callers who ask for one group share the answer."""
+    """The service that asks platforms for groups. Callers who wait for one group share an answer."""
 
     database: Database
     policies: Policies
@@ -66,7 +66,7 @@ class Groups:
     _stored_names: dict[str, str] = field(default_factory=dict, init=False)  # names that are in the database
 
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
-        """Read like `Database.read`, and read again if groups are known now that the first reading lacked."""
+        """Read like `Database.read`, and read once more if that lacked groups that are known now."""
         result = await self.database.read(function, *args)
         if await self.ask_missing():
             return await self.database.read(function, *args)
@@ -75,7 +75,8 @@ class Groups:
     async def ask_missing(self) -> bool:
         """Ask for the groups that were needed and not known. Return True if any group is known now."""
         unknown = self.policies.unknown_groups()
-        return len(await self.ask(unknown)) < len(unknown)
+        failed = await self.ask(unknown)
+        return len(failed) < len(unknown)
 
     async def ask(self, names: Iterable[str]) -> Mapping[str, str]:
         """Ask for these groups. Return the groups that can't be asked for now, each with the reason."""
@@ -89,7 +90,7 @@ class Groups:
     async def _ask(self, name: str) -> str:
         """Ask for a group, or join a request under way. Return why that failed, or an empty text."""
         fault = self._faults.get(name)
-        if fault and abs(self.clock() - fault.at) < _PAUSE:
+        if fault and abs(self.clock() - fault.at) < _PAUSE:  # abs: the clock may have been set back
             return fault.why
         asking = self._asking.get(name)
         if asking is None:
@@ -99,7 +100,8 @@ class Groups:
 
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
-        # a person may press by a linked account elsewhere: the platform says if they are still in its team
+        # people may press with an account of another platform that is linked with one of this platform: this
+        # platform says which of its linked accounts are still members
         linked = [row.account for row in await self.database.read(people.list_linked)]
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):

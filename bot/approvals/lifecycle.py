@@ -173,10 +173,10 @@ def ask_again(
         State.PROPOSED,
         preview=preview,
         trial=trial,
-        for_real=None,
+        for_real=None,  # people choose again if the call runs although it was tried
         round=p.round + 1,
         votes=(),
-        changed=True,
+        changed=True,  # the card says that current values have changed
         **start_timers(p.ttl, p.remind_every, now),
         decided_by=None,
         decided_from=None,
@@ -221,9 +221,9 @@ def claim(
     rule forbids the call by now, Disconnected if the account in whose name it runs is not the one that people
     saw.
 
-    The rules in memory are checked first, which costs nothing. They may be a little old, so the update also
-    requires that the version of their rulebook is the stored one, which each change of a rule raises. If it
-    isn't, the stored rules are read and checked.
+    The rules in memory are checked first, which costs nothing. They may be old. Each change of a rule raises
+    the stored version of the rules, and the update only succeeds if that is the version in memory. If it
+    fails, the stored rules are read and checked.
     """
     policy = policies.last_read  # the rules in memory
     if policy.book.forbids:  # the forbidding rule may be deleted by now, so the stored rules decide
@@ -286,7 +286,7 @@ def require_another_approval(
     why_too_few = policy.find_quorum_objection(deciders, requester, needed)
     if why_too_few and policy.holders(Role.ADMIN, deciders.place):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
-    # ``own``: the requester decides alone
+    # ``own``: only the requester may decide
     if p.own or policy.find_quorum_objection(deciders, requester, needed):
         return p, ()
     by = By.nod(Act.RAISE, redact_text(why))
@@ -339,14 +339,15 @@ def finish(
     Returns the proposal as it is now and the jobs that follow, or None if another process has stored an
     outcome, because it took this process for dead.
 
-    ``claimed``: the proposal as the claim left it. ``owner``: the process for the turn that continues the
-    conversation, as in `turns.request_turn`. ``inverse_arguments``: of the call that undoes this one.
-    ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of the batch.
+    ``claimed``: the proposal as the claim left it. ``owner``: the process that takes the turn which continues
+    the conversation, as in `turns.request_turn`. ``inverse_arguments``: those of the call that undoes this
+    one. ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of the batch.
     ``for_owner``: the server's answer, which only the person in whose name the call ran may see.
     ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
-    if claimed.agent and claimed.kind.runs:  # a program called: its answer is stored apart from the proposal
+    # ``runs``: the tool has run. The answer to an agent's call is stored apart from the proposal
+    if claimed.agent and claimed.kind.runs:
         changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()
     if inverse_arguments is not None and claimed.undo_seconds:
@@ -436,11 +437,10 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
     Returns the jobs, of which one gives the agent a turn. A proposal that no call of a model led to continues
     nothing. ``owner``: as in `finish`.
 
-    If the conversation has continued since, the model has already answered without knowing the ends of these
-    calls, or is answering now in a turn that has read them as open. Then a note tells the model how they
-    ended.
+    The conversation may have continued since: the model has answered, or a turn is under way that began while
+    these calls were open. Then a note tells the model how they ended.
     """
-    if not p.called:
+    if not p.called:  # no call of a model led to it
         return ()
     progress = conversations.find_progress(session, p.conversation_id, p.message_id)
     if progress.is_unsettled:
@@ -451,8 +451,8 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
         continues, team_jobs = teammates.settle_answer(session, p, now)
     if not continues:
         return team_jobs
-    resumed = turns.request_turn(session, p.conversation_id, now, owner)
-    if not resumed or progress.has_continued:
+    is_new_turn = turns.request_turn(session, p.conversation_id, now, owner)
+    if not is_new_turn or progress.has_continued:
         calls = proposals.list_of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(call.description)}: {_indent(for_model(call))}" for call in calls)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
@@ -535,7 +535,7 @@ def take_resume_step(
     if next_proposals:
         keep_task_state(session, _RESUME_STATE, stored, {**progress, "after": next_proposals[-1].id})
         for p in next_proposals:
-            stopped_for = _measure_stop(p, since, began_at)
+            stopped_for = _measure_pause_of_timer(p, since, began_at)
             if stopped_for:
                 transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
@@ -551,7 +551,7 @@ def take_resume_step(
     return ResumeStep(jobs, is_last=True, paused=paused)
 
 
-def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
+def _measure_pause_of_timer(p: Proposal, since: datetime, at: datetime) -> timedelta:
     """Return how long a pause from ``since`` to ``at`` has stopped a proposal's timer.
 
     A timer that began during the pause was stopped from then on; one that began after ``at`` was not stopped.

@@ -92,7 +92,7 @@ class Presses:
         """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
         try:
             if isinstance(press, Choice) or press.verb in decide.BATCH_VERBS:
-                return await self._take_together(press)
+                return await self._take_several(press)
             return await self._take_one(press)
         except BadArguments as error:
             return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
@@ -103,20 +103,23 @@ class Presses:
 
     async def _take_one(self, press: Press) -> Decided:
         prepared = await self._prepare(press)
-        run = None
-        is_plain_approval = press.verb is Verb.APPROVE and press.arguments is None
-        if self.execution and is_plain_approval and self.takes_work():
-            run = await self.execution.prepare(press.proposal_id)
-        if self.execution and run:
-            deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
-            decided = await asyncio.shield(deciding)  # if the caller is cancelled, a claim is still kept
-        else:
-            decided = await self._decide(press, prepared)
+        decided = await self._decide_and_maybe_claim(press, prepared)
         if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
             return await self._ask_again(press, decided)
         return decided
 
-    async def _take_together(self, pressed: Press | Choice) -> Decided:
+    async def _decide_and_maybe_claim(self, press: Press, prepared: Prepared) -> Decided:
+        """Decide a press. A plain approval also claims the run, if this process can start it right away."""
+        is_plain_approval = press.verb is Verb.APPROVE and press.arguments is None
+        if self.execution is None or not is_plain_approval or not self.takes_work():
+            return await self._decide(press, prepared)
+        run = await self.execution.prepare(press.proposal_id)
+        if run is None:
+            return await self._decide(press, prepared)
+        deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
+        return await asyncio.shield(deciding)  # if the caller is cancelled, a claim is still kept
+
+    async def _take_several(self, pressed: Press | Choice) -> Decided:
         """Decide a press on several proposals, some at a time, so that other presses don't wait for all."""
         split = await self.database.read(decide.split_press, pressed)
         if isinstance(split, Reply):
@@ -178,7 +181,8 @@ class Presses:
         if claimed is None:
             execution.drop(run)
             return decided
-        # the cards are redrawn when the run has ended, or by the run itself if that takes long
+        # the run redraws the cards when it ends, or earlier if it is slow: so the job that would redraw them
+        # now becomes one that only tells of the change
         redraws = [job for job in decided.jobs if job.work is Work.REDRAW and job != CHANGED]
         redraw = redraws[0] if redraws else None
         execution.keep_claimed(run, claimed, redraw)
@@ -207,7 +211,7 @@ class Presses:
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Return what ``reach`` a press on a card may name: the audiences of grants, narrowest first.
+        """Return the audiences that a grant given on a card may have, narrowest first.
 
         Each comes with its text for people. Empty if this person may give no grant there. ``address``: where
         the card is posted.
@@ -261,7 +265,7 @@ class Presses:
             scopes = await self._list_scopes(proposal)
             # the chosen one; none if the ladder has no such rung
             return Prepared(scopes=[(scope, words) for scope, words in scopes if scope.rung is press.rung])
-        return Prepared(await self._edit_contents(proposal, press.arguments or {}))
+        return Prepared(contents=await self._edit_contents(proposal, press.arguments or {}))
 
     def _find_pressable(self, session: Session, press: Press) -> Proposal | None:
         """Return the proposal of a press if it is open, in the press's round, and this person may press."""
@@ -285,15 +289,15 @@ class Presses:
             if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
-            as_left = hash_old_values(preview) == inverse.left  # nothing has changed since
-            verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=as_left)
+            is_unchanged = hash_old_values(preview) == inverse.left
+            verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=is_unchanged)
             verdict = await check_undo(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
         await self.gate.keep_schema(tool)
         verdict = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
         reason = press.reason or ""
         undo = draft(tool, arguments, preview, verdict, press.actor, reason, self.clock(), title=title)
-        return Undoing(undo, as_left)
+        return Undoing(undo, is_unchanged)
 
     def _find_inverse(self, session: Session, press: Press) -> _StoredInverse | None:
         """Return the call that undoes a change; None without one, or if this person may not undo it now."""
@@ -454,7 +458,7 @@ class Presses:
                 likeness = await tool.likeness(arguments)
                 if scope.covers(tool.name, tool.version, arguments, likeness):
                     covered += 1
-        return f"{words} ({covered} of the last {len(recent)} in 30 days)"
+        return f"{words} ({covered} of the last {len(recent)} in {_COUNTED_PERIOD.days} days)"
 
     async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes to grant with a plan's steps: all calls of each named tool that can write."""

@@ -57,8 +57,10 @@ class Undoing:
 class UndoneTogether:
     """The position of an undo among several undos of one press."""
 
-    first: Proposal | None  # the first inverse, whose batch this one joins; None while none was opened
-    position: int
+    first: (
+        Proposal | None
+    )  # the inverse that was opened first, whose batch this one joins; None for the first
+    position: int  # counted from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,6 @@ def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
 
 
-def refuse(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
-    """Return the reply to a press that changes nothing. ``fields``: faults of the press's form, by field."""
-    return Decided(Reply(answer, text, (p,), fields or {}))
+def refuse(answer: Answer, p: Proposal, text: str, field_faults: Mapping[str, str] | None = None) -> Decided:
+    """Return the reply to a press that changes nothing. ``field_faults``: the form's faults, by field."""
+    return Decided(Reply(answer, text, (p,), field_faults or {}))

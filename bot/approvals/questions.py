@@ -1,7 +1,7 @@
 """Questions of people to the agent about an open proposal, by a button on its card. They decide nothing.
 
-The agent answers in its conversation, which is the home of the question. If the card that was pressed is
-somewhere else, the answer is also posted below that card.
+The question is stored in the agent's conversation (for a teammate, in that of its lead agent), and answered
+there. If the card that was pressed is somewhere else, the answer is also posted below that card.
 
 The question may try to give the model orders. So it reaches the model as one quoted line in a note of Nod's
 own, next to the exact change, without secrets.
@@ -24,7 +24,7 @@ from bot.domain.redaction import redact_arguments, redact_text, secrets_in
 from bot.domain.text import one_line, storable
 from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
 
-_ENOUGH = (
+_ENOUGH_TEXT = (
     f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
 )
 _MAX_QUESTION_CHARS = 1000
@@ -46,27 +46,27 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     if fault:
         return refuse(Answer.INVALID, p, fault, {"reason": fault})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
-        return refuse(Answer.LATER, p, _ENOUGH)
-    p = context.move(session, p)
-    home_id = teams.find_lead_conversation(session, p)
+        return refuse(Answer.LATER, p, _ENOUGH_TEXT)
+    p = context.move(session, p)  # only records the press; raises LostRace if the proposal has changed
+    conversation_id = teams.find_lead_conversation(session, p)
     who, title = one_line(context.who), one_line(p.description)
 
     # a notice, which people see, and a note, which the model reads
     notice = f"Question from {who} about: {title}\n\n> {question}"
-    last_heard = messages.find_last_heard(session, home_id)
-    messages.add_notice(session, home_id, notice, last_heard, context.now, delivered=False)
+    last_heard = messages.find_last_heard(session, conversation_id)
+    messages.add_notice(session, conversation_id, notice, last_heard, context.now, delivered=False)
     schema = proposals.load_schema(session, p.tool_name, p.tool_version)
     change = _format_change(p, schema)
     note = _NOTE_TEXT.format(who=who, title=title, change=change, question=question)
-    note_id = messages.add_note(session, home_id, note, context.now)
-    turns.request_turn(session, home_id, context.now)
+    note_id = messages.add_note(session, conversation_id, note, context.now)
+    turns.request_turn(session, conversation_id, context.now)
 
     # the question, stored so that the answer to the note is posted at the question's place
-    place = _choose_place(session, context.press, p, home_id)
+    place = _choose_place(session, context.press, p, conversation_id)
     asker = context.press.actor
     stored = AskedQuestion(
         p.id,
-        home_id,
+        conversation_id,
         note_id,
         str(asker),
         asker.label,
@@ -77,7 +77,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     )
     questions.store_question(session, stored, context.now)
     text = f"Asked. The agent answers {place.words}. Nothing was decided."
-    jobs = (redraw(session, p), Job(Work.DELIVER, home_id), Job(Work.TURN, home_id))
+    jobs = (redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
@@ -89,21 +89,21 @@ class _AnswerPlace(NamedTuple):
     ref: str = ""  # the reference of the card there, below which the answer is posted, or empty
 
 
-def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> _AnswerPlace:
+def _choose_place(session: Session, press: Press, p: Proposal, conversation_id: str) -> _AnswerPlace:
     """Return the place for the answer, by the card that was pressed."""
-    home = conversations.get_conversation(session, home_id)
-    origin = home.origin if home else None
+    conversation = conversations.get_conversation(session, conversation_id)
+    origin = conversation.origin if conversation else None
     if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
         return _AnswerPlace("here")
     if press.address is None:
         return _AnswerPlace("in its conversation")
     cards = posted_cards.list_copies(session, p.card_id)
-    pressed = [card for card in cards if card.ref == press.ref]
-    pressed += [card for card in cards if card.address == press.address]
-    if not pressed:
+    pressed_cards = [card for card in cards if card.ref == press.ref]
+    cards_there = [card for card in cards if card.address == press.address]
+    if not pressed_cards and not cards_there:
         asker = Address(press.actor.channel, press.actor.key)
         return _AnswerPlace("in its conversation, and you are told", str(asker))
-    card = pressed[0]
+    card = [*pressed_cards, *cards_there][0]
     if card.address == origin:
         return _AnswerPlace("here")
     return _AnswerPlace("below this card", str(card.address), card.ref)

@@ -40,6 +40,7 @@ _LED_BY_OTHERS_TEXT = "Words of others led to this read."
 _SCHEDULE_TEXT = "A schedule of yours reads this by itself. Your answer counts for its next runs."
 _TEAMMATE_TEXT = "A teammate reads this for you. Your answer counts for its task."
 _SEEN_TEXT = "Anyone who sees this card also sees what {server} answers."
+_APPROVED_STATES = (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
 
 
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
@@ -61,8 +62,9 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     # the owner's refusals
     if not is_private and any(map(is_private_only, readings)):
         raise Refused(_ONLY_PRIVATE_TEXT.format(owner=owner))
-    since = 0 if transcript.teammate else transcript.order  # the request that this turn works on
-    if any(p.state is State.DECLINED and p.message_id > since for p in readings):
+    # a refusal counts until the next request (``order``: the id of its line), or for all work of a teammate
+    since_id = 0 if transcript.teammate else transcript.order
+    if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
         raise Refused(_NOT_NOW_TEXT.format(owner=owner))
 
     # the owner's consent: for a schedule or teammate it counts for one tool, else for all reads
@@ -124,14 +126,14 @@ def hides_answer(session: Session, p: Proposal) -> bool:
         return True
     if _was_warned(session, p) or any(map(_is_allowed, readings)):
         return False
-    granted_on = _find_origin_of_grant(session, p)
-    if granted_on is None or not _was_warned(session, granted_on):
+    proposal_of_grant = _find_proposal_of_grant(session, p)
+    if proposal_of_grant is None or not _was_warned(session, proposal_of_grant):
         return True
-    place_of_grant = conversations.load_place(session, granted_on.conversation_id)
+    place_of_grant = conversations.load_place(session, proposal_of_grant.conversation_id)
     return not here.private and place_of_grant.address != here.address
 
 
-def _find_origin_of_grant(session: Session, p: Proposal) -> Proposal | None:
+def _find_proposal_of_grant(session: Session, p: Proposal) -> Proposal | None:
     """Return the proposal on whose card the grant was given that approved ``p``, or None."""
     grant = session.get(GrantRow, p.grant_id) if p.grant_id is not None else None
     if grant is None:
@@ -144,12 +146,13 @@ def _was_warned(session: Session, p: Proposal) -> bool:
     if p.connection is None or ownership.lacks_owner(session, p):
         return False
     warning = _SEEN_TEXT.format(server=p.connection.server)
+    # the remark is recognised by its text; the frozen annotations were on the card when it was posted
     return any(line.text == warning for line in p.frozen_annotations)
 
 
 def _is_allowed(p: Proposal) -> bool:
     """Tell if the owner consented to the read of a reading, however the read ended."""
-    if p.state not in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED):
+    if p.state not in _APPROVED_STATES:
         return False
     return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in p.votes)
 

@@ -97,13 +97,13 @@ def judge_press_by_role(
         requester = person
     else:
         requester = people.person_of(session, proposal.requester)
-    objection = _find_own_objection(policy, proposal, person, requester, verb, at)
+    objection = _find_objection_without_stand_in(policy, proposal, person, requester, verb, at)
     if objection is None or not policy.absences:
         return PressRight(objection)
     # no one decides their own request in someone's place, and no one from outside of the team is a stand-in
     if person == requester or person.outside:
         return PressRight(objection)
-    if verb in _NOT_BY_STAND_IN or proposal.own:  # ``own``: the requester decides alone
+    if verb in _NOT_BY_STAND_IN or proposal.own:  # ``own``: only the requester may decide
         return PressRight(objection)
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
@@ -125,7 +125,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     if not p.votes:
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
-    # a chat whose members may decide, if there is one: each vote is taken as one from there
+    # ``members``: a chat whose members may decide. If there is such a chat, each vote is taken as one from it
     chat = p.deciders.members
     if not chat:
         chat = next(iter(p.deciders.escalation_chats), None)
@@ -153,10 +153,10 @@ def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list
     return lines
 
 
-def _find_own_objection(
+def _find_objection_without_stand_in(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
-    """Return in words why a person may not press by their own right, or None: see `find_objection`."""
+    """Return in words why a person may not press, apart from absences; None if they may."""
     if _is_hidden(proposal) and person != requester:
         return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
@@ -206,7 +206,7 @@ def may_see_proposal(session: Session, policies: Policies, proposal: Proposal, a
 def _is_hidden(proposal: Proposal) -> bool:
     """Tell if only the requester may see the proposal, whatever roles others have.
 
-    This is so for some kinds, if the requester decides alone (``own``).
+    This is so for some kinds, if only the requester may decide (``own``).
     """
     return proposal.kind.hides_own and proposal.own
 
@@ -243,4 +243,5 @@ def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     for one in persons:
         named |= one.accounts | policy.groups_of(one)
     has_role = any(policy.roles_of(one) for one in persons)
+    # ``named``: a search finds the proposals that name one of these accounts or groups as deciders
     return Reach(person.accounts, everything=has_role, named=named)

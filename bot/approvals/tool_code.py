@@ -1,8 +1,8 @@
 """Calls of a tool's own code: within a limit of time, and with its faults in words for people.
 
 A tool may come from anyone: built in, from a plugin, from an MCP server. Its functions may hang, block the
-event loop, end the process or raise anything. All of approvals calls them through `await_tool` or `run_tool`,
-and turns what they raise into a text by `as_tool_error` or `describe_and_log`.
+event loop, end the process or raise anything. All modules of ``bot/approvals`` call them through `await_tool`
+or `run_tool`, and turn what they raise into a text by `as_tool_error` or `describe_and_log`.
 """
 
 import asyncio
@@ -72,6 +72,7 @@ def log_blocking(
     time each step between two suspensions, the coroutine is driven here as ``await`` would do it (PEP 380).
     """
     steps = work.__await__()
+    # the function that runs the next step: it begins, sends the awaited value in, or throws an error in
     resume: Callable[[], Any] = partial(next, steps)
     while True:
         began = clock()
@@ -88,7 +89,7 @@ def log_blocking(
         except GeneratorExit:
             steps.close()
             raise
-        except BaseException as error:  # noqa: BLE001 - the tool gets to see that it is cancelled
+        except BaseException as error:  # noqa: BLE001 - such as a cancellation, which the tool must see
             resume = partial(steps.throw, error)
 
 

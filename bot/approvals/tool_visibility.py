@@ -25,7 +25,9 @@ FILES = "fs"
 """The group of the tools for files."""
 _GROUPS_FOR_ALL = (outputs.GROUP, team.PLANNING)
 """The groups of tools that every teammate has."""
-_UNLOCKED_ONLY = frozenset({FILES, "runtime"})
+_RUNTIME = "runtime"
+"""The group of the tools for commands and containers."""
+_UNLOCKED_ONLY = frozenset({FILES, _RUNTIME})
 """The groups of tools that a locked teammate does not have, not even to read."""
 
 _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedules."

@@ -79,7 +79,7 @@ class Trials:
     ) -> PreviewAndTrial:
         """Try a call, and return its preview with the changes that it would make. The trial is recorded.
 
-        ``preview``: the call's own preview. ``show`` is called with the words for the trial when it begins. A
+        ``preview``: the call's own preview. ``show`` is called with a text about the trial when it begins. A
         person who has too many trials under way waits until one ends.
         """
         if tool.trying is None:
@@ -104,13 +104,13 @@ class Trials:
                 "ended": _describe_end(trial),
                 "cage": trial.cage,
                 "files": len(trial.files),
-                "applies": trial.token,
+                "applies": trial.token,  # the hash of the token; empty if the changes can't be applied
             }
         finally:
             end = partial(trials.end, token=token)
             await asyncio.shield(self.database.write(end, key, asker, tool.name, recorded_end, self.clock()))
         if trial.tried and not tool.preview:
-            preview = ()  # it has only the arguments; the trial shows what they do
+            preview = ()  # the call's own preview has only the arguments; the trial shows what they do
         return PreviewAndTrial((*preview, *fields), trial)
 
     async def _begin(self, asker: Actor, tool_name: str, record: Mapping[str, Any]) -> str:
@@ -125,18 +125,19 @@ class Trials:
             )
             if key is not None:
                 return key
+            # too many trials of the person run
             await asyncio.sleep(_QUEUE_SECONDS)
 
     async def _try_tool(self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]) -> _TrialOutcome:
         """Run a tool's own trial, and cut what it returns to the limits."""
         output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
         content = await asyncio.to_thread(json.dumps, output.token)
-        refused = output.refused
+        refusal = output.refused
         if len(content) > _MAX_TOKEN_CHARS:
-            refused = refused or "It would change too much to be kept."
-        token = None if refused else content
+            refusal = refusal or "It would change too much to be kept."
+        token = None if refusal else content
         trial = Trial(
-            why=refused,
+            why=refusal,
             cage=output.cage,
             exit=output.exit,  # the code with which a command ended; None if the trial ran no command
             output=storable(output.output[-_MAX_OUTPUT_CHARS:]),

@@ -31,9 +31,9 @@ _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Open the inverse of a change, once, and approve it by this press if no one else must be asked.
+    """Open the inverse of a change, unless it was opened before. ``p``: the change.
 
-    ``p``: the change.
+    This press also approves the inverse if no one else must be asked.
     """
     # the change must be one that can be undone, still and once
     if p.undone:
@@ -66,7 +66,8 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
         message_id = _add_notice(session, context, p, inverse)
     inverse = replace(inverse, message_id=message_id)
     if together:
-        inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
+        batch_id = first.id if first else inverse.id  # a batch has the id of its first proposal
+        inverse = replace(inverse, batch=batch_id, position=together.position)
     [inverse] = transitions.insert_proposals(session, [inverse], context.by)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
@@ -80,7 +81,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Note that ``p``, which is opened or run once more, is the inverse of its original again.
+    """Link ``p``, an inverse that is opened or run once more, with its original again.
 
     Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened, also if it
     undoes nothing.
@@ -123,7 +124,7 @@ def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
     """Add a notice above the inverse's card in the conversation of the change, and return its id.
 
-    The notice is a line that people read. It says who pressed Undo.
+    The notice is a line that people read. It says who pressed Undo, and is stored as the line of a request.
     """
     conversation = conversations.get_conversation(session, p.conversation_id)
     if conversation is None:

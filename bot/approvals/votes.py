@@ -49,9 +49,9 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         context = replace(context, absent=absent)
 
     # the vote, if the proposal can be approved as it is
-    unready = _refuse_unready(session, p)
-    if unready:
-        return unready
+    refusal_of_state = _refuse_if_not_approvable(session, p)
+    if refusal_of_state:
+        return refusal_of_state
     for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
         for_real = press.verb is Verb.FOR_REAL
@@ -82,10 +82,10 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return accept(session, p, text, *review_jobs)
 
     # the approval, and the grants for the calls that an approved plan lists
-    decided = context.decided
+    decision = dict(context.decided)
     if plans.was_reviewed(p):  # the lead agent has approved the plan before
-        decided["decided_by"] += f" and {plans.LEAD.name}"
-    p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
+        decision["decided_by"] += f" and {plans.LEAD.name}"
+    p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decision)
     if p.kind.has_steps:
         _allow_listed_calls(session, context, p)
     text = p.kind.approved_text
@@ -95,7 +95,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 
-def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
+def _refuse_if_not_approvable(session: Session, p: Proposal) -> Decided | None:
     """Return the refusal if no one can approve the proposal as it is now; None if it can be approved."""
     if p.kind.no_approval_text:
         return refuse(Answer.INVALID, p, p.kind.no_approval_text)
@@ -202,7 +202,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    why = grants.find_hindrance(session, context.policies, p) or _find_other_owner(p, context)
+    why = grants.find_hindrance(session, context.policies, p) or _find_owner_objection(p, context)
     if why:
         return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
@@ -220,8 +220,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         return voted
     [(scope, words)] = context.prepared.scopes
     actor, person = context.press.actor, context.person
-    terms = GrantTerms(scope, words, audience, duration)
-    grant = grants.give_grant(session, p, actor, person, terms, context.now)
+    grant_terms = GrantTerms(scope, words, audience, duration)
+    grant = grants.give_grant(session, p, actor, person, grant_terms, context.now)
     if in_conversation:
         until = "until this conversation ends"
     else:
@@ -230,7 +230,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     return replace(voted, reply=replace(voted.reply, text=text))
 
 
-def _find_other_owner(p: Proposal, context: PressContext) -> str:
+def _find_owner_objection(p: Proposal, context: PressContext) -> str:
     """Return why this person can't allow calls in another person's name; empty if no such name is used."""
     if p.connection is None or not p.connection.is_personal or is_owner(p, context.person):
         return ""
@@ -281,8 +281,8 @@ def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Sco
 
     ``words``: the scope for people.
     """
-    terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
-    grants.give_grant(session, p, context.press.actor, context.person, terms, context.now)
+    grant_terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
+    grants.give_grant(session, p, context.press.actor, context.person, grant_terms, context.now)
 
 
 def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -303,7 +303,7 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
     """Store edited contents as a new round, and return the proposal; unchanged for the same contents."""
     if contents.digest == p.digest:
         return p
-    new_terms = terms(contents.verdict, context.now)
+    new_terms = terms(contents.verdict, context.now)  # the columns of deciders, quorum, timers …
     if p.kind.is_final:  # a program waits and was told the time, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)

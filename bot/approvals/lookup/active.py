@@ -51,6 +51,7 @@ def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) ->
     ``part``: the name of the part to which the lines belong.
     """
     return [
+        # ``said``: the rule's text, in which people and places are addresses
         ActiveLine(part, stored.rule.said, stored.by, stored.at, stored.rule.id)
         for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
@@ -75,7 +76,10 @@ def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
 
 
 def _format_count(subject: Subject, count: int) -> str:
-    """Return the words of a line, which ends with the author and the time of the newest rule."""
+    """Return the words of a line, which ends with the author and the time of the newest rule.
+
+    ``typed``: the word by which a command names the subject.
+    """
     if count == 1:
         return f"{subject.typed}: 1 rule"
     return f"{subject.typed}: {count} rules, the newest"

@@ -1,8 +1,8 @@
 """Queries about people and policy: roles and accounts, the rules, grants, usage and the audit log.
 
-An admin of all of Nod sees everyone's rows; any other person sees the rows that concern them. (An admin of
-one workspace alone is such another person.) The texts in answers have people and places by name. The web and
-the console's API ask here.
+An admin of all of Nod sees everyone's rows; any other person sees the rows that concern them. Here an admin
+of one workspace alone counts as any other person. The texts in answers have people and places by name. The
+web and the console's API ask here.
 """
 
 import asyncio
@@ -185,9 +185,10 @@ class AdminLookup:
     async def try_rule(self, command: Command) -> TrialOfRule:
         """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
-        trial = parse_rule_to_try(command.text, command, now.astimezone(self._policies.last_read.book.zone))
-        since = now - trial.last
-        return await self._database.read(past.try_rule, self._policies, trial.rule, since, trial.before)
+        local_now = now.astimezone(self._policies.last_read.book.zone)
+        wanted = parse_rule_to_try(command.text, command, local_now)
+        since = now - wanted.last
+        return await self._database.read(past.try_rule, self._policies, wanted.rule, since, wanted.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Return a page of the audit log, newest first, and the row at which the next page begins, if any."""
@@ -198,7 +199,8 @@ class AdminLookup:
     ) -> tuple[list[str], str | None]:
         """Return every row that was changed, removed or inserted, in words, and the newest anchor.
 
-        ``progress`` is called in another thread.
+        An anchor is the number and the hash of a row, which people keep outside the database. ``progress`` is
+        called in another thread.
         """
         newest = await self._database.read(chain.anchor)
         read = self._database.read_now
@@ -212,8 +214,8 @@ class AdminLookup:
 
     async def _export(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
         """Yield the text of the audit log from ``part``, which is its first, to its end."""
-        head, write = verification.FORMATS[form]
-        yield head + write(part.rows)
+        beginning, write = verification.FORMATS[form]
+        yield beginning + write(part.rows)
         while part.done < part.total:
             part = await self._database.read(verification.export_part, wanted, part.done, part.total)
             yield await asyncio.to_thread(write, part.rows)

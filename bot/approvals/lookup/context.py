@@ -73,11 +73,11 @@ def _read_turn(
     available: AvailableTools,
     proposal_id: str,
     actor: Actor,
-    at: Address | None,
+    address: Address | None,
 ) -> _Turn | None:
     """Return the turn; None if the proposal does not exist, or this person has not asked and may not decide.
 
-    ``at``: as ``address`` of `read_context`.
+    ``address``: as in `read_context`.
     """
     p = proposals.get(session, proposal_id)
     if p is None:
@@ -85,7 +85,7 @@ def _read_turn(
     policy, person = policies.load_for(session, actor)
     is_own = person == people.person_of(session, p.requester)
     if not is_own:
-        objection, _ = rights.judge_press(session, policy, p, person, actor, at=at)
+        objection, _ = rights.judge_press(session, policy, p, person, actor, at=address)
         if objection is not None:
             return None
     lines = _list_lines(session, p)
@@ -110,8 +110,9 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     if last.role is not LineRole.ASSISTANT:
         return []  # no model's call
 
-    # ``after``: for an answer, the last line that the agent had read; for a line that it reads, its own id.
-    # An answer belongs to the turn if it has the turn's id, or the same ``after`` as another of its answers
+    # For an answer, ``after`` is the id of the last line that the agent had read before it. (For a line that
+    # the agent reads, it is the line's own id.) An answer belongs to the turn if it has the turn's id, or the
+    # same ``after`` as another answer of the turn
     answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
     of_turn = []
     for line in newest_first:
@@ -120,7 +121,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
                 break  # the answer, and all lines before it, belong to earlier turns
             answered_ids.add(line.after)
             turn_ids.add(_turn_id_of(line))
-        elif line.role not in HEARD or line.id > last.after:
+        elif line.role not in HEARD or line.id > last.after:  # HEARD: the roles of lines that the agent reads
             continue  # the line is not for the agent, or the agent had not read it at its last answer
         of_turn.append(line)
     ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
@@ -134,7 +135,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
 def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
     """Return a key that sorts each answer behind the line that it answers, even if others came in between."""
-    is_answer = line.role not in HEARD
+    is_answer = line.role not in HEARD  # all lines here are read by the agent, or are its answers
     return (line.after, is_answer, line.id)
 
 
@@ -151,7 +152,7 @@ def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> 
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
         return None
-    return messages.get_line(session, teammate.asked)
+    return messages.get_line(session, teammate.asked)  # ``asked``: the id of that message
 
 
 def _turn_id_of(answer: Line) -> str:

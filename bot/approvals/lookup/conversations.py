@@ -92,7 +92,7 @@ class ConversationLookup:
         return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
 
     async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
-        """Return all lines of a conversation, and its proposals that this person may see, in one snapshot."""
+        """Return all lines of a conversation and its proposals that this person may see, in one read."""
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
@@ -127,7 +127,7 @@ class ConversationLookup:
         return await self._database.read(messages.find_last_answer, conversation_id)
 
     async def is_answered(self, conversation_id: str) -> bool:
-        """Tell if no turn is wanted in a conversation."""
+        """Tell if the agent owes no turn in a conversation: none is requested or under way."""
         return await self._database.read(turns.load_turn, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:

@@ -5,7 +5,7 @@ are: by the rules of now, and by these with the new rule. The difference is the 
 spares people questions has a *price*: the calls that they declined, edited or undid when they were asked, and
 about which they would not have been asked under the rule. The risk of a call is the stored one. Reads left no
 proposals, so the simulation says nothing of them. A simulation has pages, since it judges a limited number of
-proposals at a time. A *row* here is a row of the record of proposals (``bot/store/record.py``).
+proposals at a time. The rows here are those that ``bot/store/record.py`` reads, one for each proposal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,16 +113,16 @@ def try_rule(
 ) -> TrialOfRule:
     """Try a rule on the proposals since a time, newest first.
 
-    Stops once `MOST_JUDGED` of those that the rule is about are judged. ``before``: only on older proposals.
+    Stops after `MOST_JUDGED` proposals to which the rule applies. ``before``: only on older proposals.
     """
-    today = policies.load(session)
-    changed = today.with_book(with_rule(today.book, rule))
+    current_policy = policies.load(session)
+    changed_policy = current_policy.with_book(with_rule(current_policy.book, rule))
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
     last: Mark | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     # the arguments of calls are read only if some rule has conditions on them
-    for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
+    for row in record.list_newest(session, since, before, arguments=changed_policy.book.conditional):
         rows_read += 1
         last = Mark(row.created_at, row.id)
         if not is_change(row):
@@ -131,7 +131,7 @@ def try_rule(
         if not rule.concerns(row.tool_name) or not covers(rule.scope, row.place):
             continue
         judged += 1
-        effect = effect_on(session, row, today, changed)
+        effect = effect_on(session, row, current_policy, changed_policy)
         if effect is not None:
             effects[effect] += 1
         if effect is Effect.SPARED:
@@ -150,7 +150,7 @@ def try_rule(
         price=[_describe_correction(session, proposal_id, correction) for proposal_id, correction in listed],
         priced=len(corrections),
         before=last if has_more else None,
-        zone=today.book.zone,
+        zone=current_policy.book.zone,
     )
 
 
@@ -162,9 +162,9 @@ def is_change(row: Any) -> bool:
     return not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes
 
 
-def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
+def effect_on(session: Session, row: Any, current_policy: Policy, changed_policy: Policy) -> Effect | None:
     """Return the difference that changed rules would have made for a proposal; None for no difference."""
-    old, new = _judge(session, row, today), _judge(session, row, changed)
+    old, new = _judge(session, row, current_policy), _judge(session, row, changed_policy)
     if new.judgement is old.judgement:
         old_deciders = (old.deciders, old.quorum, old.declines)
         new_deciders = (new.deciders, new.quorum, new.declines)
@@ -188,7 +188,8 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
 
     A row has ``arguments`` only if `try_rule` read them; otherwise no rule has conditions on them.
     """
-    risk = Risk(Level(row.level), "", vouched=row.vouched is not False)
+    is_vouched = row.vouched is not False  # rows of old releases have None, which counts as vouched
+    risk = Risk(Level(row.level), "", vouched=is_vouched)
     person = people.person_of(session, Actor.parse(row.requester))
     call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)
     if hasattr(row, "arguments"):
@@ -198,7 +199,10 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
 
 
 def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
-    """Return the book with one more rule, in place of the rule that it replaces, if any."""
+    """Return the book with one more rule, in place of the rule that it replaces, if any.
+
+    ``slot`` is the key by which a new rule replaces an earlier one.
+    """
     others = (other for other in book.rules if other.slot != rule.slot)
     return replace(book, rules=(*others, rule))
 

@@ -1,8 +1,8 @@
 """People with their accounts and roles as one list, their absences, and the sessions of the console.
 
 A Person is someone with all their linked accounts. An account that is not linked is a Person of its own.
-While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service behind
-sign-in to the console, over ``bot/approvals/accounts/sign_in_links.py``.
+While a person is absent, a stand-in may decide in their place. `ConsoleSessions` is the service for sign-in
+to the console; its work is done by ``bot/approvals/accounts/sign_in_links.py``.
 """
 
 from collections import defaultdict
@@ -57,20 +57,20 @@ def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: boo
     Known are people who have linked accounts, a role or an absence.
     """
     asker = people.person_of(session, actor)
-    linked_of = _group_accounts(session, policy, None if everyone else asker.id)
-    linked_of.setdefault(asker.id, {str(actor): None})
-    accounts = [account for linked in linked_of.values() for account in linked]
+    links_by_person = _group_accounts(session, policy, None if everyone else asker.id)
+    links_by_person.setdefault(asker.id, {str(actor): None})
+    accounts = [account for links in links_by_person.values() for account in links]
     names = people.find_known_names(session, accounts)
     names[str(actor)] = actor.label or names.get(str(actor), "")
     role_times = _list_role_times(session)
     absences = {str(absence.who): absence for absence in policy.absences}
     persons = []
-    for person_id, linked in linked_of.items():
+    for person_id, links in links_by_person.items():
         described = [
             _describe_account(account, link, names.get(account, ""), policy, role_times)
-            for account, link in sorted(linked.items())
+            for account, link in sorted(links.items())
         ]
-        absences_of_person = [absences[account] for account in linked if account in absences]
+        absences_of_person = [absences[account] for account in links if account in absences]
         away = absences_of_person[0] if absences_of_person else None
         persons.append(KnownPerson(person_id, person_id == asker.id, tuple(described), away))
     return sorted(persons, key=lambda person: (not person.you, person.id))
@@ -79,23 +79,23 @@ def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: boo
 def _group_accounts(
     session: Session, policy: Policy, person_id: str | None
 ) -> dict[str, dict[str, Linked | None]]:
-    """Return the accounts of persons with their links, by the person's id and the account.
+    """Return for each person's id a mapping of their accounts to the links, or to None without a link.
 
     With a ``person_id``, these are the linked accounts of that person. Without it, they are the linked
-    accounts of everyone, and the accounts that have a role or an absence and no link. Each of these is a
-    person of its own, with None for the link.
+    accounts of everyone, and the accounts that have a role or an absence and no link. Each account without a
+    link is a person of its own.
     """
-    accounts_of: dict[str, dict[str, Linked | None]] = defaultdict(dict)
+    links_by_person: dict[str, dict[str, Linked | None]] = defaultdict(dict)
     links = people.list_linked(session, person_id)
     for link in links:
-        accounts_of[link.person_id][link.account] = link
+        links_by_person[link.person_id][link.account] = link
     if person_id is None:
         accounts = {str(absence.who) for absence in policy.absences}
         for role in Role:
             accounts |= policy.holders(role)
         for account in accounts - {link.account for link in links}:
-            accounts_of[account] = {account: None}
-    return accounts_of
+            links_by_person[account] = {account: None}  # the account is also the id of its person
+    return links_by_person
 
 
 def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:

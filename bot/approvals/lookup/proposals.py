@@ -2,7 +2,7 @@
 
 A card is what people see of a proposal, without secrets (`Card`). `Seen` is a proposal with its card and with
 what the person may do. Each answer is read in one transaction. Channels turn it into their own form, the web
-in ``bot/web/schemas/``. The change of a proposal has a number, which is the id of its row in the audit log.
+in ``bot/web/schemas/``. Each change of a proposal has a number: the id of the change's row in the audit log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ class SeenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The changes of proposals after a given change, and the work under way."""
+    """The changes of proposals after a given change, by id alone, and the work under way."""
 
     rows: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
@@ -86,12 +86,15 @@ class Feed:
 
 
 class News(NamedTuple):
-    """The changes of proposals after a given change, with the proposals, for listeners."""
+    """The proposals that changed after a given change, for listeners."""
 
     newest: int  # the number of the newest change
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
-    # each changed proposal, as the person who began its conversation sees it, after the conversation's key
     views: Sequence[tuple[str, Seen]]
+    """For each changed proposal, the key of its conversation's address, and the proposal.
+
+    The proposal is as the person who began the conversation sees it.
+    """
 
 
 class ProposalLookup:
@@ -119,12 +122,12 @@ class ProposalLookup:
 
         return await self._groups.read(read)
 
-    async def batch(self, batch: str, actor: Actor) -> SeenBatch | None:
+    async def batch(self, batch_id: str, actor: Actor) -> SeenBatch | None:
         """Return a batch; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
         def read(session: Session) -> SeenBatch | None:
-            rows = self.visible(session, proposals.list_of_batch(session, batch), actor, available)
+            rows = self.visible(session, proposals.list_of_batch(session, batch_id), actor, available)
             if not rows:
                 return None
             card = batch_card([row.proposal for row in rows], [row.card for row in rows])
@@ -191,30 +194,46 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[list[Seen], Mark | None]:
-            mark = before
-            reach = rights.make_reach(session, self._policies, actor)
-            page: list[Proposal] = []
-            # the person may not see all rows, so several pages of rows may make one page
-            for _ in range(_MAX_SEARCHED_PAGES):
-                rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
-                for p in rows:
-                    if not rights.may_see_proposal(session, self._policies, p, actor):
-                        continue
-                    if not to_decide or self._may_decide(session, p, actor):
-                        page.append(p)
-                if len(page) > limit:  # the page is full
-                    mark = Mark.of(page[limit - 1], only.order)
-                    break
-                if len(rows) <= limit:  # there are no more rows
-                    mark = None
-                    break
-                mark = Mark.of(rows[-1], only.order)
-            shown = _cut_page(page[:limit])  # perhaps fewer, if they are long
-            if len(shown) < min(len(page), limit):
+            page, mark = self._search_page(session, actor, states, limit, before, only, to_decide=to_decide)
+            shown = _cut_page(page)
+            if len(shown) < len(page):  # the page is too long: the next one begins where it was cut
                 mark = Mark.of(shown[-1], only.order)
             return self._view(session, shown, actor, available), mark
 
         return await self._groups.read(read)
+
+    def _search_page(
+        self,
+        session: Session,
+        actor: Actor,
+        states: Sequence[State],
+        limit: int,
+        before: Mark | None,
+        only: ProposalFilter,
+        *,
+        to_decide: bool,
+    ) -> tuple[list[Proposal], Mark | None]:
+        """Return up to ``limit`` proposals that the person may see, and the mark of their end.
+
+        The person may not see all rows, so several pages of rows may make one page.
+        """
+        # the rows in the person's reach may include some that they may not see, so each is checked
+        reach = rights.make_reach(session, self._policies, actor)
+        mark = before
+        page: list[Proposal] = []
+        for _ in range(_MAX_SEARCHED_PAGES):
+            rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
+            for p in rows:
+                if not rights.may_see_proposal(session, self._policies, p, actor):
+                    continue
+                if not to_decide or self._may_decide(session, p, actor):
+                    page.append(p)
+            if len(page) > limit:
+                return page[:limit], Mark.of(page[limit - 1], only.order)
+            if len(rows) <= limit:  # there are no more rows
+                return page, None
+            mark = Mark.of(rows[-1], only.order)
+        return page, mark
 
     async def newest_change(self) -> int:
         """Return the number of the last change of any proposal."""
@@ -294,14 +313,15 @@ class ProposalLookup:
         """Return the views of proposals. The caller has checked that this person may see them."""
         listed = _unseal_for(session, listed, actor)
         cards = cards_of(session, self._policies, available, listed)
+        # by the id of the first proposal, which has the card
         batches = proposals.load_siblings(session, {p.message_id for p in listed if p.batch})
         seen = []
         for p in listed:
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _name_teammate_of(session, conversation)
             may_decide = self._may_decide(session, p, actor)
-            place = _find_place_in_batch(p, batches.get(p.card_id, ()))
-            seen.append(Seen(p, cards[p.id], may_decide, conversation, teammate, place))
+            place_in_batch = _find_place_in_batch(p, batches.get(p.card_id, ()))
+            seen.append(Seen(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
@@ -336,6 +356,7 @@ def cards_of(
     session: Session, policies: Policies, available: AvailableTools, listed: Sequence[Proposal]
 ) -> dict[str, Card]:
     """Return the cards of these proposals by id. Shared rows are read once for all cards."""
+    # by the id of the first proposal, whose card has the buttons for all
     groups = proposals.load_siblings(session, {p.message_id for p in listed if not p.batch})
     declined = proposals.find_declined_before(session, listed)
     policy = policies.load(session)
@@ -382,7 +403,7 @@ def _cut_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
 
 def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the ids of the running proposals whose progress ``now`` differs from that ``before``."""
-    return [proposal_id for proposal_id, words in now.items() if before.get(proposal_id) != words]
+    return [proposal_id for proposal_id, text in now.items() if before.get(proposal_id) != text]
 
 
 def _name_teammate_of(session: Session, conversation: Conversation | None) -> str:
@@ -391,7 +412,8 @@ def _name_teammate_of(session: Session, conversation: Conversation | None) -> st
     It is needed for a question of an MCP server, whose proposal does not name the teammate for whom the
     server's call was made.
     """
-    if conversation is None or not conversation.shown_at:
+    is_of_teammate = conversation is not None and conversation.shown_at is not None
+    if conversation is None or not is_of_teammate:
         return ""
     teammate = teams.get(session, conversation.id)
     return teammate.name if teammate else ""

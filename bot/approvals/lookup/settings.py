@@ -136,7 +136,7 @@ class Doctor:
         try:
             async with asyncio.timeout(self._patience):
                 output, _ = await child.communicate()
-            list_start = b"\n[\n"
+            list_start = b"\n[\n"  # the list is printed with indentation, so its first line is only "["
             _, _, items = (b"\n" + output).rpartition(list_start)
             return list_start + items
         finally:

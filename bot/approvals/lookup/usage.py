@@ -32,7 +32,7 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
             return _put_names_in(session, totals, by)
         case Parts.MODEL:
             return [row if row.key else row._replace(name=_NO_MODEL) for row in rows]
-    return rows
+    return rows  # the other dimensions have no names to add
 
 
 def _add_up(rows: Sequence[Used], keys: Sequence[str]) -> list[Used]:

@@ -34,6 +34,11 @@ LEAD = Actor(NOD, "lead", "the lead agent")
 """The voter that stands for the lead agent. Its vote never counts as a person's."""
 
 
+def make_lead_author(verb: Verb | Act, reason: str | None = None) -> By:
+    """Return the lead agent as the author of a change, for the audit log."""
+    return By(verb, str(LEAD), str(LEAD), LEAD.channel, reason)
+
+
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """Make a plan the current plan of its agent, before it is stored. An earlier open plan is cancelled.
 
@@ -101,7 +106,7 @@ def review(
         return _approve(session, policies, p, now)
     if verdict is Verb.REVISE and not feedback.strip():
         raise ToolError("Say in feedback what should change.")
-    by = By(verdict, str(LEAD), str(LEAD), "nod", feedback)
+    by = make_lead_author(verdict, feedback)
     cause = Cause.REVISE if verdict is Verb.REVISE else None
     _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
     return describe_stop(session, p) or f"{teammate.name} has been told and will continue.", jobs
@@ -125,7 +130,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     if was_reviewed(p):
         raise ToolError("You have already approved it. People must decide as well.")
     p = rights.with_standing_votes(session, policies, p)
-    by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
+    by = make_lead_author(Act.REVIEWED)
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     if approver is Approver.BOTH and len(people.list_voters(session, p, Verb.APPROVE)) < p.quorum:
         p = move_or_lose(session, p, by, now, votes=votes)
@@ -156,7 +161,7 @@ def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetim
 
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
-    """Tick off a step of a conversation's approved plan by its number.
+    """Tick off a step of a conversation's approved plan by its number, counted from 1.
 
     Raises ToolError without such a step, and for a step that lists calls, which is ticked off by itself.
     """
@@ -184,8 +189,8 @@ def stop(
     """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
     ``by``: the author for the audit log. ``who``: the name of the person or agent that stops it, for the
-    cancelled cards. ``tell``: tell the lead agent, if it did not stop the teammate itself. Does nothing if
-    the teammate has ended.
+    cancelled cards. ``why``: the reason, for people and the lead agent. ``tell``: tell the lead agent, if it
+    did not stop the teammate itself. Does nothing if the teammate has ended.
     """
     if teammate.standing is not Standing.WORKING:
         return ()
@@ -207,7 +212,7 @@ def fail_teammate(session: Session, teammate_id: str, why: str, now: datetime) -
 def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
     """Cancel the teammate's proposals that have not run yet."""
     jobs: list[Job] = []
-    for p in teammate.waits_for:
+    for p in teammate.waits_for:  # its proposals that have not ended
         if p.state in (State.PROPOSED, State.APPROVED):
             _, end_jobs = end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)
             jobs += end_jobs

@@ -30,7 +30,9 @@ from bot.store.locks import conversation_lock
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 
 _MAX_RESULT_CHARS = 8000
-_NOTES_OF_ENDS = {
+_ID_CHARS = 16
+_TITLE_CHARS = 80
+_END_PHRASES = {
     Standing.DONE: "is done. Its result",
     Standing.FAILED: "failed. Why",
     Standing.STOPPED: "was stopped. Why",
@@ -60,8 +62,8 @@ def spawn(
     team = session.exec(select(TeammateRow).where(TeammateRow.lead_id == lead.id)).all()
     request_id = _find_last_request(session, lead.id)
     _check_limits(team, request_id, limits)
-    ident = hashlib.sha256(call.encode()).hexdigest()[:16]
-    name = name_of(role, [row.name for row in team])
+    ident = hashlib.sha256(call.encode()).hexdigest()[:_ID_CHARS]
+    name = name_of(role, [row.name for row in team])  # made of the role, and different from the others
     session.add(
         ConversationRow(
             id=ident,
@@ -69,7 +71,7 @@ def spawn(
             key=ident,
             private=lead.private,
             owner=str(asker),
-            title=storable(f"{name}: {task}")[:80],
+            title=storable(f"{name}: {task}")[:_TITLE_CHARS],
             created_at=now,
             shown_at=str(lead.origin),
         )
@@ -123,6 +125,7 @@ def lock_lead(session: Session, teammate: Teammate) -> None:
 
     A transaction of the lead agent locks in the same order, so the two never wait for each other.
     """
+    # first the teammate's conversation, then the row of the lead agent's turn
     conversation_lock.in_conversation(session, teammate.id)
     turns.lock_wanted_turn(session, teammate.lead_id)
 
@@ -151,7 +154,7 @@ def finish(
     session: Session,
     teammate_id: str,
     standing: Standing,
-    words: str,
+    end_text: str,
     now: datetime,
     *,
     wake: bool = True,
@@ -159,15 +162,15 @@ def finish(
 ) -> tuple[Job, ...]:
     """End a teammate, and tell the lead agent. Nothing happens if the teammate has ended before.
 
-    ``words``: the result, or the reason for the end. ``tell``: tell the lead agent, which does not know of
-    the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it reads the note in its
-    next turn.
+    ``end_text``: the result, or the reason for the end. ``tell``: add a note for the lead agent, which does
+    not know of the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it reads the
+    note in its next turn.
     """
-    words = storable(bound_text(words, _MAX_RESULT_CHARS))
+    end_text = storable(bound_text(end_text, _MAX_RESULT_CHARS))
     ended = session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == teammate_id, col(TeammateRow.standing).not_in(OVER))
-        .values(standing=standing, words=words, ended_at=now)
+        .values(standing=standing, words=end_text, ended_at=now)
         .returning(col(TeammateRow.lead_id), col(TeammateRow.name))
     ).one_or_none()
     if ended is None:
@@ -176,7 +179,7 @@ def finish(
     grants.end_with_conversation(session, teammate_id, By.nod(Act.END_WITH_TEAMMATE), now)
     jobs: list[Job] = []
     if tell:
-        note = f"[Nod] Teammate {name} {_NOTES_OF_ENDS[standing]}:\n{_quote(words)}"
+        note = f"[Nod] Teammate {name} {_END_PHRASES[standing]}:\n{_quote(end_text)}"
         jobs += _tell_lead(session, lead_id, note, now, wake=wake)
     return (*jobs, teams.mark_team_changed(session, lead_id))
 
@@ -185,8 +188,8 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
     """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
     Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
-    ended does not continue; the lead agent is told what a call did that still ran. A teammate that may submit
-    no further plan is stopped.
+    ended does not continue; if a call of it ran on after its end, the lead agent is told the outcome. A
+    teammate that may submit no further plan is stopped.
     """
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
@@ -198,8 +201,8 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
         return False, _tell_lead(session, teammate.lead_id, text, now)
     # ``rounds``: the number of plans that the teammate has submitted
     if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_ROUNDS:
-        words = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
-        return False, finish(session, teammate.id, Standing.STOPPED, words, now)
+        why = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
+        return False, finish(session, teammate.id, Standing.STOPPED, why, now)
     return True, (teams.mark_team_changed(session, teammate.lead_id),)
 
 

@@ -22,7 +22,6 @@ from bot.domain.teams import Standing, TeamLimits, Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
-from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, Tool, ToolOutput, tool
 
@@ -34,8 +33,9 @@ PLANNING = "plan"
 STEP_DONE = "plan_step_done"
 _VERSION = "2eabd2e8bcb02b04"
 """The version of `plan_submit`, the same since its first release, so that a waiting plan stays valid."""
+_MAX_REPORT_CHARS = 500  # of a teammate's result or activity, in the list of teammates
 
-Words = Annotated[str, Field(min_length=1, max_length=2000)]
+ShortText = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
 Task = Annotated[str, Field(min_length=1, max_length=8000)]
 
@@ -56,7 +56,7 @@ class PlanStep(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    description: Words
+    description: ShortText
     tools: list[str] | None = Field(None, max_length=20)
     estimated_tokens: int | None = Field(None, ge=0)
     calls: list[PlannedCallBody] | None = Field(None, max_length=20)
@@ -64,7 +64,8 @@ class PlanStep(BaseModel):
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Return the tools for plans and, where teammates may be started, those to lead a team."""
-    submit = replace(plan_submit, kind=kinds.PLAN, run=_approve_plan, version=_VERSION)
+    # `tool` has made `plan_submit` a `Tool`
+    submit = replace(plan_submit, kind=kinds.PLAN, run=_tell_plan_approved, version=_VERSION)
     tools = [submit, plan_step_done]
     if limits.teammates > 0:
         tools += _make_lead_tools(policies, limits)
@@ -128,11 +129,11 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         return Effected("\n".join(lines) or "You have no teammates.")
 
     @tool(writes=False, group=GROUP, summary="Stop {teammate}")
-    def stop_teammate(session: Session, moment: Moment, teammate: Name, reason: Words) -> Effected:
+    def stop_teammate(session: Session, moment: Moment, teammate: Name, reason: ShortText) -> Effected:
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
         stopped = _find_at_work(session, moment, teammate)
         why = f"The lead agent stopped it: {reason}"
-        by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, reason)
+        by = plans.make_lead_author(Act.STOP, reason)
         jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, moment.now, tell=False)
         return Effected(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
@@ -170,10 +171,10 @@ def _classify(arguments: Arguments) -> Risk:
 
 @tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_classify)
 async def plan_submit(
-    summary: Words,
+    summary: ShortText,
     steps: Annotated[list[PlanStep], Field(min_length=1, max_length=20)],
-    risks: list[Words] | Words | None = None,
-    alternatives: list[Words] | Words | None = None,
+    risks: list[ShortText] | ShortText | None = None,
+    alternatives: list[ShortText] | ShortText | None = None,
 ) -> None:
     """Submit your plan for approval: before a longer job, or where you must plan before you change anything.
 
@@ -186,7 +187,7 @@ async def plan_submit(
     """
 
 
-async def _approve_plan(_: Arguments, __: CallContext) -> ToolOutput:
+async def _tell_plan_approved(_: Arguments, __: CallContext) -> ToolOutput:
     """Return the text for the agent. The approval itself unlocks its tools."""
     return ToolOutput(
         "The tools are unlocked, to carry out the plan as it was approved. The calls it lists run without "
@@ -211,6 +212,7 @@ def _find_at_work(session: Session, moment: Moment, name: str) -> Teammate:
 
 def _format_teammate(teammate: Teammate) -> str:
     plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
-    report = (teammate.words or teammate.about)[:500]
+    # ``words``: the result or the reason of the end; ``about``: the current activity
+    report = (teammate.words or teammate.about)[:_MAX_REPORT_CHARS]
     line = f"- {teammate.name} ({teammate.role}): {teammate.state}{plan}. {report}"
     return line.rstrip(". ") + "."

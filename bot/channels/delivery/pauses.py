@@ -28,9 +28,9 @@ class _NextTry(NamedTuple):
 
 
 class Pauses(Generic[Key]):
-    """Back-off after refusals, by key. It is in memory only, so a restart tries everything again.
+    """Back-off after refusals, by key: a key is backing off, or held, until its next try.
 
-    A key *is held* while it is backing off: until its next try.
+    It is in memory only, so a restart tries everything again.
     """
 
     def __init__(self, clock: Clock) -> None:
