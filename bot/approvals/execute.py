@@ -254,9 +254,8 @@ class Execution:
             if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             new_preview = None
-            if (
-                not proposal.kind.shows_itself
-            ):  # else its card shows no current values, which could have changed
+            # a card that "shows itself" has no current values, which could have changed
+            if not proposal.kind.shows_itself:
                 new_preview = await self._find_new_preview(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _find_cause(error), describe_and_log(error, proposal.tool_name))

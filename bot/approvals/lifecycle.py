@@ -173,7 +173,7 @@ def ask_again(
         State.PROPOSED,
         preview=preview,
         trial=trial,
-        for_real=None,  # people choose again if the call runs although it was tried
+        for_real=None,  # people choose again between the trial's changes and a run for real
         round=p.round + 1,
         votes=(),
         changed=True,  # the card says that current values have changed
@@ -346,7 +346,7 @@ def finish(
     ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
-    # ``runs``: the tool has run. The answer to an agent's call is stored apart from the proposal
+    # ``runs``: a tool of this kind runs after the approval. Its answer to an agent is stored apart
     if claimed.agent and claimed.kind.runs:
         changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()

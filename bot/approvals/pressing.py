@@ -57,9 +57,8 @@ class Undoing:
 class UndoneTogether:
     """The position of an undo among several undos of one press."""
 
-    first: (
-        Proposal | None
-    )  # the inverse that was opened first, whose batch this one joins; None for the first
+    first: Proposal | None
+    """The inverse that was opened first, whose batch this one joins; None while none was opened."""
     position: int  # counted from 0
 
 

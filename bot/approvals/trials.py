@@ -125,8 +125,7 @@ class Trials:
             )
             if key is not None:
                 return key
-            # too many trials of the person run
-            await asyncio.sleep(_QUEUE_SECONDS)
+            await asyncio.sleep(_QUEUE_SECONDS)  # the person has too many trials under way
 
     async def _try_tool(self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]) -> _TrialOutcome:
         """Run a tool's own trial, and cut what it returns to the limits."""

@@ -183,7 +183,7 @@ def _make_input(custom_id: str, field: Field) -> Json:
 
 def _list_options(field: Field) -> Sequence[Any]:
     """Return the options of a field's menu; none if the field has no options, or too many for a menu."""
-    # ``choices`` are the values that the field may have, ``options`` those that its list may contain
+    # one of the ``choices`` is the value; for a list of values, they are among the ``options``
     options = field.choices
     if not options and field.shape is Shape.CHOICES:
         options = field.options
