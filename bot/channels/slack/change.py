@@ -19,8 +19,10 @@ _MAX_FIELDS = 20
 _ALL_VALUES_UNITS = 4000  # room for all values of the change together
 _MAX_VALUE_UNITS = 1500
 _MIN_VALUE_UNITS = 100
+_FIELD_NAME_UNITS = 60
 _SUBJECT_UNITS = 300  # the subject of a row
 _BATCH_UNITS = 6000  # room for all rows of a batch together
+_MAX_VALUE_PART = 4  # a value of a row takes at most this part, a quarter, of the room for all rows
 
 
 class Excerpt(NamedTuple):
@@ -31,12 +33,15 @@ class Excerpt(NamedTuple):
 
 
 def render_change(card: Card) -> Excerpt:
-    """Return the steps of a plan, or the fields of any other change."""
+    """Return the change as lines: the steps of a plan, otherwise the fields.
+
+    The lines of a batch are made by `render_batch_rows`.
+    """
     steps = card.outline
     if steps:
         return _render_plan(steps)
     fields = card.shown_fields[:_MAX_FIELDS]
-    room = _share_room(2 * len(fields))  # an old and a new value each
+    room = _find_room_per_value(2 * len(fields))  # an old and a new value each
     lines: list[RichLine] = []
     is_cut = False
     for field in fields:
@@ -49,15 +54,15 @@ def render_change(card: Card) -> Excerpt:
     return Excerpt(lines, is_cut or missing > 0)
 
 
-def _share_room(values: int) -> int:
+def _find_room_per_value(value_count: int) -> int:
     """Return the room for each of a number of values, in units."""
-    share = _ALL_VALUES_UNITS // max(1, values)
+    share = _ALL_VALUES_UNITS // max(1, value_count)
     return min(_MAX_VALUE_UNITS, max(_MIN_VALUE_UNITS, share))
 
 
 def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
     """Return a numbered list of steps, each with its tools."""
-    room = _share_room(len(plan_lines))
+    room = _find_room_per_value(len(plan_lines))
     lines, is_cut = [], False
     for plan_line in plan_lines:
         words, are_words_cut = text.cut(plan_line.text, room)
@@ -101,7 +106,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
         return Excerpt([RichLine((*head, Run(fault)))], is_cut)
     below: list[RichLine] = []
     for field in row.fields:
-        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // 4))
+        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _MAX_VALUE_PART))
         is_cut = is_cut or excerpt.is_cut
         if len(excerpt.lines) == 1:
             head += [Run(" · "), *excerpt.lines[0].runs]
@@ -117,7 +122,7 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     Short values are in one line. Of long texts that can be compared, the difference is shown; all other
     values have lines of their own.
     """
-    name, is_name_cut = text.cut(field.field or BLANK, 60)
+    name, is_name_cut = text.cut(field.field or BLANK, _FIELD_NAME_UNITS)
     old, is_old_cut = _cut_value(field.old_value, room)
     new, is_new_cut = _cut_value(field.new_value, room)
     label = Run(f"{name}: ", "bold")
@@ -125,7 +130,7 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     if _fits_inline(old) and _fits_inline(new):
         return Excerpt([RichLine((label, *_write_inline(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
-    if difference is not None:
+    if difference is not None:  # made of the full values, so it does not matter that they were cut above
         shown, is_difference_cut = cut_shown(difference, 2 * room)
         lines = [RichLine((label,)), RichLine((Run(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
@@ -148,9 +153,9 @@ def _fits_inline(value: str | None) -> bool:
     return value is None or (len(value) <= INLINE_UNITS and "\n" not in value)
 
 
-def _write_block(label: Run, aside: str, value: str | None) -> list[RichLine]:
+def _write_block(label: Run, remark: str, value: str | None) -> list[RichLine]:
     return [
-        RichLine((label, Run(aside, "italic"))),
+        RichLine((label, Run(remark, "italic"))),
         RichLine((Run(value or BLANK),), preformatted=True),
     ]
 

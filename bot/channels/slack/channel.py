@@ -130,10 +130,11 @@ class SlackChannel(Platform):
         self._connection = PlatformLink("Slack", self._connect, sleep)
         self._sleep = sleep
         self._streams: WeakSet[SlackStream] = WeakSet()  # the streams in use, to be closed at the end
-        self._received: float | None = None  # the time of the last signed request, by ``elapsed``
-        self._strangers: set[str] = set()  # workspaces without an installation that the log has named
+        self._last_request_at: float | None = None  # the time of the last signed request, by ``elapsed``
+        self._logged_unknown_workspaces: set[str] = set()
+        """Workspaces without an installation that the log has named."""
         self._started: datetime | None = None
-        self._with_others = False  # True if other processes of this Nod may post, too
+        self._has_peers = False  # True if other processes of this Nod may post, too
         self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
         """The time of each post that Slack has not confirmed, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
@@ -157,7 +158,7 @@ class SlackChannel(Platform):
             authorize=self._workspaces,
             oauth_flow=oauth_flow(self._settings, self._database, self._clock, client),
         )
-        app.middleware(self._take_in)
+        app.middleware(self._answer_request)
         app.action(re.compile(r"^nod:"))(self._take_click)
         app.action(re.compile(""))(_acknowledge)
         app.view(re.compile(r"^nod:"))(self._take_submission)
@@ -174,13 +175,14 @@ class SlackChannel(Platform):
     ) -> None:
         """Connect; while Slack cannot be reached, continue trying in the background.
 
-        Raises SettingsError when Slack does not accept a token.
+        ``receives``: this process takes events. ``others``: the other processes of this Nod, None if it has
+        none. Raises SettingsError when Slack does not accept a token.
         """
         self._started = self._clock()
-        self._with_others = others is not None
+        self._has_peers = others is not None
         self._workspaces.moves.connect(inbox, others)
         if others is not None:
-            self._workspaces.waits.share(others)
+            self._workspaces.waits.share(others)  # all processes keep to the waits that Slack imposes
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
         self._presses = SlackPresses(self._workspaces, self._threads, inbox, lookup)
         self._events = Events(self._workspaces, self._sessions, self._homes, self._threads, inbox, lookup)
@@ -240,21 +242,22 @@ class SlackChannel(Platform):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         if not is_readable(body, request.headers.get("content-type", "")):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
-        self._received = self._elapsed()
+        self._last_request_at = self._elapsed()
         return await self._hand_to_bolt(request)
 
     async def _hand_to_bolt(self, request: Request) -> Response:
         return await AsyncSlackRequestHandler(self._app).handle(request)
 
-    async def _take_in(
+    async def _answer_request(
         self,
         body: dict[str, Any],
         next: Callable[[], Awaitable[None]],  # noqa: A002
     ) -> BoltResponse | None:
-        """Handle every event before bolt would acknowledge it. Presses and commands go to bolt's listeners.
+        """Pass presses and commands on to bolt's listeners, and answer every other request here.
 
-        Bolt answers 404 to a request without a listener, so all other requests are answered here. Raises
-        where an event could not be stored: then Slack sends it again.
+        This is a middleware of bolt. Without an answer here, bolt would acknowledge an event before it is
+        stored, and answer 404 to a request without a listener. Raises if an event could not be stored: then
+        Slack sends it again.
         """
         kind = body.get("type")
         if kind in _PRESS_TYPES or "command" in body:
@@ -286,8 +289,11 @@ class SlackChannel(Platform):
 
     def _log_stranger(self, body: Mapping[str, Any]) -> None:
         names = ", ".join(list_installation_ids(body))[:80]
-        if names not in self._strangers and len(self._strangers) < _MAX_LOGGED_STRANGERS:
-            self._strangers.add(names)
+        if (
+            names not in self._logged_unknown_workspaces
+            and len(self._logged_unknown_workspaces) < _MAX_LOGGED_STRANGERS
+        ):
+            self._logged_unknown_workspaces.add(names)
             log.warning("Slack sends events of a workspace where Nod is not installed", workspace=names)
 
     async def _take_click(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
@@ -372,7 +378,7 @@ class SlackChannel(Platform):
             return Hearing(fault="Slack counts another connection of this app. Give each program its own app")
         if self._socket is not None:
             return check_silence(self._socket.last_sign_of_life(), self._elapsed(), may_be_silent=False)
-        return check_silence(self._received, self._elapsed(), may_be_silent=True)
+        return check_silence(self._last_request_at, self._elapsed(), may_be_silent=True)
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         place = SlackPlace.of(address)
@@ -419,6 +425,7 @@ class SlackChannel(Platform):
         return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        """Post a text, in several messages if it is long. The first ``after`` of them have arrived before."""
         posts = limit_posts(text.split(text.neutralise(markdown)), markdown)
         await post_each(posts, after, partial(self._post_one, address))
 
@@ -430,35 +437,36 @@ class SlackChannel(Platform):
         as_text = text.list_forms(text.neutralise(f"{link.markdown}\n{markdown}"))
         await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
 
-    async def _post_one(self, address: Address, post: str | FullText) -> None:
+    async def _post_one(self, address: Address, part: str | FullText) -> None:
         """Post a text that fits one message, or a `FullText`; a text that Slack refuses becomes a file."""
         place = SlackPlace.of(address)
-        if isinstance(post, FullText):
-            await self._post_once(place, post.text, text.list_forms(text.neutralise(post.words)))
-            await self.post_file(address, post.name, post.text)
+        if isinstance(part, FullText):
+            await self._post_once(place, part.text, text.list_forms(text.neutralise(part.words)))
+            await self.post_file(address, part.name, part.text)
             return
         try:
-            await self._post_once(place, post, text.list_forms(post))
+            await self._post_once(place, part, text.list_forms(part))
         except NotDeliverable as error:
             if code_behind(error) not in CONTENTS:
                 raise
-            await self._post_once(place, f"file of {post}", text.list_forms(_AS_A_FILE_TEXT))
-            await self.post_file(address, FullText(post).name, post)
+            await self._post_once(place, f"file of {part}", text.list_forms(_AS_A_FILE_TEXT))
+            await self.post_file(address, FullText(part).name, part)
 
     async def _post_once(
         self, place: SlackPlace, key: str, forms: Sequence[Message], since: datetime | None = None
     ) -> tuple[SlackPosted, bool]:
         """Post the first of these forms that Slack takes. Return the message, and True if it is new.
 
-        ``key`` identifies the message in its place. A message with the key may be there already: by a call of
-        this process that Slack did not confirm, or, if ``since`` is given, by another process. Then it is
-        looked for first, among the posts since the time of that call, or else since ``since``.
+        ``key`` identifies the message in its place. Before it is posted, a message with the key is looked
+        for in two cases. If this process made such a call before, and Slack did not confirm it: among the
+        posts since that call. Otherwise, if ``since`` is given, among the posts since then, because another
+        process may have posted it.
         """
         with translate_errors():
             client = await self._workspaces.client(place.team)
-            since = self._unconfirmed.get((place, key), since)
-            if since is not None:
-                existing = await posting.find(self._workspaces, place, key, since)
+            search_since = self._unconfirmed.get((place, key), since)
+            if search_since is not None:
+                existing = await posting.find(self._workspaces, place, key, search_since)
                 if existing is not None:
                     self._unconfirmed.pop((place, key), None)
                     return existing, False
@@ -498,19 +506,19 @@ class SlackChannel(Platform):
     def _possibly_posted_since(self, card: Card) -> datetime | None:
         """Return the time since which another process may have posted this card.
 
-        None if only this process can have posted it. Of the cards that were proposed since this process
-        started, that is true of all if Nod has no other process, else of those proposed a moment ago.
+        None if only this process can have posted it: the card was proposed after this process started and, if
+        Nod has other processes, only a moment ago.
         """
         if card.asked_at is None or self._started is None:
             return None
         own_cards_since = self._started
-        if self._with_others:
+        if self._has_peers:
             own_cards_since = max(own_cards_since, self._clock() - _USUAL_POSTING_TIME)
         if card.asked_at < own_cards_since:
             return card.asked_at
         return None
 
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - ``ref`` names the place
         copy = SlackPosted.parse(ref)
         await self._redraw(copy, _render_forms(card, copy.team))
 
@@ -562,7 +570,10 @@ class SlackChannel(Platform):
             await posting.upload(client, place, name, content)
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
-        """Download a file by its id; Slack gives the address, which must be Slack's own."""
+        """Download a file of at most ``most`` bytes by its id.
+
+        Slack gives the URL, which must be Slack's own.
+        """
         with translate_errors():
             client = await self._workspaces.client(SlackPlace.of(address).team)
             file = (await client.files_info(file=ref)).get("file") or {}

@@ -27,11 +27,11 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
         findings += await _check_bot_token(settings, token)
         client = make_client(settings, token)
 
-        async def ask(address: Address) -> None:
+        async def check_one_place(address: Address) -> None:
             with translate_errors():
                 await check_place(client, SlackPlace.of(address))
 
-        findings += await look_at_places(places, ask)
+        findings += await look_at_places(places, check_one_place)
     if settings.slack_app_token is not None:
         findings.append(await _check_app_token(settings, settings.slack_app_token.get_secret_value()))
     if settings.slack_client_id and settings.slack_client_secret:
@@ -92,7 +92,10 @@ async def _check_bot_token(settings: Settings, token: str) -> list[Finding]:
 
 
 def _check_accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
-    """Return a fault for accounts outside the workspace or organisation of the token: they match no one."""
+    """Return a fault for accounts in the settings outside the workspace or organisation of the token.
+
+    No person has such an account there, so the setting has no effect.
+    """
     accounts = (*settings.admins, *settings.approvers, *settings.approver_chats)
     in_slack = [account for account in accounts if account.startswith("slack:")]
     others = [account for account in in_slack if not _is_in(account, team)]

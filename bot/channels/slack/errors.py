@@ -1,4 +1,4 @@
-"""Slack's refusals as Nod's errors, with lists of the codes after which callers try something else.
+"""Slack's refusals as Nod's errors, with sets of the codes that callers handle in a way of their own.
 
 The code of a refusal is a word of Slack's, such as ``not_in_channel``; for a response without one it is
 ``http_`` and the status, such as ``http_503``.
@@ -12,8 +12,8 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 
-LIMITED = "ratelimited"  # Slack limits the rate of such calls
-TRANSIENT = frozenset(
+LIMITED = "ratelimited"  # Slack limits the rate of such calls; the code of the Web API
+_TEMPORARY_CODES = frozenset(
     {
         LIMITED,
         "external_channel_migrating",
@@ -28,7 +28,7 @@ TRANSIENT = frozenset(
 )
 """Answers after which the same call may work later. The same holds for HTTP errors on Slack's side."""
 
-_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+_GONE_CODES = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 """Refusals of an edit of a message that no longer exists, or can't be edited any longer."""
 
 NO_REPLIES = frozenset(
@@ -65,7 +65,7 @@ OFF = frozenset(
 A single answer may be Slack's mistake, so `Workspaces` asks again before it stops using the workspace.
 """
 
-_TOO_LATE = frozenset(
+_TOO_LATE_CODES = frozenset(
     {
         "expired_trigger_id",
         "exchanged_trigger_id",
@@ -76,7 +76,7 @@ _TOO_LATE = frozenset(
 )
 """Answers to a window that was opened more than three seconds after the press."""
 
-_WORDS = {  # the reason of a refusal, for people
+_REASON_TEXTS = {  # the reason of a refusal, for people
     "channel_not_found": "the channel does not exist or Nod cannot see it; invite Nod there",
     "is_archived": "the channel is archived",
     "not_in_channel": "Nod is not in the channel; invite it there",
@@ -99,8 +99,9 @@ _WORDS = {  # the reason of a refusal, for people
 
 def is_temporary(code: str) -> bool:
     """Tell if a refusal is temporary, so that the same call may succeed later."""
-    if code in TRANSIENT or code in ("http_408", "http_429"):  # a timeout, too many requests
+    if code in _TEMPORARY_CODES or code in ("http_408", "http_429"):  # a timeout, too many requests
         return True
+    # a fault of Slack's server, or an answer that is not JSON
     return code.startswith("http_") and not code.startswith("http_4")
 
 
@@ -131,7 +132,7 @@ def code_behind(error: ChannelError) -> str | None:
 
 def for_presser(error: ChannelError) -> str:
     """Return the words for a person whose press did nothing, because Slack refused the answer to it."""
-    if code_behind(error) in _TOO_LATE:
+    if code_behind(error) in _TOO_LATE_CODES:
         return "That took too long. Press again."
     return "Slack did not accept my answer. Nothing was decided. Press again."
 
@@ -144,9 +145,9 @@ def translate_errors() -> Iterator[None]:
     except SlackApiError as error:
         code = code_of(error)
         words = f"Slack refused ({code})"
-        if code in _WORDS:
-            words = f"{words}: {_WORDS[code]}"
-        if code in _GONE:
+        if code in _REASON_TEXTS:
+            words = f"{words}: {_REASON_TEXTS[code]}"
+        if code in _GONE_CODES:
             raise CopyGone(words) from error
         kind = ChannelError if is_temporary(code) or code in OFF else NotDeliverable
         raise kind(words) from error

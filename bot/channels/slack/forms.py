@@ -21,20 +21,21 @@ _LINE_CHARS = 80  # a longer text gets an input of several lines
 def make_inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Return an input for each field, or a remark for one whose value can't be edited."""
     input_blocks = []
-    for block_id, field in _name_blocks(fields):
+    for block_id, field in _number_fields(fields):
         if _is_editable(field):
             input_blocks.append(_make_input(block_id, field, team))
         else:
-            input_blocks.append(_write_unchanged(block_id, field))
+            input_blocks.append(_make_too_long_remark(block_id, field))
     return input_blocks
 
 
 def find_block_ids(fields: Sequence[Field]) -> dict[str, str]:
     """Return the id of each field's input block, by the field's name."""
-    return {field.name: block_id for block_id, field in _name_blocks(fields) if _is_editable(field)}
+    return {field.name: block_id for block_id, field in _number_fields(fields) if _is_editable(field)}
 
 
-def _name_blocks(fields: Sequence[Field]) -> list[tuple[str, Field]]:
+def _number_fields(fields: Sequence[Field]) -> list[tuple[str, Field]]:
+    """Return each field with the id of its block."""
     return [(f"field-{number}", field) for number, field in enumerate(fields)]
 
 
@@ -42,7 +43,7 @@ def _is_editable(field: Field) -> bool:
     return text.width(clean(field.as_text)) <= blocks.MAX_INPUT_UNITS
 
 
-def _write_unchanged(block_id: str, field: Field) -> Block:
+def _make_too_long_remark(block_id: str, field: Field) -> Block:
     words = f"{text.cut(field.label, 100)[0]}: too long to edit in Slack. It stays as it is."
     return {"type": "context", "block_id": block_id, "elements": [plain(words, 300)]}
 
@@ -73,28 +74,28 @@ def _make_element(field: Field, team: str) -> Block:
             chosen = None
             if isinstance(field.value, bool):
                 chosen = yes if field.value else no
-            return _with_initial({"type": "static_select", "options": [yes, no]}, "initial_option", chosen)
+            return _prefill({"type": "static_select", "options": [yes, no]}, "initial_option", chosen)
         case Shape.CHOICE:
             options = _make_options(field)
             chosen = None
             if field.value in field.options:
                 chosen = options[field.options.index(field.value)]
-            return _with_initial({"type": "static_select", "options": options}, "initial_option", chosen)
+            return _prefill({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICES:
             options = _make_options(field)
             values = field.value if isinstance(field.value, list) else []
             pairs = zip(options, field.options, strict=True)
             chosen_all = [option for option, value in pairs if value in values]
-            return _with_initial(
+            return _prefill(
                 {"type": "multi_static_select", "options": options}, "initial_options", chosen_all
             )
         case Shape.DATE:
-            return _with_initial({"type": "datepicker"}, "initial_date", _read_date(field.value))
+            return _prefill({"type": "datepicker"}, "initial_date", _read_date(field.value))
         case Shape.USER:
-            return _with_initial({"type": "users_select"}, "initial_user", _find_user(field.value, team))
+            return _prefill({"type": "users_select"}, "initial_user", _find_user(field.value, team))
         case Shape.NUMBER | Shape.INTEGER:
             element: Block = {"type": "number_input", "is_decimal_allowed": field.shape is Shape.NUMBER}
-            return _with_initial(element, "initial_value", field.as_text)
+            return _prefill(element, "initial_value", field.as_text)
         case _:
             return _make_text_element(field)
 
@@ -103,11 +104,11 @@ def _make_text_element(field: Field) -> Block:
     content = clean(field.as_text)
     is_long = len(content) > _LINE_CHARS or "\n" in content
     multiline = is_long or field.multiline or field.shape is not Shape.TEXT
-    return _with_initial({"type": "plain_text_input", "multiline": multiline}, "initial_value", content)
+    return _prefill({"type": "plain_text_input", "multiline": multiline}, "initial_value", content)
 
 
-def _with_initial(element: Block, key: str, value: Any) -> Block:
-    """Return the element with its first value; Slack refuses an empty one."""
+def _prefill(element: Block, key: str, value: Any) -> Block:
+    """Return the element with a first value, or without one if the value is empty: Slack refuses that."""
     if value:
         return element | {key: value}
     return element
@@ -151,17 +152,20 @@ def read_form(
     ``state``: the ``state.values`` of the submitted view. ``arguments``: those that the form was made from;
     values that it could not show stay as they are.
     """
-    elements = {}
-    for block_id, field in _name_blocks(fields):
+    entries = {}  # what was entered, by the field's name
+    for block_id, field in _number_fields(fields):
         if block_id in state:
-            elements[field.name] = state[block_id].get(VALUE) or {}
-    shown_fields = [field for field in fields if field.name in elements]
-    return fill_in(shown_fields, arguments, lambda field: _read_value(field, elements[field.name], team))
+            entries[field.name] = state[block_id].get(VALUE) or {}
+    shown_fields = [field for field in fields if field.name in entries]
+    return fill_in(shown_fields, arguments, lambda field: _read_value(field, entries[field.name], team))
 
 
-def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
-    """Return the value of an input, None for nothing. Raises BadAnswer with words for the person."""
-    chosen = element.get("selected_option") or {}
+def _read_value(field: Field, entry: Mapping[str, Any], team: str) -> Any:
+    """Return the entered value, None for nothing.
+
+    Raises BadAnswer, of `Field.read`, with words for the person.
+    """
+    chosen = entry.get("selected_option") or {}
     match field.shape:
         case Shape.FLAG:
             if chosen:
@@ -172,23 +176,22 @@ def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
                 return field.options[int(chosen["value"])]
             return None
         case Shape.CHOICES:
-            positions = [int(option["value"]) for option in element.get("selected_options") or []]
+            positions = [int(option["value"]) for option in entry.get("selected_options") or []]
             if field.nullable and not positions:
                 return None
             return [field.options[position] for position in positions]
         case Shape.DATE:
-            return element.get("selected_date")
+            return entry.get("selected_date")
         case Shape.USER:
-            user = element.get("selected_user")
+            user = entry.get("selected_user")
             if user:
                 return str(actor_of(team, user))
             return None
-    entered = element.get("value") or ""
+    entered = entry.get("value") or ""
     if field.value is not None and entered == clean(field.as_text):
         return field.value  # it was not edited
     is_empty = not entered if field.shape is Shape.TEXT else not entered.strip()
-    # an empty text is a value only of a field that must have one and may be empty
-    empty_is_none = field.nullable or not field.required or not field.may_be_empty
-    if is_empty and empty_is_none:
+    takes_empty_text = field.required and not field.nullable and field.may_be_empty
+    if is_empty and not takes_empty_text:
         return None
     return field.read(entered)

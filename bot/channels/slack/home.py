@@ -1,4 +1,6 @@
-"""App Home, a person's own page of Nod's app in Slack: what waits for them, what they asked for, recent ends.
+"""App Home: a person's own page of Nod's app in Slack.
+
+It shows what waits for the person, what they asked for, and what was decided lately.
 
 `view` renders the page. `Homes` publishes it when the person opens it, and again soon after any proposal
 changed, for everyone who ever opened it.
@@ -49,16 +51,16 @@ def view(overview: Overview, notice: str = "") -> Block:
     The person's own open proposals are in the second part; those that they may decide themselves are in the
     first part instead.
     """
-    mine = frozenset(card.proposal_id for card in overview.asked)
+    own_ids = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
     asked = tuple(card for card in overview.asked if card.proposal_id not in waiting)
-    nothing_asked = "Nothing else of yours is open." if mine else "Nothing of yours is open."
+    nothing_asked = "Nothing else of yours is open." if own_ids else "Nothing of yours is open."
     shown = [
         blocks.header("Waiting for you"),
-        *_render_part(overview.waiting, "You're all caught up.", decide=True, mine=mine),
+        *_render_part(overview.waiting, "You're all caught up.", may_decide=True, own_ids=own_ids),
         blocks.divider(),
         blocks.header("You asked for"),
-        *_render_part(asked, nothing_asked, mine=mine),
+        *_render_part(asked, nothing_asked, own_ids=own_ids),
         blocks.divider(),
         blocks.header("Lately"),
         *_render_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
@@ -82,23 +84,23 @@ def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
 
 
 def _render_part(
-    cards: tuple[Card, ...], empty: str, *, decide: bool = False, mine: Collection[str] = ()
+    cards: tuple[Card, ...], empty_text: str, *, may_decide: bool = False, own_ids: Collection[str] = ()
 ) -> list[Block]:
-    """Render a part of the page. ``empty``: the text if it has no cards.
+    """Render a part of the page. ``empty_text`` stands there if it has no cards.
 
-    ``decide``: the person may decide these cards. ``mine``: the ids of the proposals that they asked for.
+    ``may_decide``: the person may decide these cards. ``own_ids``: the proposals that they asked for.
     """
     if not cards:
-        return [blocks.context(empty)]
+        return [blocks.context(empty_text)]
     shown: list[Block] = []
     for card in cards[:_MAX_CARDS_PER_PART]:
-        shown += _render_entry(card, decide=decide, mine=card.proposal_id in mine)
+        shown += _render_entry(card, may_decide=may_decide, is_own=card.proposal_id in own_ids)
     if len(cards) > _MAX_CARDS_PER_PART:
         shown.append(blocks.context(f"… and {len(cards) - _MAX_CARDS_PER_PART} more."))
     return shown
 
 
-def _render_entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
+def _render_entry(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     title = text.cut(text.one_line(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
     details = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
@@ -107,22 +109,21 @@ def _render_entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
         shown.append(blocks.footer(label="Expires", at=card.expires))
     elif card.decided_at:
         shown.append(blocks.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
-    return [*shown, blocks.actions(*_make_buttons(card, decide=decide, mine=mine))]
+    return [*shown, blocks.actions(*_make_buttons(card, may_decide=may_decide, is_own=is_own))]
 
 
-def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
-    """Return the buttons of an entry. ``decide``: the person may decide it; ``mine``: they asked for it."""
+def _make_buttons(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     value = value_of(card)
     view_all = blocks.button("View all", action_id(VIEW), value)
     if card.batch:
-        if not (decide or card.batch.offers):
+        if not (may_decide or card.batch.offers):  # no row has a button for this person
             return [view_all]
         label = CHOOSE if card.pending else EACH_ROW
-        style = "primary" if decide else ""
+        style = "primary" if may_decide else ""
         return [blocks.button(label, action_id(CHOOSING), value, style), view_all]
-    if decide and Verb.APPROVE in card.verbs:
+    if may_decide and Verb.APPROVE in card.verbs:
         entries = list(list_entries(card, shows_all=False))
-        if mine:
+        if is_own:
             entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
         entries = [*entries[: blocks.MAX_OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
         review_label = "Read, then answer" if card.kind.is_answer else "Read, then approve"
@@ -131,28 +132,30 @@ def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
             blocks.button("Decline", action_id(Verb.DECLINE), value, "danger"),
             blocks.overflow(MORE, entries),
         ]
-    if mine and card.pending:
+    if is_own and card.pending:
         question = "It is withdrawn and will not run."
         return [view_all, blocks.button("Withdraw", action_id(Verb.CANCEL), value, "danger", question)]
     return [view_all]
 
 
 class Homes:
-    """The pages that people have opened; each is published again when it has changed."""
+    """The pages that people have opened, which are kept current."""
 
     def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database
         self._lookup = lookup
         self._clock = clock
-        self._shown: dict[tuple[str, str], int] = {}  # a hash of each published page, by team and user
+        self._published_hashes: dict[
+            tuple[str, str], int
+        ] = {}  # a hash of each published page, by team and user
         self._is_outdated = False  # a proposal changed since the pages were published
         self._task: asyncio.Task[None] | None = None
 
     async def open_home(self, team: str, user: str) -> None:
         """Show a person's home, and keep it current from now on."""
         await self._database.write(remember_home, team, user, self._clock())
-        self._shown.pop((team, user), None)
+        self._published_hashes.pop((team, user), None)
         await self._publish(team, user)
 
     def changed(self) -> None:
@@ -178,8 +181,8 @@ class Homes:
 
     async def _publish(self, team: str, user: str) -> None:
         home = view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
-        fingerprint = hash(json.dumps(home, sort_keys=True))
-        if self._shown.get((team, user)) == fingerprint:
+        home_hash = hash(json.dumps(home, sort_keys=True))
+        if self._published_hashes.get((team, user)) == home_hash:
             return
         try:
             client = await self._workspaces.client(team)
@@ -187,4 +190,4 @@ class Homes:
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.warning("App Home not published", team=team, why=str(error))
             return
-        self._shown[team, user] = fingerprint
+        self._published_hashes[team, user] = home_hash

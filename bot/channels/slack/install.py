@@ -73,7 +73,7 @@ def oauth_flow(
     if not (settings.slack_client_id and settings.slack_client_secret):
         return None
     rows = _OAuthRows(database, clock)
-    public = settings.public_url.rstrip("/") if settings.public_url else None
+    public_url = settings.public_url.rstrip("/") if settings.public_url else None
     return AsyncOAuthFlow(
         client=client,
         logger=logging.getLogger(__name__),
@@ -81,7 +81,7 @@ def oauth_flow(
             client_id=settings.slack_client_id,
             client_secret=settings.slack_client_secret.get_secret_value(),
             scopes=list(SCOPES),
-            redirect_uri=f"{public}{REDIRECT_PATH}" if public else None,
+            redirect_uri=f"{public_url}{REDIRECT_PATH}" if public_url else None,
             install_path=INSTALL_PATH,
             redirect_uri_path=REDIRECT_PATH,
             installation_store=rows,

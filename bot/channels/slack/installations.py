@@ -1,8 +1,8 @@
 """Finds the installation of Nod that a Slack request is for.
 
 An installation has the id of a workspace (``T1``), or of an organisation (``E1``) if Nod is installed in all
-of it. Each kind of request that Slack sends has that id in other fields. The workspace of the person is no
-such field: in a shared channel it may be another company's. `Workspaces.find_named` tries the candidates.
+of it. Each kind of request that Slack sends has that id in other fields. The person's workspace must not be
+used: in a shared channel it may be another company's. `Workspaces.find_named` tries the candidates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,22 +12,22 @@ from bot.channels.slack.screens import ModalSubject
 
 
 def list_installation_ids(body: Mapping[str, Any]) -> list[str]:
-    """List the ids of the installations that a signed request may be for, the surest first.
+    """List the ids of the installations that a signed request may be for, the most reliable first.
 
     For an event these are only the ids in ``authorizations``. For other requests the ids in the view (a modal
     or App Home) come first. The ids at the top level come last: in a press and a submitted modal they may be
     ids of the person's own workspace.
     """
-    granted = _first_mapping(body.get("authorizations"))
-    if granted:
-        return _distinct(_list_ids_in(granted))
+    authorization = _first_mapping(body.get("authorizations"))
+    if authorization:
+        return _distinct(_list_ids_in(authorization))
     view = body.get("view")
     ids_in_view = _list_ids_in_view(view) if isinstance(view, Mapping) else ()
     return _distinct([*ids_in_view, *_list_ids_in(body)])
 
 
 def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the ids of the bot and of its account whose message or view was pressed.
+    """Return the ids of the bot, and of its user account, that wrote the pressed message or view.
 
     Both are empty where the request names none. Slack gives each installation a bot of its own, and sends the
     message or the view from its own records, so both can be trusted.
@@ -40,10 +40,13 @@ def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _list_ids_in_view(view: Mapping[str, Any]) -> tuple[object, object]:
-    """Return the ids that Slack gives with a modal, and the ids in the data that Nod wrote into it."""
-    written = str(view.get("private_metadata") or "")
+    """Return the id that Slack gives with a modal, and the id in the metadata that Nod wrote into it.
+
+    Both are unchecked JSON, and may be missing or empty; `_distinct` drops those.
+    """
+    metadata = str(view.get("private_metadata") or "")
     try:
-        address_key = ModalSubject.unpack(written).address if written else ""
+        address_key = ModalSubject.unpack(metadata).address if metadata else ""
     except ValueError:
         address_key = ""
     team, _, _ = address_key.partition("/")

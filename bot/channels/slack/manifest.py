@@ -108,7 +108,7 @@ def manifest_yaml(http: str | None = None) -> str:
 
 
 def _as_yaml(value: Any, indent: int = 0) -> str:
-    """Write dicts, lists and scalars as YAML; strings are quoted as in JSON, which YAML reads as they are."""
+    """Write dicts, lists and scalars as YAML; strings are quoted as in JSON, which is valid YAML."""
     pad = "  " * indent
     if isinstance(value, dict):
         return "".join(f"{pad}{key}:{_write_nested(item, indent)}" for key, item in value.items())

@@ -2,7 +2,7 @@
 
 The model gets a text with the names of people and channels (`make_readable`). Admin commands get Nod's
 addresses in place of the marks (`with_addresses`). Some marks bring the name along, such as ``<@U1|ana>``;
-for the others callers ask Slack. Pure.
+for the others the caller looks the name up in Slack. Pure.
 """
 
 import re
@@ -17,11 +17,13 @@ _USER_PATTERN = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")  # <@U1>, <@U1|ana>
 _CHANNEL_PATTERN = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")  # <#C1>, <#C1|general>
 _GROUP_PATTERN = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")  # <!subteam^S1>, <!subteam^S1|@ops>
 _LINK_PATTERN = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")  # <https://a.test|words>
-_SPECIAL_PATTERN = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
+_SPECIAL_PATTERN = re.compile(
+    r"<!(?:subteam\^[A-Z0-9]+\|@?)?(?P<keyword>[^<>|^]+)(?:\^[^<>|]*)?(?:\|(?P<words>[^<>]*))?>"
+)
 """A group, ``<!here>``, or a date such as ``<!date^1700^{date}|1 May>``.
 
-The first match is the group's name ("subteam" for a group without a name), or the keyword, such as here or
-date. The second match is the words to show.
+``keyword``: the group's name ("subteam" for a group without a name), or a keyword, such as here or date.
+``words``: the words to show.
 """
 _PLACEHOLDER_NAMES = frozenset({"privategroup", "directmessage"})  # Slack writes these in place of a name
 
@@ -46,7 +48,7 @@ def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
 
 
 def find_names(text: str, team: str) -> dict[str, str]:
-    """Return the names that Slack gives for people and channels in a text, by account and address."""
+    """Return the names that Slack gives for people and channels in a text, by their address."""
     names = {}
     for match in (*_USER_PATTERN.finditer(text), *_GROUP_PATTERN.finditer(text)):
         if match[2]:
@@ -81,6 +83,7 @@ def _format_link(match: re.Match[str]) -> str:
 
 
 def _format_special(match: re.Match[str]) -> str:
-    if match[2]:
-        return match[2]
-    return "@group" if match[1] == "subteam" else f"@{match[1]}"
+    keyword, words = match["keyword"], match["words"]
+    if words:
+        return words
+    return "@group" if keyword == "subteam" else f"@{keyword}"

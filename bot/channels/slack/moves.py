@@ -1,8 +1,8 @@
-"""Private channels that Slack gave another id, since their team shared them with another company.
+"""Private channels that got another id, because their team shared them with another company.
 
-From then on Slack takes the new id alone; it keeps the messages and their timestamps. The rest of Nod keeps
-the id by which it first knew the channel (`bot/channels/moves.py`). So `ChannelMoves` replaces the ids in
-every request to Slack, and in every event and answer of Slack.
+From then on Slack accepts only the new id; messages and timestamps stay the same. The rest of Nod keeps the
+id by which it first knew the channel, its home id (`bot/channels/moves.py`). So `ChannelMoves` replaces the
+ids in every request to Slack, and in every event and answer of Slack.
 """
 
 import re
@@ -23,26 +23,27 @@ class ChannelMoves:
     """Translates the ids of channels in requests to Slack, and in its events and answers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._keys = ChatMoves(NAME, database, clock)
-        self.connect, self.load = self._keys.connect, self._keys.load
+        self._moves = ChatMoves(NAME, database, clock)
+        self.connect = self._moves.connect
+        self.load = self._moves.load
 
     async def learn(self, team: str, old: str, new: str) -> None:
         """Remember that a channel of a workspace has a new id."""
         if is_id(old) and is_id(new):
-            await self._keys.learn(f"{team}/{old}", f"{team}/{new}")
+            await self._moves.learn(f"{team}/{old}", f"{team}/{new}")
 
     def to_slack(self, team: str, request: Any) -> Any:
         """Return the JSON of a request with the ids by which Slack knows the channels today."""
-        return self._replace_ids(team, request, self._keys.now)
+        return self._replace_ids(team, request, self._moves.now)
 
     def from_slack(self, team: str, received: Any) -> Any:
         """Return the JSON of an event or answer with the ids by which the rest of Nod knows the channels."""
-        return self._replace_ids(team, received, self._keys.home)
+        return self._replace_ids(team, received, self._moves.home)
 
-    def _replace_ids(self, team: str, json: Any, find_key: Callable[[str], str]) -> Any:
+    def _replace_ids(self, team: str, document: Any, find_key: Callable[[str], str]) -> Any:
         """Replace the ids in the fields of channels and in links to channels; other text stays."""
-        if not self._keys.are_known:
-            return json
+        if not self._moves.are_known:
+            return document
 
         def replace_id(ident: str) -> str:
             return find_key(f"{team}/{ident}").rpartition("/")[2]
@@ -64,4 +65,4 @@ class ChannelMoves:
                 case _:
                     return value
 
-        return walk(json)
+        return walk(document)

@@ -28,7 +28,7 @@ class SlackPlace:
 
     @classmethod
     def of(cls, address: Address) -> Self:
-        """Read an address of ours; raises NotDeliverable for any other text."""
+        """Parse a Slack address. Raises NotDeliverable for any other address."""
         match address.key.split("/"):
             case [team, channel] if team and channel:
                 return cls(team, channel)
@@ -76,9 +76,12 @@ def mention_of(ident: str) -> str:
     return f"<@{ident}>"
 
 
-def channel_in(address: str, team: str) -> str | None:
-    """Return the channel of an address in text, if people of this workspace can follow a link; else None."""
-    platform, _, key = address.partition(":")
+def channel_in(address_text: str, team: str) -> str | None:
+    """Return the id of the channel at an address, if people of this workspace can follow a link to it.
+
+    None for any other address, such as that of a direct message or of another workspace.
+    """
+    platform, _, key = address_text.partition(":")
     workspace, _, rest = key.partition("/")
     ident = rest.partition("/")[0]
     if platform == NAME and workspace == team and ident.startswith(("C", "G")) and is_id(ident):
@@ -89,7 +92,7 @@ def channel_in(address: str, team: str) -> str | None:
 def actor_of(
     team: str, user: str, name: str = "", standing: Membership | None = None, *, colleague: bool = False
 ) -> Actor:
-    """Return an account. The name of a guest or an outsider says so, such as "Ana (guest)".
+    """Return the `Actor` of a Slack user. A guest or an outsider has it in the name, such as "Ana (guest)".
 
     ``colleague``: they are of the same organisation as the workspace that Nod works for.
     """

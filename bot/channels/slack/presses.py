@@ -1,13 +1,14 @@
 """Buttons, menus and modals of Slack: each is acknowledged in three seconds, and authorised by the core.
 
-A click is a press of a button or of a menu's entry; it decides, or opens a modal, a window that a person
-submits (``screens.py``). A button only carries a verb, a proposal's id, and its round, which an edit raises.
-The `Lookup` and the inbox say if this person may see or decide the proposal, whatever the button says. Where
-a card does not show everything, the modal "View all" has the button that approves.
+A click is a press of a button or of a menu's entry. It decides, or opens a modal: a window with a form that
+the person submits (``screens.py``). A button only carries a verb, a proposal's id, and its round. An edit
+raises the round, so that a press of an outdated button is noticed. The `Lookup` and the inbox say if this
+person may see or decide the proposal, whatever the button says. Where a card does not show everything, the
+modal "View all" has the button that approves.
 
-A batch is several calls in one card, each of which is a row. With ``together``, the card of the batch is used
-for a row, not a card of the row alone. A method that handles a click returns the reply for the person alone,
-empty where the card or a modal already says it. One that handles a submit returns Slack's acknowledgement.
+A batch is several calls in one card, each of which is a row. A method that handles a click returns the reply
+that only this person sees; it is empty where the card or a modal already says it. A method that handles a
+submit returns Slack's acknowledgement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,30 +42,31 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-NOT_HERE = "There is nothing here for you to decide. The proposal is not affected."
+_NOT_FOUND_TEXT = "There is nothing here for you to decide. The proposal is not affected."
 BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
 _TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
 _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
 """The modals about several proposals of one answer, such as the rows of a batch."""
-_APPROVAL_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.APPROVE_ALL})
-# from here on, "verb" also means an action id of ``buttons.py`` that is no member of `Verb`, such as REVIEW
-_VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
-_REVIEW_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
-"""Verbs whose press shows everything of a card, a batch or a row to anyone who may see the card."""
+# an action is a `Verb`, or an action id of ``buttons.py`` or ``screens.py`` without its ``nod:``
+_ROW_ACTION = screens.ROW.removeprefix("nod:")
+_CARD_REVIEW_ACTIONS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
+_REVIEW_ACTIONS = _CARD_REVIEW_ACTIONS | {buttons.CHOOSING, _ROW_ACTION}
+"""Actions that show everything of a card, a batch or a row to anyone who may see the card."""
 _INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
-_MODAL_VERBS = (
-    _REVIEW_VERBS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+"""Verbs that ask for an edit, for the terms of a grant (its ladder), or for words."""
+_MODAL_ACTIONS = (
+    _REVIEW_ACTIONS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
 )
-"""Verbs whose press opens a modal instead of deciding."""
+"""Actions that open a modal instead of deciding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
     """A press, parsed from a ``block_actions`` body.
 
-    The card is in the pressed message, or it led to the modal that was pressed.
+    The pressed message has the card. A pressed modal names the card in its metadata, a `ModalSubject`.
     """
 
     team: str
@@ -75,14 +77,14 @@ class Click:
     names: Names  # the name of the channel of that place, by its address
     ref: str | None  # the message with the card, as `post_card` named it
     trigger_id: str  # the key to open a modal
-    verb: str  # a verb, or another action id of ``buttons.py``
+    action: str  # a `Verb`, or another action id without its ``nod:``
     value: str  # the value of the button: in most cases a proposal's id and round
     in_modal: bool = False  # True if the press came from a modal, which stays open below the next modal
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
-        """Parse a press of the element ``action``. ``team``: the installation that the press is for."""
-        verb, value = _read_action(action)
+    def of(cls, body: Mapping[str, Any], element: Mapping[str, Any], team: str) -> Self:
+        """Parse a press of a button or menu. ``team``: the installation that the press is for."""
+        action, value = _read_element(element)
         channel, message = body.get("channel") or {}, body.get("message") or {}
         container = body.get("container") or {}
         channel_id = str(channel.get("id") or "")
@@ -109,7 +111,7 @@ class Click:
             names=channel_named(team, channel_id, str(channel.get("name") or "")),
             ref=ref,
             trigger_id=str(body.get("trigger_id") or ""),
-            verb=verb,
+            action=action,
             value=value,
             in_modal=is_modal,
         )
@@ -120,23 +122,23 @@ class Click:
             return self.place.address
         return None
 
-    def subject(self, proposal_id: str, round_: int) -> ModalSubject:
+    def make_subject(self, proposal_id: str, round_: int) -> ModalSubject:
         """Return the subject of a modal that this press opens."""
         address = self.place.address.key if self.place else ""
         return ModalSubject(proposal_id, round_, address, self.ref or "")
 
 
-def _read_action(action: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the verb and the value of a button, of an entry of the ⋯ menu, or of a select."""
-    verb = str(action.get("action_id") or "").removeprefix("nod:")
-    chosen = str((action.get("selected_option") or {}).get("value") or "")
-    match action.get("type"):
+def _read_element(element: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the action and the value of a button, of an entry of the ⋯ menu, or of a select."""
+    action = str(element.get("action_id") or "").removeprefix("nod:")
+    selected = str((element.get("selected_option") or {}).get("value") or "")
+    match element.get("type"):
         case "overflow":
-            verb, _, value = chosen.partition(":")
-            return verb, value
+            action, _, value = selected.partition(":")
+            return action, value
         case "static_select":
-            return verb, chosen
-    return verb, str(action.get("value") or "")
+            return action, selected
+    return action, str(element.get("value") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +150,26 @@ class SlackPresses:
     inbox: Inbox
     lookup: Lookup
 
-    async def handle_click(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
-        """Handle a press that is acknowledged already, and tell the person of any failure."""
-        click = Click.of(body, action, team)
+    async def handle_click(self, body: Mapping[str, Any], element: Mapping[str, Any], team: str) -> None:
+        """Handle a press that is acknowledged already, and tell the person of any failure.
+
+        ``element``: the pressed button or menu.
+        """
+        click = Click.of(body, element, team)
         place = click.place
-        choice = read_choice(str(action.get("action_id")))
+        action_id = str(element.get("action_id"))
+        choice = read_choice(action_id)
         try:
-            if action.get("action_id") == MENTIONS_ACTION and place is not None:
-                if (await self._actor(click)).outside:
-                    words = _OUTSIDER_TEXT
-                else:
-                    words = await self.threads.handle_press(place)
-            elif click.verb == buttons.SEND_COMMAND and place is None:
+            if action_id == MENTIONS_ACTION and place is not None:
+                words = await self._press_mentions_button(click, place)
+            elif click.action == buttons.SEND_COMMAND and place is None:  # in App Home
                 words = await self._send_command(click)
-            elif choice and place is not None:
+            elif choice and place is not None:  # a button below an answer, which sends its own words
                 words = await self._submit_choice(click, choice, place)
             else:
-                words = await self._carry_out(click)
+                words = await self._press_card(click)
         except ValueError:
-            words = NOT_HERE
+            words = _NOT_FOUND_TEXT
         except ChannelError as error:  # such as a modal that came too late, or a refused file
             log.warning("press not answered", why=error.message)
             words = for_presser(error)
@@ -180,9 +183,16 @@ class SlackPresses:
         except Exception:
             log.exception("outcome of a press not delivered")
 
+    async def _press_mentions_button(self, click: Click, place: SlackPlace) -> str:
+        """Change whether Nod answers in a thread only when mentioned."""
+        actor = await self._load_actor(click)
+        if actor.outside:
+            return _OUTSIDER_TEXT
+        return await self.threads.handle_press(place)
+
     async def _send_command(self, click: Click) -> str:
         """Send the command of a button in App Home, and tell that person the answer. Returns no words."""
-        actor = await self._actor(click)
+        actor = await self._load_actor(click)
         own_address = SlackPlace(click.team, click.user).address
         reply = await self.inbox(
             Command(actor, "nod", click.value, own_address, private=True, in_conversation=False)
@@ -193,7 +203,7 @@ class SlackPresses:
 
     async def _submit_choice(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Submit a choice button's words in the person's name, and return the reply for them."""
-        actor = await self._actor(click)
+        actor = await self._load_actor(click)
         address, private = place.address, place.private
         reply = await self.inbox(
             act_on_choice(choice, str(click.ref), actor, address, private=private, names=click.names)
@@ -211,50 +221,44 @@ class SlackPresses:
             )
         return ""
 
-    async def _carry_out(self, click: Click) -> str:
+    async def _press_card(self, click: Click) -> str:
         """Carry out a press on a card or in a modal: open a modal, or hand the press to the core.
 
         Raises ValueError for a button that is not Nod's, and for a group with a card that this person may not
         see.
         """
         proposal_id, round_ = buttons.parse_value(click.value)
-        actor = await self._actor(click)
-        together = not click.in_modal  # a modal has buttons of a single row
+        actor = await self._load_actor(click)
+        together = not click.in_modal  # in a message a button is about the batch, in a modal about one row
         card, address = await self._find_card(proposal_id, actor, click.address, click.ref, together=together)
         if card is None:
-            return NOT_HERE
+            return _NOT_FOUND_TEXT
 
-        # where a card does not show everything, a press that approves opens "View all" instead
-        verb = click.verb
-        shows_all = verb not in _APPROVAL_VERBS or cards.render(card).shows_all
-        if verb == Verb.APPROVE and card.pending and not shows_all:
-            verb = buttons.REVIEW
-        if verb == Verb.APPROVE_STEPS and (address is None or not shows_all):  # App Home shows no steps
-            verb = buttons.REVIEW_STEPS
-        if verb in _MODAL_VERBS:
-            return await self._open_modal(click, actor, card, verb)
-        if verb == Verb.APPROVE_ALL:
+        action = _replace_by_review(click.action, card, address)
+        if action in _MODAL_ACTIONS:
+            return await self._open_modal(click, actor, card, action)
+        if action == Verb.APPROVE_ALL:
             if card.group is None:  # only the first card of a group has the button
-                return NOT_HERE
-            if card.batch and round_ == card.round and not shows_all:
-                return await self._open_modal(click, actor, card, buttons.VIEW)
-            to_read = []
-            if round_ == card.group.round:  # else the core refuses the press as outdated
-                to_read = await self._list_to_read(card.group, actor, address)
-            if to_read:
-                return await self._open_group_review(
-                    click, actor, to_read, click.subject(proposal_id, round_)
-                )
+                return _NOT_FOUND_TEXT
+            # with an earlier round nothing is shown first: the core refuses the press as outdated
+            if card.batch and round_ == card.round and not cards.render(card).shows_all:
+                return await self._open_modal(click, actor, card, buttons.REVIEW)
+            unread_cards = []
+            if round_ == card.group.round:
+                unread_cards = await self._list_cards_to_review(card.group, actor, address)
+            if unread_cards:
+                subject = click.make_subject(proposal_id, round_)
+                return await self._open_group_review(click, actor, unread_cards, subject)
 
         press = Press(
-            actor, Verb(verb), proposal_id, round_, address=address, ref=click.ref, names=click.names
+            actor, Verb(action), proposal_id, round_, address=address, ref=click.ref, names=click.names
         )
         reply = await self.inbox(press)
         if click.place and reply.on_cards:
             return ""
         return reply.text
 
-    async def _actor(self, click: Click) -> Actor:
+    async def _load_actor(self, click: Click) -> Actor:
         return await self.workspaces.actor(click.team, click.user, click.account_team, name=click.name)
 
     async def _find_card(
@@ -266,10 +270,10 @@ class SlackPresses:
         *,
         together: bool = False,
     ) -> tuple[Card | None, Address | None]:
-        """Return the card, and the address where it was found.
+        """Return the card, None if this person may not see it, and the address where it was found.
 
-        A person's own chat with Nod is also known by their user id, so that address is tried, too. The card
-        is None if this person may not see it.
+        A person's own chat with Nod is also known by their user id, so that address is tried, too.
+        ``together``: for a row of a batch, return the card of the whole batch.
         """
         card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
         if card is not None or address is None:
@@ -280,11 +284,11 @@ class SlackPresses:
             card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
         return card, address
 
-    async def _list_to_read(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
-        """Return the cards of a group to show in full before all are approved: all of them, or none.
+    async def _list_cards_to_review(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
+        """Return all cards of a group if they have to be shown in full before they are approved.
 
-        None have to be shown if each posted card shows everything. Raises ValueError if a card is not for
-        this person.
+        The list is empty if each posted card shows everything. Raises ValueError if a card is not for this
+        person.
         """
         group_cards = []
         for proposal_id in group.members:
@@ -296,43 +300,46 @@ class SlackPresses:
             return []
         return group_cards
 
-    async def _open_modal(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        """Open the modal of a verb, or return why this person may not use the verb."""
-        subject = click.subject(card.proposal_id, card.round)
-        if verb in _REVIEW_VERBS:
-            return await self._open_review(click, actor, card, verb)
-        if verb == buttons.CONTEXT_SHOWN:
+    async def _open_modal(self, click: Click, actor: Actor, card: Card, action: str) -> str:
+        """Open the modal of an action, or return why this person may not open it."""
+        subject = click.make_subject(card.proposal_id, card.round)
+        if action in _REVIEW_ACTIONS:
+            return await self._open_review(click, actor, card, action)
+        if action == buttons.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, click.address)
             if words is None:
                 return NOT_YOURS
             return await self._show_modal(click, screens.show_context(words, subject))
-        if verb == Verb.SIMILAR:
+        if action == Verb.SIMILAR:
             return await self._open_grant_form(click, actor, card)
 
-        requested = Verb.DECLINE if verb == buttons.DECLINE_REASON else Verb(verb)
+        verb = Verb.DECLINE if action == buttons.DECLINE_REASON else Verb(action)
         if not card.pending:
             return f"It is no longer open. {_NOT_AFFECTED_TEXT}"
-        if not await self.lookup.may_press(card.proposal_id, actor, click.address, requested):
+        if not await self.lookup.may_press(card.proposal_id, actor, click.address, verb):
             return f"You may not decide this one. {_NOT_AFFECTED_TEXT}"
-        if requested is Verb.FOR_REAL:
+        if verb is Verb.FOR_REAL:
             review = screens.review_real(card, subject)
             return await self._show_modal(click, review.view, review.file, card.tool_name)
-        if requested is not Verb.EDIT:
-            return await self._show_modal(click, screens.make_words_form(card, requested, subject))
+        if verb is Verb.EDIT:
+            return await self._open_edit_form(click, actor, card, subject)
+        return await self._show_modal(click, screens.make_words_form(card, verb, subject))
+
+    async def _open_edit_form(self, click: Click, actor: Actor, card: Card, subject: ModalSubject) -> str:
         arguments = await self.lookup.arguments(card.proposal_id, actor, click.address) or {}
         may_approve = await self.lookup.may_press(card.proposal_id, actor, click.address)
         form = screens.make_edit_form(card, arguments, subject, click.team, may_approve=may_approve)
         return await self._show_modal(click, form)
 
-    async def _open_review(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
+    async def _open_review(self, click: Click, actor: Actor, card: Card, action: str) -> str:
         """Open a modal with the full content of a card, of a batch or of a batch's row."""
-        subject = click.subject(card.proposal_id, card.round)
+        subject = click.make_subject(card.proposal_id, card.round)
         may_approve = await self.lookup.may_press(card.proposal_id, actor, click.address)
         if card.batch:
-            review = _review_batch(card, subject, verb, may_press=may_approve)
-        elif verb not in _VIEW_VERBS:
+            review = _review_batch(card, subject, action, may_press=may_approve)
+        elif action not in _CARD_REVIEW_ACTIONS:
             review = screens.review_row(card, subject, may_approve=may_approve)
-        elif verb == buttons.REVIEW_STEPS and card.kind.has_steps:
+        elif action == buttons.REVIEW_STEPS and card.kind.has_steps:
             words = buttons.describe_steps(card)
             review = screens.review_steps(card, subject, words, may_approve=may_approve)
         else:
@@ -354,15 +361,15 @@ class SlackPresses:
     async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person can't give a grant."""
         address = click.address
-        ladder = screens.list_sayable(await self.lookup.ladder(card.proposal_id, actor, address))
+        scopes = screens.list_sayable(await self.lookup.ladder(card.proposal_id, actor, address))
         audiences = await self.lookup.reaches(card.proposal_id, actor, address)
-        if not (ladder and audiences):
+        if not (scopes and audiences):
             may_press = await self.lookup.may_press(card.proposal_id, actor, address)
             return f"{_explain_no_grant(card, may_press=may_press)} {_NOT_AFFECTED_TEXT}"
         # App Home, which has no address, does not show the change
         read_all = address is None or not cards.render(card).shows_all
-        subject = click.subject(card.proposal_id, card.round)
-        review = screens.make_grant_form(card, subject, ladder, audiences, read_all=read_all)
+        subject = click.make_subject(card.proposal_id, card.round)
+        review = screens.make_grant_form(card, subject, scopes, audiences, read_all=read_all)
         return await self._show_modal(click, review.view, review.file, card.tool_name)
 
     async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
@@ -389,7 +396,7 @@ class SlackPresses:
         try:
             return await self._take_submit(body, view, team)
         except ValueError:
-            words = NOT_HERE
+            words = _NOT_FOUND_TEXT
         except Exception:
             log.exception("modal failed")
             words = BROKEN
@@ -407,9 +414,10 @@ class SlackPresses:
         callback_id = view.get("callback_id")
         together = callback_id in _BATCH_MODALS
         card, address = await self._find_card(subject.proposal_id, actor, address, ref, together=together)
+        # the place in the modal's metadata must belong to the installation that the submit came from
         is_of_other_team = address is not None and not subject.address.startswith(f"{team}/")
         if card is None or is_of_other_team:
-            return _make_update("Not done", NOT_HERE)
+            return _make_update("Not done", _NOT_FOUND_TEXT)
 
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
@@ -427,9 +435,9 @@ class SlackPresses:
             case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:
-                scope = GrantScope(_read_choice(state, screens.RUNG))
-                duration = GrantDuration(_read_choice(state, screens.LASTING))
-                audience = GrantAudience(_read_choice(state, screens.REACH) or GrantAudience.HERE)
+                scope = GrantScope(_read_selected(state, screens.RUNG))
+                duration = GrantDuration(_read_selected(state, screens.LASTING))
+                audience = GrantAudience(_read_selected(state, screens.REACH) or GrantAudience.HERE)
                 # `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
                 press = replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
             case screens.EDIT:
@@ -457,7 +465,7 @@ class SlackPresses:
         """Store a submitted edit, and approve it unless the person chose to ask again."""
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
-            return _make_update("Not done", NOT_HERE)
+            return _make_update("Not done", _NOT_FOUND_TEXT)
         if card.round != press.round:  # the inbox refuses it, and says why
             outdated = replace(press, verb=Verb.EDIT)
             return _acknowledge(outdated, await self.inbox(outdated))
@@ -465,7 +473,7 @@ class SlackPresses:
         arguments, faults = read_form(fields, state, original, team)
         if faults:
             return _report_faults(faults, fields)
-        asks_again = _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN
+        asks_again = _read_selected(state, screens.AFTERWARDS) == screens.ASK_AGAIN
         verb = Verb.EDIT if asks_again else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self.inbox(press)
@@ -474,8 +482,20 @@ class SlackPresses:
         return _acknowledge(press, reply)
 
 
-def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may_press: bool) -> screens.Review:
-    if verb == buttons.CHOOSING:
+def _replace_by_review(action: str, card: Card, address: Address | None) -> str:
+    """Return "View all" in place of an approval of a card that does not show everything, else the action.
+
+    In App Home, which has no address, a card never shows the steps of a plan.
+    """
+    if action == Verb.APPROVE and card.pending and not cards.render(card).shows_all:
+        return buttons.REVIEW
+    if action == Verb.APPROVE_STEPS and (address is None or not cards.render(card).shows_all):
+        return buttons.REVIEW_STEPS
+    return action
+
+
+def _review_batch(card: Card, subject: ModalSubject, action: str, *, may_press: bool) -> screens.Review:
+    if action == buttons.CHOOSING:
         return screens.choose_rows(card, subject)
     may_approve = may_press and Verb.APPROVE_ALL in card.verbs
     submit = card.button(Verb.APPROVE_ALL).label if may_approve else ""
@@ -490,7 +510,7 @@ def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -
         ticked.update(int(option["value"]) for option in options)
     picked = Picked(frozenset(ticked))
     approve, others = picked.split_rows(card)
-    declines_others = _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS
+    declines_others = _read_selected(state, screens.OTHERS) == screens.DECLINE_OTHERS
     decline = others if declines_others else []
     if not (approve or decline):
         fault = "Tick what to approve, or decline the others."
@@ -516,7 +536,7 @@ def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[s
     return {"response_action": "errors", "errors": errors}
 
 
-def _read_choice(state: Mapping[str, Any], block_id: str) -> str:
+def _read_selected(state: Mapping[str, Any], block_id: str) -> str:
     option = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
     return str(option.get("value") or "")
 
@@ -532,7 +552,7 @@ def _explain_no_grant(card: Card, *, may_press: bool) -> str:
 
 
 def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
-    """Return the acknowledgement: close the modal if the card says all of the reply, else show the reply."""
+    """Return the acknowledgement. It closes the modal if the card says all of the reply, else it shows it."""
     if reply.answer is not Answer.ACCEPTED:
         return _make_update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):

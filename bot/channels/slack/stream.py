@@ -80,7 +80,7 @@ class SlackStream:
     place: SlackPlace
     recipient: tuple[str, str] | None  # team and user id of the person for whom Slack streams in a channel
     sleep: Callable[[float], Awaitable[None]]
-    post: Callable[[str | FullText], Awaitable[None]]  # posts a message, or a file, apart from the stream
+    post_apart: Callable[[str | FullText], Awaitable[None]]  # posts a message or a file apart from the stream
 
     def __post_init__(self) -> None:
         # Slack streams in threads only, and in a channel it needs a recipient
@@ -96,7 +96,7 @@ class SlackStream:
         self._shown = ""  # the text of the current message
         self._pending = ""  # the text that is not sent yet
         self._has_sent_text = False  # True once any text of the turn was sent
-        self._waits: dict[str, str] = {}
+        self._wait_task_ids: dict[str, str] = {}
         """The ids of the tasks that say what the turn waits for, by their words."""
         self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by id
         self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet, or have changed since
@@ -111,7 +111,8 @@ class SlackStream:
                 self._complete_waits()
             match event:
                 case Waited():
-                    task_id = self._waits.setdefault(event.words, f"wait-{len(self._waits)}")
+                    new_id = f"wait-{len(self._wait_task_ids)}"
+                    task_id = self._wait_task_ids.setdefault(event.words, new_id)
                     await self._update_task(task_id, event.words, "in_progress")
                 case TextDelta():
                     self._text += event.text
@@ -137,7 +138,7 @@ class SlackStream:
 
     def _complete_waits(self) -> None:
         """Mark the tasks for waiting as complete: another event means that the turn continues."""
-        for task_id in self._waits.values():
+        for task_id in self._wait_task_ids.values():
             task = self._tasks.get(task_id)
             if task and task["status"] == "in_progress":
                 self._store_task(task | {"status": "complete"})
@@ -146,12 +147,13 @@ class SlackStream:
         self._tasks[task["id"]] = task
         self._new_tasks[task["id"]] = task
 
-    async def _update_task(self, call_id: str, title: str, status: str, details: str = "") -> None:
-        known_task = self._tasks.get(call_id, {})
+    async def _update_task(self, task_id: str, title: str, status: str, details: str = "") -> None:
+        """Show a task. One that is shown already keeps its title; its details are replaced."""
+        shown_task = self._tasks.get(task_id, {})
         task = {
             "type": "task_update",
-            "id": call_id,
-            "title": known_task.get("title") or text.one_line(title),
+            "id": task_id,
+            "title": shown_task.get("title") or text.one_line(title),
             "status": status,
         }
         if details:
@@ -199,9 +201,9 @@ class SlackStream:
             if not is_status_set:
                 await self.sessions.set_last(self.place, status)
         if self._is_full:
-            arrived = ""  # stands for the messages of this stream, which are not posted again
-            posts: Sequence[str | FullText] = [arrived, FullText(full, note)]
-            await post_each(posts, 1, self.post)
+            # `post_each` skips the first post: it stands for the messages of this stream, which have arrived
+            posts: Sequence[str | FullText] = ["", FullText(full, note)]
+            await post_each(posts, 1, self.post_apart)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send the pending text and the new tasks, unless the last piece was sent a moment ago.
@@ -234,8 +236,7 @@ class SlackStream:
             await self._write(head)
             if self._posts == MOST_POSTS:
                 self._is_full = True
-                ready = ""
-                break
+                return  # the rest is in the file only
             await self._begin_next_message()
         await self._write(ready)
 
@@ -279,15 +280,16 @@ class SlackStream:
                     await self._start(client, chunks)
         except (SlackApiError, aiohttp.ClientError, OSError) as error:
             self._fall_back(error)
-            if self._is_stream_open and _find_code(error) not in _CLOSED_CODES:
-                await self._close(None)
-            elif not self._is_stream_open and may_be_done(error):
-                self._ts = await self._close_lost()
+            if self._is_stream_open:  # an append failed
+                if _find_code(error) not in _CLOSED_CODES:
+                    await self._close_with_retries(None)
+            elif may_be_done(error):  # the start failed, but Slack may have made the stream
+                self._ts = await self._close_unanswered_start()
             self._is_stream_open = False
             return False
         return True
 
-    async def _close_lost(self) -> str | None:
+    async def _close_unanswered_start(self) -> str | None:
         """Close a stream whose start was never answered, and return its message if Slack has one."""
         async with within(_CALL_SECONDS):
             return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
@@ -315,16 +317,16 @@ class SlackStream:
         """
         if not self._is_stream_open:
             return False
-        if not await self._close(status):
+        if not await self._close_with_retries(status):
             self._is_editing = True
-            if self._late_close is None:
+            if self._late_close is None:  # else the stream may still be open, and Slack would refuse the edit
                 await self._edit()
             return False
         if status is not None:
             self.sessions.note_status(self.place, status)
         return status is not None
 
-    async def _close(self, status: Status | None, last_text: str = "") -> bool:
+    async def _close_with_retries(self, status: Status | None, last_text: str = "") -> bool:
         """Close the stream, with a last piece of text. Return False if Slack did not confirm the closing.
 
         Slack refuses edits of a message while its stream is open. So the closing is tried several times, and
@@ -338,7 +340,8 @@ class SlackStream:
             # in a thread among people: a button after which Nod answers only when mentioned
             mentions_button = await self.threads.offer(self.place)
             end_blocks = [*self._end_blocks, *mentions_button]
-        for pause in (*_CLOSE_PAUSES_SECONDS, None):  # None: the last attempt
+        pauses = iter(_CLOSE_PAUSES_SECONDS)
+        while True:
             try:
                 async with within(_CALL_SECONDS):
                     await client.chat_stopStream(
@@ -353,13 +356,13 @@ class SlackStream:
                 code = _find_code(error)
                 if code is not None and not is_temporary(code):
                     return False
-                if pause is None:
-                    self._late_close = asyncio.create_task(self._close_late())
-                    return False
-                await self.sleep(pause)
             else:
                 return True
-        return False
+            pause = next(pauses, None)
+            if pause is None:
+                self._late_close = asyncio.create_task(self._close_late())
+                return False
+            await self.sleep(pause)
 
     async def _close_late(self) -> None:
         """Close the stream once Slack takes such calls again. Its text is complete."""
@@ -376,7 +379,7 @@ class SlackStream:
         if self._late_close is not None:
             self._late_close.cancel()
         if self._is_stream_open:
-            await self._close(Status.ACTIVE, _ABANDONED_TEXT)
+            await self._close_with_retries(Status.ACTIVE, _ABANDONED_TEXT)
 
     def _fall_back(self, error: Exception) -> None:
         """Continue by edits, after an error of a call about the stream."""
@@ -420,7 +423,7 @@ class SlackStream:
         try:
             await client.chat_update(channel=self.place.channel, ts=self._ts, **message)
         except SlackApiError as error:
-            if code_of(error) != _STILL_OPEN_CODE or not await self._close(None):
+            if code_of(error) != _STILL_OPEN_CODE or not await self._close_with_retries(None):
                 raise
             await client.chat_update(channel=self.place.channel, ts=self._ts, **message)
 

@@ -78,7 +78,7 @@ _time_budget: ContextVar[float] = ContextVar("within", default=PATIENCE)
 class Workspace:
     """A workspace that installed Nod, or an organisation that installed Nod for all its workspaces.
 
-    ``team`` is the installation's name in addresses, accounts and rows: ``T…``; ``E…`` for an organisation.
+    ``team`` is the installation's id in addresses, accounts and rows: ``T…``; ``E…`` for an organisation.
     """
 
     team: str
@@ -112,7 +112,7 @@ class Client(AsyncWebClient):
     """Slack's client, which waits as long as Slack asks for, at most `PATIENCE` or the time of `within`."""
 
     end_if_refused: Callable[[str], Awaitable[bool]] | None = None
-    """Is called with a code of `OFF`. If the token no longer works, it returns True."""
+    """Called with a code of `OFF`; returns True if the token really no longer works."""
     waits = Waits("slack")  # the waits that Slack imposes, shared by all processes
     team = ""  # the installation that the token belongs to
     moves: ChannelMoves | None = None  # translates the ids of channels
@@ -132,10 +132,10 @@ class Client(AsyncWebClient):
     async def _call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         arguments = kwargs.get("json") or kwargs.get("params") or {}
         # Slack limits calls by workspace, method and channel
-        place = f"{self.team} {api_method} {arguments.get('channel', '')}"
+        limit_key = f"{self.team} {api_method} {arguments.get('channel', '')}"
         wait_count = 0
         while True:
-            seconds_left = self.waits.count_seconds_left(place)
+            seconds_left = self.waits.count_seconds_left(limit_key)
             if seconds_left > _time_budget.get():
                 raise _make_limit_error()
             await asyncio.sleep(seconds_left)
@@ -146,7 +146,7 @@ class Client(AsyncWebClient):
             except SlackApiError as error:
                 seconds = _find_seconds_to_wait(error)
                 if seconds is not None:
-                    self.waits.note_wait(place, seconds)
+                    self.waits.note_wait(limit_key, seconds)
                     if wait_count < _MAX_RATE_LIMIT_WAITS:
                         wait_count += 1
                         continue
@@ -174,14 +174,14 @@ def _find_seconds_to_wait(error: SlackApiError) -> float | None:
     return 1.0 if math.isnan(seconds) else seconds
 
 
-class _AfterServerError(AsyncServerErrorRetryHandler):
+class _RetryAfterServerError(AsyncServerErrorRetryHandler):
     """Tries again after a 5xx, unless the call may have posted something before it failed."""
 
     async def can_retry_async(self, *, request: HttpRequest, **arguments: Any) -> bool:
         return _may_repeat(request) and await super().can_retry_async(request=request, **arguments)
 
 
-class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
+class _RetryAfterLostConnection(AsyncConnectionErrorRetryHandler):
     """Tries again after a lost connection, unless the call may have posted something before."""
 
     async def can_retry_async(self, *, request: HttpRequest, **arguments: Any) -> bool:
@@ -204,8 +204,8 @@ def make_client(
         session=session,
         logger=sdk_logger,
         retry_handlers=[
-            _AfterLostConnection(),
-            _AfterServerError(max_retry_count=2),
+            _RetryAfterLostConnection(),
+            _RetryAfterServerError(max_retry_count=2),
         ],
     )
 
@@ -215,6 +215,13 @@ class _CachedProfile(NamedTuple):
 
     profile: dict[str, Any]
     until: datetime
+
+
+class _GroupMembers(NamedTuple):
+    """The members of a user group, and its workspace, which only an organisation's token needs."""
+
+    users: list[str]
+    workspace: str | None  # None: the token is that of a workspace
 
 
 class Workspaces(AsyncAuthorize):
@@ -228,7 +235,7 @@ class Workspaces(AsyncAuthorize):
         self.waits = Waits("slack")
         self.moves = ChannelMoves(database, clock)
         self._own: Workspace | None = None  # the installation of the bot token in the settings
-        self._refused_teams: set[str] = set()  # the own installation, once Slack no longer accepts its token
+        self._is_own_refused = False  # True once Slack no longer accepts the token of the own installation
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
         # caches of Slack's answers, some with the time until which they hold
@@ -271,7 +278,7 @@ class Workspaces(AsyncAuthorize):
     @property
     def is_refused(self) -> bool:
         """True if Slack no longer accepts the bot token of the settings."""
-        return self._own is not None and self._own.team in self._refused_teams
+        return self._is_own_refused
 
     async def close(self) -> None:
         for request in list(self._profile_requests.values()):
@@ -283,10 +290,10 @@ class Workspaces(AsyncAuthorize):
 
     async def find(self, team: str | None) -> Workspace | None:
         """Return the installation of a team, or None if Nod is not or no longer installed there."""
-        if team is None or team in self._refused_teams:
+        if team is None:
             return None
         if self._own is not None and self._own.team == team:
-            return self._own
+            return None if self._is_own_refused else self._own
         if self._settings.slack_client_id is None:
             return None
         row = await self._database.read(find_workspace, team)
@@ -303,15 +310,17 @@ class Workspaces(AsyncAuthorize):
         may be the person's own workspace, with another installation of Nod.
         """
         candidates = []
-        for name in list_installation_ids(body):
-            workspace = await self.find(name)
+        for team in list_installation_ids(body):
+            workspace = await self.find(team)
             if workspace is not None:
                 candidates.append(workspace)
+        # the installation of the bot, among those that the request names and Nod's own
         bot, user = find_bot(body)
         own = await self.find(self._own.team) if self._own is not None else None
         for workspace in (*candidates, own):
             if workspace is not None and workspace.is_bot(bot, user):
                 return workspace
+        # or any other stored installation of the bot
         if bot and self._settings.slack_client_id is not None:
             workspace = await self.find(await self._database.read(find_team_of_bot, bot))
             if workspace is not None:
@@ -370,37 +379,39 @@ class Workspaces(AsyncAuthorize):
     async def _mark_off(self, workspace: Workspace, reason: str) -> None:
         """Stop using an installation, unless it has a newer token."""
         if self._own is not None and self._own.team == workspace.team:
-            self._refused_teams.add(workspace.team)
+            self._is_own_refused = True
         await self._database.write(mark_off, workspace.team, workspace.token, reason, self._clock())
         self._clients.pop(workspace.team, None)
 
-    async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
+    async def actor(self, team: str, user: str, *named_teams: object, name: str = "") -> Actor:
         """Return a person as an account of their own team, with their membership in ``team``.
 
-        ``teams`` are the teams that Slack named in the person's event; ``name`` is used if Slack gives none.
-        The membership is UNKNOWN in place of MEMBER without a recent profile, Slack's record of the person.
+        ``named_teams``: the teams that Slack named in the person's event. ``name`` is used if Slack gives
+        none. Without a recent profile, Slack's record of the person, a member counts as UNKNOWN.
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
-        standing, account_team = standing_of(profile, teams, team, organisation)
-        if standing is Membership.MEMBER and not is_fresh:
-            standing = Membership.UNKNOWN
-        colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, profile, teams)
+        membership, account_team = standing_of(profile, named_teams, team, organisation)
+        if membership is Membership.MEMBER and not is_fresh:
+            membership = Membership.UNKNOWN
+        colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, profile, named_teams)
         shown_name = _find_display_name(profile) or name
-        return actor_of(account_team, user, shown_name, standing, colleague=colleague)
+        return actor_of(account_team, user, shown_name, membership, colleague=colleague)
 
-    async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
+    async def _is_colleague(
+        self, team: str, profile: Mapping[str, Any], named_teams: Iterable[object]
+    ) -> bool:
         """Tell if an outsider belongs to the organisation of a team. It only affects their shown name."""
         enterprise = (profile.get("enterprise_user") or {}).get("enterprise_id")
-        organisations = [name for name in (enterprise, *teams) if str(name or "").startswith("E")]
+        organisations = [name for name in (enterprise, *named_teams) if str(name or "").startswith("E")]
         if profile.get("is_stranger") or not organisations:
             return False
         return await self._load_organisation(team) in organisations
 
     async def _load_organisation(self, team: str) -> str:
-        """Return the organisation of a workspace; empty without one, or without an answer of Slack.
+        """Return the organisation of a workspace; empty without one, or if Slack never answered.
 
-        It is cached for an hour, a missing answer for a minute.
+        The answer is cached for an hour. If Slack does not answer again, the old answer holds for a minute.
         """
         organisation, until = self._organisations.get(team, ("", self._clock()))
         if until > self._clock():
@@ -441,7 +452,7 @@ class Workspaces(AsyncAuthorize):
         """
         key = team, actor.key.partition("/")[2]
         cached = self._profiles.get(key)
-        profile = cached.profile if cached else {}
+        profile = cached.profile if cached else {}  # an old profile is good enough for a time zone
         unanswered_at = self._unanswered_at.get(key)
         if unanswered_at is None or abs(self._clock() - unanswered_at) >= _RETRY_AFTER:
             profile, _ = await self._load_profile(*key)
@@ -512,7 +523,8 @@ class Workspaces(AsyncAuthorize):
         if profile.get("deleted") or profile.get("is_bot"):
             return None
         organisation = workspace.enterprise if workspace else ""
-        return standing_of(profile, (account_team,), team, organisation)[0]
+        membership, _ = standing_of(profile, (account_team,), team, organisation)
+        return membership
 
     async def load_group(self, team: str, group_id: str) -> UserGroup:
         """Return a user group with its members; no members if it is disabled or gone.
@@ -521,23 +533,18 @@ class Workspaces(AsyncAuthorize):
         """
         with translate_errors():
             client = await self.client(team)
-            users, workspace = await self._load_members(client, team, group_id)
-            if users is None:
+            members = await self._load_members(client, team, group_id)
+            if members is None:
                 return UserGroup(f"{NAME}:{team}/{group_id}", frozenset())
-            if len(users) > _MAX_GROUP_MEMBERS:
+            if len(members.users) > _MAX_GROUP_MEMBERS:
                 raise NotDeliverable(
-                    f"It has {len(users):,} people; at most {_MAX_GROUP_MEMBERS:,} can decide"
+                    f"It has {len(members.users):,} people; at most {_MAX_GROUP_MEMBERS:,} can decide"
                 )
-            handle = await self._load_handle(client, team, group_id, workspace)
-        return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
+            handle = await self._load_handle(client, team, group_id, members.workspace)
+        return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in members.users))
 
-    async def _load_members(
-        self, client: Client, team: str, group_id: str
-    ) -> tuple[list[str] | None, str | None]:
-        """Return the members of a user group, None without such a group; and the workspace that it is in.
-
-        Only an organisation's token needs the workspace. Raises what the client raises.
-        """
+    async def _load_members(self, client: Client, team: str, group_id: str) -> _GroupMembers | None:
+        """Return the members of a user group; None without such a group. Raises what the client raises."""
         for workspace in await self._list_group_workspaces(client, team, group_id):
             try:
                 response = await client.usergroups_users_list(usergroup=group_id, team_id=workspace)
@@ -546,8 +553,8 @@ class Workspaces(AsyncAuthorize):
                     raise
                 continue
             self._group_workspaces[team, group_id] = workspace
-            return [str(user) for user in response.get("users") or ()], workspace
-        return None, None
+            return _GroupMembers([str(user) for user in response.get("users") or ()], workspace)
+        return None
 
     async def _list_group_workspaces(self, client: Client, team: str, group_id: str) -> Sequence[str | None]:
         """Return the workspaces to ask for a user group, beginning with the workspace that had it last.

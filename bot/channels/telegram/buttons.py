@@ -38,17 +38,17 @@ class ButtonAction(StrEnum):
     A code never changes: cards that were posted long ago carry it.
     """
 
-    CONFIRM_APPROVE = "su"  # the answer yes to the question that Approve asks if the call can't be undone
-    CANCEL = "ke"  # the answer no to the question that a CONFIRM_ action answers
-    CONFIRM_UNDO = "us"  # the answer yes to the question that Undo asks
+    CONFIRM_APPROVE = "su"  # "yes" to the question that Approve asks first if the call can't be undone
+    CANCEL = "ke"  # "no" to the question of any CONFIRM_ button
+    CONFIRM_UNDO = "us"  # "yes" to the question that Undo asks first
     UNDO = "un"
     FOR_REAL = "fr"  # run the call for real that was only tried
-    CONFIRM_FOR_REAL = "fs"  # the answer yes to the question that the button FOR_REAL asks
-    CONFIRM_UNDO_ALL = "uz"  # the answer yes to the question that Undo all asks
+    CONFIRM_FOR_REAL = "fs"  # "yes" to the question that the button FOR_REAL asks first
+    CONFIRM_UNDO_ALL = "uz"  # "yes" to the question that Undo all asks first
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
-    CONFIRM_RETRY = "rs"  # the answer yes to the question that Retry asks if the call may have run
+    CONFIRM_RETRY = "rs"  # "yes" to the question that Retry asks first if the call may have run
     EXTEND = "et"
     APPROVE_STEPS = "as"  # approve a plan and the calls that its steps name
     APPROVE_ALL = "aa"
@@ -66,7 +66,7 @@ class ButtonAction(StrEnum):
     BACK = "eb"  # pick another field
     SAVE = "es"  # propose the edited arguments
     CLOSE = "ex"  # end the dialogue, an edit or a grant, without a change
-    SIMILAR = "si"  # begin a grant: approve the call, and similar calls from now on
+    SIMILAR = "si"  # begin a grant (approve the call, and similar calls from now on); see `begins_grant`
     SCOPE = "sr"  # choose the scope of that index
     AUDIENCE = "sw"  # choose the audience of that index
     DURATION = "sl"  # approve, for the duration of that index
@@ -81,6 +81,7 @@ class ButtonAction(StrEnum):
     KEEP_OUT = "po"  # refuse that person
 
 
+# a pressed action leads to a verb by `VERBS_BY_ACTION`; a shown verb gets its action by `_VERB_ACTIONS`
 VERBS_BY_ACTION = {
     ButtonAction.CONFIRM_APPROVE: Verb.APPROVE,
     ButtonAction.CONFIRM_UNDO: Verb.UNDO,
@@ -107,7 +108,7 @@ CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.FOR_REAL: ButtonAction.CONFIRM_FOR_REAL,
     Verb.UNDO_ALL: ButtonAction.CONFIRM_UNDO_ALL,
 }
-"""The action of the answer yes, by the action that asks for confirmation."""
+"""The action of the button "yes", by the action that asks for confirmation."""
 
 _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
 """The actions that open a dialogue, by the verb that the dialogue ends with."""
@@ -178,10 +179,18 @@ class ButtonData:
 
     @property
     def is_for_dialogue(self) -> bool:
-        """True if the button begins or continues an edit, asks for words, or ends any dialogue."""
+        """True if the button begins or continues an edit, asks for words, or ends any dialogue.
+
+        The buttons of a grant, `GRANT_ACTIONS`, are not among them.
+        """
         if self.action in DIALOGUE_ACTIONS:
             return True
         return self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
+
+    @property
+    def begins_grant(self) -> bool:
+        """True if the button begins a grant, not if it is a step of an open one, which has an index."""
+        return self.action is ButtonAction.SIMILAR and self.index is None
 
     def pack(self) -> str:
         """Return the data as text. Raises ValueError if it is too long or would not parse again."""
@@ -203,7 +212,8 @@ class ButtonData:
         action = _find_action(match["action"])
         if action is None:
             return None
-        if isinstance(action, Verb) and action_of(action) is not action:
+        is_sent_by_name = isinstance(action, Verb) and action_of(action) is action
+        if isinstance(action, Verb) and not is_sent_by_name:
             return None  # no button carries the name of a verb that has a code, or needs other input
         index = None if match["index"] is None else int(match["index"])
         return cls(action, match["id"], int(match["round"]), index, match["picked"] or "")

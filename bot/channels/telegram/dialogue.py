@@ -26,6 +26,8 @@ from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.state import keep_state, load_state
 
+_KEY_PREFIX = "ask:"
+
 NOT_YOURS = "This form is not open for you. Start on the card."
 MOVED_ON = "This was decided or changed in the meantime."
 
@@ -60,13 +62,13 @@ class Dialogue:
     round: int
     step: DialogueStep
     at: datetime  # the time of the last step
-    asked: str | None = None  # the name of the field that the step ASK is about
+    asked: str | None = None  # the name of the field whose new value the step ASK asks for
     changes: Mapping[str, Any] = field(default_factory=dict)  # the edited arguments so far
     prompt: int | None = None  # the id of the message that asks, once it is known; negative if ephemeral
     rung: GrantScope | None = None  # the chosen scope of a grant: which calls it allows
     reach: GrantAudience = GrantAudience.HERE  # the chosen audience of a grant: whose calls, and where
     question: str = ""  # the text of the message that asks for typed words
-    verb: Verb = Verb.EDIT  # the verb of the press that the words of the step WORDS go with
+    verb: Verb = Verb.EDIT  # for the step WORDS: the verb that the words go with; other steps ignore it
 
     @classmethod
     def begin_edit(cls, card: Card, now: datetime) -> Self:
@@ -156,6 +158,11 @@ class Dialogue:
 _STATE = TypeAdapter(Dialogue)  # writes a dialogue as JSON, and reads it
 
 
+def make_key_prefix(chat_id: int) -> str:
+    """Return the beginning of the keys of a chat's stored dialogues; the id of the person follows."""
+    return f"{_KEY_PREFIX}{chat_id}/"
+
+
 async def _nothing_to_answer() -> None:
     """Do nothing: there was no press to answer."""
 
@@ -180,7 +187,7 @@ class Who:
     @property
     def key(self) -> str:
         """The key under which the person's dialogue in the chat is stored."""
-        return f"ask:{self.place.chat_id}/{self.user.id}"
+        return f"{make_key_prefix(self.place.chat_id)}{self.user.id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class DialogueRunner:
     async def _load_pressed(self, who: Who, callback: ButtonData, message: TelegramPosted) -> Dialogue | None:
         """Return the person's dialogue if the button belongs to it.
 
-        Of the buttons of a grant only Cancel comes here, and it counts on the newest message alone.
+        In a dialogue about a grant, only Cancel is handled here, and only on the newest message.
         """
         dialogue = await self.dialogues.load(who)
         if dialogue is None or dialogue.proposal_id != callback.id or dialogue.round != callback.round:
@@ -173,7 +173,7 @@ class DialogueRunner:
         if not (scopes and audiences):
             return _NOTHING_TO_ALLOW
         offer = GrantOffer(scopes, audiences)
-        if callback.action is ButtonAction.SIMILAR and callback.index is None:
+        if callback.begins_grant:
             new_dialogue = offer.begin(card, self.clock())
             await self._show(who, new_dialogue, offer.make_screen(new_dialogue, card, who))
             return ""
@@ -203,7 +203,8 @@ class DialogueRunner:
             reach=chosen.reach,
             lasting=duration,
         )
-        await self.dialogues.end(who)  # ended first: a change of the card closes its open dialogues
+        # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
+        await self.dialogues.end(who)
         reply = await self.inbox(press)
         await who.acknowledge_press()
         await self.transport.try_edit(message, plain(reply.text))
@@ -345,7 +346,8 @@ class DialogueRunner:
 
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
-        await self.dialogues.end(who)  # ended first: a change of the card closes its open dialogues
+        # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
+        await self.dialogues.end(who)
         press = who.press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
@@ -396,7 +398,7 @@ class DialogueRunner:
         """
         if screen.asks_for_reply:
             dialogue = dialogue.with_question(screen.rich.text)
-        old_message: TelegramPosted | None = None  # a message that is too small for the screen
+        old_message: TelegramPosted | None = None  # set if ``message`` is too small for the screen
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
             if await self._try_show_in(message, who, dialogue, screen.rich, screen.markup):
                 return

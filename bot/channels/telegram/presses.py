@@ -6,9 +6,9 @@ whatever may be slow first calls `_AnswerSender.acknowledge`.
 
 A card that does not fit a message hides a part of its proposal. A press that approves it is refused until the
 *payload*, the full content, was viewed in the chat (``shown.py``). The cards of one answer are a *group*. A
-*batch* is several calls in one card, one in each row; ``together`` means that for a row the card of the batch
-is used. A press that needs more than a button (an edit, a reason, a grant for similar calls) begins a
-dialogue (``forms.py``). A *choice button* stands below an answer and sends its own words.
+*batch* is several calls in one card, one in each row. A press that needs more than a button (an edit, a
+reason, a grant for similar calls) begins a dialogue (``forms.py``). A *choice button* stands below an answer
+and sends its own words.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ _APPROVING_ACTIONS = frozenset(
 log = logger(__name__)
 
 
-class _Answer(NamedTuple):
+class _PressAnswer(NamedTuple):
     """The answer to a press: a toast, or an ``alert`` to dismiss. Without a text nothing is shown."""
 
     text: str
@@ -109,7 +109,7 @@ class TelegramPresses:
     inbox: Inbox
     lookup: Lookup
     shown_cards: ShownCards
-    busy: Callable[[int], bool]  # True if the next message to a chat has to wait
+    is_busy: Callable[[int], bool]  # True if the next message to a chat has to wait
     sleep: Callable[[float], Awaitable[None]]
     locks: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
     """The locks of presses by chat and person: the press in progress holds its person's lock."""
@@ -118,33 +118,34 @@ class TelegramPresses:
         """Handle a press once the same person's earlier presses in the chat are answered or acknowledged."""
         chat_id = query.message.chat.id if query.message else 0
         lock = self.locks.setdefault((chat_id, query.from_user.id), asyncio.Lock())
-        await lock.acquire()
-        answer = _AnswerSender(self.transport, query, lock, chat_id, self.busy, self.sleep)
+        await lock.acquire()  # `_AnswerSender` releases the lock
+        sender = _AnswerSender(self.transport, query, lock, chat_id, self.is_busy, self.sleep)
         try:
-            await self._handle(query, answer)
+            await self._handle(query, sender)
         finally:
-            answer.close()
+            sender.close()
 
-    async def _handle(self, query: CallbackQuery, answer: "_AnswerSender") -> None:
+    async def _handle(self, query: CallbackQuery, sender: "_AnswerSender") -> None:
         choice = read_choice(query.data or "")
         if choice and query.message is not None:
             text, alert = await self._submit_choice(choice, query, query.message)
-            await answer.tell(text, alert=alert)
+            await sender.tell(text, alert=alert)
             return
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            await answer.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
+            await sender.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
             return
         message = posted_of(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
             # the message is for someone else, whose app alone shows it
-            await answer.tell(_NOT_HERE_TEXT, alert=True)
+            await sender.tell(_NOT_HERE_TEXT, alert=True)
         elif callback.action in _ADMISSION_ACTIONS:
-            await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
+            text = await self.admission.decide(callback, query.from_user, message, sender.tell)
+            await sender.tell(text)  # does nothing if `decide` has answered already
         elif await self._may_press(query, message, callback):
-            await self._press(query, message, callback, answer)
+            await self._press(query, message, callback, sender)
         else:
-            await answer.tell(_STRANGER_TEXT, alert=True)
+            await sender.tell(_STRANGER_TEXT, alert=True)
 
     async def _may_press(self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData) -> bool:
         """Tell if a person is admitted to the chat, or is one of those who decide the proposal."""
@@ -153,36 +154,36 @@ class TelegramPresses:
         return await self.lookup.decides(callback.id, actor_of(query.from_user))
 
     async def _press(
-        self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData, answer: "_AnswerSender"
+        self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData, sender: "_AnswerSender"
     ) -> None:
         """Carry out a press, answer it, and update the buttons."""
         place = await self._find_place(query, message, callback.id)
         ephemeral = None
         # a press allows a message to one person of a group only for seconds, too short for a busy chat
-        if not place.is_private and not self.busy(message.chat_id):
+        if not place.is_private and not self.is_busy(message.chat_id):
             ephemeral = EphemeralTarget(query.from_user.id, query.id)
         title = query.message.chat.title or "" if query.message else ""
         actor = actor_of(query.from_user)
-        who = Who(query.from_user, actor, place, title, answer.acknowledge, ephemeral)
+        who = Who(query.from_user, actor, place, title, sender.acknowledge, ephemeral)
         try:
             text, alert = await self._carry_out(callback, who, message)
         except ChannelError as error:
             log.warning("telegram press not carried out", why=error.message)
-            text, alert = _Answer(_PRESS_AGAIN_TEXT, alert=True)
-            if answer.is_answered:
+            text, alert = _PressAnswer(_PRESS_AGAIN_TEXT, alert=True)
+            if sender.is_answered:
                 await self._ask_to_press_again(who)
-        await answer.tell(text, alert=alert)
+        await sender.tell(text, alert=alert)
         await self._update_buttons(callback, who)
 
     async def _submit_choice(
         self, choice: str, query: CallbackQuery, pressed: MaybeInaccessibleMessage
-    ) -> _Answer:
+    ) -> _PressAnswer:
         """Submit a choice button's words in the person's name."""
         if not await self.admission.admits(query.from_user.id, pressed.chat.id):
-            return _Answer(_STRANGER_TEXT, alert=True)
+            return _PressAnswer(_STRANGER_TEXT, alert=True)
         place = place_of(pressed, self.transport.moves)
         if place is None:
-            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+            return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         ref = TelegramPosted(pressed.chat.id, pressed.message_id)
         message = act_on_choice(
             choice,
@@ -200,21 +201,22 @@ class TelegramPresses:
                 await self.transport.edit_keyboard(ref, None)
         refusal_text = refusal(reply)
         if refusal_text:
-            return _Answer(refusal_text, alert=True)
-        return _Answer(choice)
+            return _PressAnswer(refusal_text, alert=True)
+        return _PressAnswer(choice)
 
-    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> _Answer:
+    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> _PressAnswer:
         """Carry out a press, and return its answer.
 
         Raises ChannelError if its result could not be shown; nothing was decided then.
         """
         ref = await self._find_card_ref(callback, message)
-        # VIEW_ROW is pressed on the card of a batch, but is about the row whose id it carries
+        # a press on a card is about all that the card shows, which may be a batch; VIEW_ROW, although it is
+        # on the card of a batch, is about the row whose id it carries
         is_about_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
         together = is_about_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
-            return _Answer(_NOT_HERE_TEXT, alert=True)
+            return _PressAnswer(_NOT_HERE_TEXT, alert=True)
 
         # buttons that decide nothing by themselves
         if callback.action in PICK_ACTIONS:
@@ -223,31 +225,33 @@ class TelegramPresses:
             return await self._tell_context(callback.id, who)
         if callback.is_for_dialogue:
             text = await self.dialogue_runner.press(who, callback, card, message)
-            return _Answer(text, alert=bool(text))
+            return _PressAnswer(text, alert=bool(text))
         if callback.action in (ButtonAction.MORE, ButtonAction.CANCEL):
             await self._change_buttons(callback, who, card, message)
-            return _Answer("")
+            return _PressAnswer("")
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
             await self._show_payloads(callback, who, card)
-            return _Answer("")
+            return _PressAnswer("")
 
         # buttons that decide, or lead to a grant
-        if callback.action in _APPROVING_ACTIONS and await self._find_hidden(card, who, callback.action):
-            return _Answer(_VIEW_FIRST_TEXT, alert=True)
-        if callback.round == card.round:
+        if callback.action in _APPROVING_ACTIONS:
+            unviewed_cards = await self._list_unviewed_cards(card, who, callback.action)
+            if unviewed_cards:
+                return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
+        if callback.round == card.round:  # else the core refuses the press as outdated
             question = await self._ask_confirmation(callback.action, card, who, message)
             if question:
                 return question
         if callback.action in GRANT_ACTIONS:
             text = await self.dialogue_runner.press_grant(who, callback, card, message)
             is_submitted = callback.action is ButtonAction.DURATION
-            return _Answer(text, alert=bool(text) and not is_submitted)
+            return _PressAnswer(text, alert=bool(text) and not is_submitted)
         if callback.verb is None:
-            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+            return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         names = who.place.named(who.title)
         press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
-        return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
+        return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _change_buttons(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
@@ -262,7 +266,7 @@ class TelegramPresses:
     async def _show_payloads(self, callback: ButtonData, who: Who, card: Card) -> None:
         """Show the full content of a card, or of each card of its group that still hides a part here."""
         is_group = callback.action is ButtonAction.VIEW_GROUP
-        cards = await self._find_hidden(card, who, callback.action) if is_group else [card]
+        cards = await self._list_unviewed_cards(card, who, callback.action) if is_group else [card]
         await who.acknowledge_press()
         # Approve all, which everyone sees, needs payloads that everyone has seen
         ephemeral = None if is_group else who.ephemeral
@@ -272,22 +276,22 @@ class TelegramPresses:
             # the proposal may have ended in the meantime
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
-    async def _tell_context(self, proposal_id: str, who: Who) -> _Answer:
+    async def _tell_context(self, proposal_id: str, who: Who) -> _PressAnswer:
         """Send the agent's turn that led to a card to this person alone, in their private chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
-            return _Answer(NOT_YOURS, alert=True)
+            return _PressAnswer(NOT_YOURS, alert=True)
         await who.acknowledge_press()
         place = who.place if who.place.is_private else TelegramPlace(who.user.id)
         try:
             await self.transport.send(place, plain(words), urgency=Urgency.PRESSED)
         except NotDeliverable:
-            return _Answer(_STRANGER_TEXT, alert=True)
-        return _Answer("" if who.place.is_private else _IN_PRIVATE_TEXT)
+            return _PressAnswer(_STRANGER_TEXT, alert=True)
+        return _PressAnswer("" if who.place.is_private else _IN_PRIVATE_TEXT)
 
     async def _ask_confirmation(
         self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
-    ) -> _Answer | None:
+    ) -> _PressAnswer | None:
         """Ask for confirmation, and return the answer to the press; None if there is nothing to ask.
 
         For other verbs than Approve the answer is an alert, since the card does not show what they do.
@@ -295,39 +299,41 @@ class TelegramPresses:
         if action not in CONFIRMATIONS:
             return None
         verb = action if isinstance(action, Verb) else VERBS_BY_ACTION[action]
-        question = card.button(verb).sure if card.pending or verb in card.verbs else None
+        if not (card.pending or verb in card.verbs):
+            return None
+        question = card.button(verb).sure
         if question is None:
             return None
-        # `may_press` knows the verbs of a single proposal
+        # `may_press` knows the verbs of a single proposal, and UNDO_ALL alone among these verbs is of several
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
             return None  # the core refuses the press
         await who.acknowledge_press()
         await self.shown_cards.ask_confirmation(card, action, message)
         if verb is Verb.APPROVE:
-            return _Answer(question.question)
-        return _Answer(f"{question.question} {question.more}", alert=True)
+            return _PressAnswer(question.question)
+        return _PressAnswer(f"{question.question} {question.more}", alert=True)
 
     async def _pick_rows(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
-    ) -> _Answer:
+    ) -> _PressAnswer:
         """Show the picker of a batch, pick or leave a row, or decide the picked rows."""
         only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
         if card.batch is None or not (card.pending or only_looks):
-            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+            return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action is ButtonAction.BACK_TO_BATCH:
             await who.acknowledge_press()
             await self.shown_cards.show_batch(card, message)
-            return _Answer("")
+            return _PressAnswer("")
         if callback.round != card.round:
-            return _Answer(_ROWS_CHANGED_TEXT, alert=True)
+            return _PressAnswer(_ROWS_CHANGED_TEXT, alert=True)
         try:
             picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
         except ValueError:
-            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+            return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
 
-        # PICK, LIST_ROWS and TOGGLE show a page of rows
-        if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
+        # show a page of rows
+        if callback.action in (ButtonAction.PICK, ButtonAction.LIST_ROWS, ButtonAction.TOGGLE):
             index = callback.index or 0
             page = index
             if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
@@ -336,11 +342,11 @@ class TelegramPresses:
             await who.acknowledge_press()
             opens_rows = callback.action is ButtonAction.LIST_ROWS
             await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
-            return _Answer("")
+            return _PressAnswer("")
 
         # DECIDE and DECIDE_SOME
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
-            return _Answer(_VIEW_FIRST_TEXT, alert=True)
+            return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
         choice = picked.choice(
             card,
             who.actor,
@@ -350,15 +356,14 @@ class TelegramPresses:
             ref=str(message),
         )
         reply = await self.inbox(choice)
-        return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
+        return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _find_card_ref(self, callback: ButtonData, message: TelegramPosted) -> str | None:
         """Return the reference of the pressed card; None for a dialogue, a payload or a menu."""
         if message.is_ephemeral:
             return None
-        opens_grant = callback.action is ButtonAction.SIMILAR and callback.index is None
         is_card_action = callback.action in _CARD_ACTIONS or isinstance(callback.action, Verb)
-        if not (is_card_action or opens_grant):
+        if not (is_card_action or callback.begins_grant):
             return None
         if await self.shown_cards.is_page(callback.id, message):
             return None
@@ -371,7 +376,7 @@ class TelegramPresses:
         elif not callback.is_for_dialogue and callback.action not in PICK_ACTIONS:
             await self._remove_outdated(callback.id, who, together=callback.verb in _BATCH_VERBS)
 
-    async def _find_hidden(self, card: Card, who: Who, action: ButtonAction | Verb) -> list[Card]:
+    async def _list_unviewed_cards(self, card: Card, who: Who, action: ButtonAction | Verb) -> list[Card]:
         """Return the pending cards that an action is about and that hide a part which was not viewed here.
 
         VIEW_GROUP and APPROVE_ALL are about all cards of the group, other actions about ``card`` alone.
@@ -388,7 +393,10 @@ class TelegramPresses:
         return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
 
     async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
-        """Remove the buttons of payloads, menus and dialogues that are over: `ShownCards.remove_outdated`."""
+        """Remove the buttons of payloads, menus and dialogues that are over.
+
+        ``together``: for a row of a batch, those of the whole batch.
+        """
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
         if card is not None:
             await self.shown_cards.remove_outdated(card, who.place.chat_id)
@@ -407,14 +415,22 @@ class TelegramPresses:
         if place is not None and place.home is None and not may_lack_topic:
             return place
         key = await self.database.read(posted_cards.find_key, NAME, str(message))
-        if key is not None:
+        if key is not None:  # the message is a card
             return moves.place(Address(NAME, key))
         if place is None or message.is_ephemeral:
-            # the message is that of a dialogue or a payload, in the same place as a card of its proposal
-            for copy in await self.database.read(posted_cards.list_copies, proposal_id):
-                if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
-                    return moves.place(copy.address)
+            card_place = await self._find_card_place(proposal_id, message.chat_id)
+            if card_place is not None:
+                return card_place
         return place or moves.here(message.chat_id)
+
+    async def _find_card_place(self, proposal_id: str, chat_id: int) -> TelegramPlace | None:
+        """Return the place of a proposal's card in a chat: its dialogues and payloads are there, too."""
+        for copy in await self.database.read(posted_cards.list_copies, proposal_id):
+            if copy.address.channel == NAME:
+                place = self.transport.moves.place(copy.address)
+                if place.chat_id == chat_id:
+                    return place
+        return None
 
     async def _ask_to_press_again(self, who: Who) -> None:
         with suppress(ChannelError):
@@ -427,15 +443,15 @@ class TelegramPresses:
 class _AnswerSender:
     """Sends the answer to a press, once.
 
-    ``lock`` is released once the press is answered or acknowledged, so that the person's next press is
-    handled.
+    It also releases ``lock``, which its maker acquired, once the press is answered or acknowledged. Then the
+    person's next press is handled.
     """
 
     transport: Transport
     query: CallbackQuery
     lock: asyncio.Lock | None  # None once it is released
     chat_id: int
-    busy: Callable[[int], bool]  # as in `TelegramPresses`
+    is_busy: Callable[[int], bool]  # as in `TelegramPresses`
     sleep: Callable[[float], Awaitable[None]]
     is_answered: bool = False
     _timer: asyncio.Task[None] | None = None
@@ -446,7 +462,7 @@ class _AnswerSender:
         After the pause nothing is sent if the press was answered in the meantime.
         """
         self.release_lock()
-        if self.busy(self.chat_id):
+        if self.is_busy(self.chat_id):
             await self.tell(_ONE_MOMENT_TEXT)
         elif self._timer is None:
             self._timer = asyncio.create_task(self._tell_later())

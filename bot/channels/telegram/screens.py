@@ -127,6 +127,7 @@ def ask_grant(
     The scopes and audiences that may be chosen come with their texts, and include the dialogue's. The text of
     each scope is shown in full above the buttons, which shorten it.
     """
+    # a dialogue calls its scope ``rung`` and its audience ``reach``
     numbered_scopes = list(enumerate(scopes, 1))
     chosen = next(number for number, (scope, _) in numbered_scopes if scope is dialogue.rung)
     lines = [
@@ -158,15 +159,17 @@ def ask_grant(
         label = words[:1].upper() + words[1:]
         index = list(GrantAudience).index(audience)
         rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=audience is dialogue.reach))
+    # a grant for these audiences is bound to no conversation, so it can't end with one
     if dialogue.reach not in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         rows.append([make_duration_button(GrantDuration.CONVERSATION)])
-    rows.append([make_duration_button(duration) for duration in GrantDuration if duration.span])
+    fixed_durations = [duration for duration in GrantDuration if duration.span]
+    rows.append([make_duration_button(duration) for duration in fixed_durations])
     rows.append([_make_button(dialogue, ButtonAction.CLOSE, "Cancel")])
     return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
 def is_question_for(message: Message, person: User) -> bool:
-    """Tell if a message is a dialogue's question to this person that asks for a typed reply."""
+    """Tell, by its wording, if a message is a dialogue's question to this person that asks for a reply."""
     is_named = any(entity.user is not None and entity.user.id == person.id for entity in message.entities)
     text = message.text or ""
     return is_named and _REPLY_TEXT in text and _CANCEL_TEXT in text

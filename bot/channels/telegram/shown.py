@@ -1,8 +1,11 @@
 """Cards in a Telegram chat, and the record of who was shown the full content of a card that was cut.
 
-A card is *cut* if its change does not fit one message. Its *payload*, the full content, is then posted on
-request. A *page* is a message with a payload, or with the menu behind *More*. A proposal has a record: the
-round in which its card was cut (an edit begins a new round), and its pages. By the record
+- A card is *cut* if its change does not fit one message.
+- Its *payload* is the full content, which is then posted on request.
+- A *page* is a message with a payload, or with the menu behind *More*.
+- A *view record* has the round in which a proposal's card was cut, and its pages. An edit begins a new round.
+
+With the view record
 
 - a page loses its buttons when the proposal ends,
 - Approve is refused to people to whom the payload was not shown, and
@@ -28,7 +31,7 @@ from bot.channels.telegram.card import (
     render_everything,
     render_picker,
 )
-from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
+from bot.channels.telegram.dialogue import MOVED_ON, Dialogue, make_key_prefix
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain, style
@@ -53,9 +56,13 @@ log = logger(__name__)
 
 
 class _PageKind(Enum):
-    """The content of a page. An `OPEN` page stores its round, any other the value of its kind."""
+    """The content of a page.
 
-    OPEN = 0  # the payload of an open proposal, in a round
+    A page is stored with one number for its kind and round: for `OPEN` the round, which is not negative, for
+    another kind its value.
+    """
+
+    OPEN = 0  # the payload of an open proposal, in a round; this value itself is never stored
     ENDED = -1  # the payload, shown after the proposal ended: it keeps its buttons while a verb is offered
     MENU = -2  # the buttons behind *More*, without a payload
 
@@ -91,7 +98,11 @@ class _Page:
 
     @property
     def ref(self) -> TelegramPosted:
-        """The reference of the message. Only an ephemeral message names its person there."""
+        """The reference of the message. Only an ephemeral message names its person there.
+
+        A message that all see may count for one person: the last of a payload whose other messages were
+        ephemeral.
+        """
         receiver = self.person if self.message_id < 0 else None
         return TelegramPosted(self.chat_id, self.message_id, receiver)
 
@@ -111,23 +122,24 @@ class _Page:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    """The record of a proposal, or of a batch (several calls in one card)."""
+class _ViewRecord:
+    """The view record of a proposal, or of a batch (several calls in one card)."""
 
     cut_round: int | None = None  # the round in which the card of the open proposal is cut; None if it is not
     pages: Sequence[_Page] = ()
 
-    def hides_payload(self, chat_id: int, person: int | None = None) -> bool:
-        """Tell if the card is cut, and its payload was not shown in this chat.
+    def shows_payload(self, round_: int, chat_id: int, person: int | None = None) -> bool:
+        """Tell if the payload of a round was shown in a chat, to all or to this ``person``.
 
-        A payload counts as shown if it was shown to all or to this ``person``; without a person, only if it
-        was shown to all.
+        Without a person: to all.
         """
-        if self.cut_round is None:
-            return False
-        viewers = (None, person)
+        viewers = {None, person}  # None: everyone
         visible_pages = [page for page in self.pages if page.chat_id == chat_id and page.person in viewers]
-        return not any(page.shows_round(self.cut_round) for page in visible_pages)
+        return any(page.shows_round(round_) for page in visible_pages)
+
+    def lacks_payload(self, chat_id: int) -> bool:
+        """Tell if the card is cut, and its payload was not shown to all in a chat."""
+        return self.cut_round is not None and not self.shows_payload(self.cut_round, chat_id)
 
     def as_state(self) -> dict[str, Any] | None:
         """Return the record as JSON to store; None for an empty record."""
@@ -137,7 +149,7 @@ class _Record:
 
 
 class ShownCards:
-    """The cards and payloads of Telegram's chats: it posts and redraws them, and records what it showed."""
+    """Posts and redraws the cards and payloads of Telegram's chats, and records what was shown."""
 
     def __init__(self, database: Database, transport: Transport, clock: Clock) -> None:
         self._database = database
@@ -209,7 +221,8 @@ class ShownCards:
     ) -> None:
         """Post a card, or turn ``message`` into a card, as a further copy that is kept up to date.
 
-        If the proposal changed while the card was on its way, it is drawn again.
+        If the proposal changed while the card was on its way, the card is drawn again, unless it would show
+        the same: that is what its fingerprint tells.
         """
         message, is_outdated = await self._draw_copy(card, place, message)
         if not is_outdated:
@@ -289,9 +302,8 @@ class ShownCards:
         """Tell if everything that would run has been shown in this chat, to all or to this person."""
         if not render_card(card).cut:
             return True
-        stored = await self._load_record(_name_record(card))
-        record = replace(stored, cut_round=card.round)  # it may have been stored before an edit
-        return not record.hides_payload(place.chat_id, person)
+        record = await self._load_record(_name_record(card))
+        return record.shows_payload(card.round, place.chat_id, person)
 
     async def is_page(self, proposal_id: str, message: TelegramPosted) -> bool:
         """Tell if a message is a payload or a menu of the proposal or its batch, and not a card."""
@@ -305,16 +317,17 @@ class ShownCards:
         A dialogue (``dialogue.py``) is a form for one person; its message is replaced by a note.
         """
         await self._close_pages(card, chat_id, lambda page: page.is_outdated(card))
-        for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
+        key_prefix = make_key_prefix(chat_id)
+        for key, state in (await self._database.read(list_states, NAME, key_prefix)).items():
             dialogue = Dialogue.from_state(state)
             if dialogue.proposal_id != card.proposal_id or dialogue.is_current_for(card):
                 continue
             if dialogue.awaits_text:
                 continue  # the person is told when the text comes
-            await self._database.write(keep_state, NAME, key, None, self._clock())
+            await self._database.write(keep_state, NAME, key, None, self._clock())  # None: delete
             if dialogue.prompt is not None:
                 is_ephemeral = dialogue.prompt < 0
-                person = int(key.rpartition("/")[2]) if is_ephemeral else None
+                person = int(key.removeprefix(key_prefix)) if is_ephemeral else None
                 prompt = TelegramPosted(chat_id, dialogue.prompt, person)
                 await self._transport.try_edit(prompt, plain(MOVED_ON))
 
@@ -360,12 +373,12 @@ class ShownCards:
             return 0
         others = [member for member in card.group.members if member != card.proposal_id]
         records = [await self._load_record(proposal_id) for proposal_id in others]
-        return sum(record.hides_payload(chat_id) for record in records)
+        return sum(record.lacks_payload(chat_id) for record in records)
 
-    async def _close_pages(self, card: Card, chat_id: int, is_over: Callable[[_Page], bool]) -> None:
-        """Close the pages of a chat that are over: a menu is deleted, a payload loses its buttons."""
+    async def _close_pages(self, card: Card, chat_id: int, should_close: Callable[[_Page], bool]) -> None:
+        """Close some pages of a chat: a menu is deleted, a payload loses its buttons."""
         record = await self._load_record(_name_record(card))
-        closed = [page for page in record.pages if page.chat_id == chat_id and is_over(page)]
+        closed = [page for page in record.pages if page.chat_id == chat_id and should_close(page)]
         for page in closed:
             try:
                 if page.kind is _PageKind.MENU:
@@ -378,18 +391,18 @@ class ShownCards:
             remaining = [page for page in record.pages if page not in closed]
             await self._store_record(card, replace(record, pages=remaining))
 
-    async def _load_record(self, name: str) -> _Record:
+    async def _load_record(self, name: str) -> _ViewRecord:
         state = await self._database.read(load_state, NAME, f"view:{name}")
         if state:
             pages = [_Page.from_stored(*fields) for fields in state["messages"]]
-            return _Record(state.get("cut"), pages)
-        return _Record()
+            return _ViewRecord(state.get("cut"), pages)
+        return _ViewRecord()
 
     async def _store_page(self, card: Card, page: _Page) -> None:
         record = await self._load_record(_name_record(card))
         await self._store_record(card, replace(record, pages=[*record.pages, page]))
 
-    async def _store_record(self, card: Card, record: _Record) -> None:
+    async def _store_record(self, card: Card, record: _ViewRecord) -> None:
         key = f"view:{_name_record(card)}"
         await self._database.write(keep_state, NAME, key, record.as_state(), self._clock())
 
