@@ -5,8 +5,8 @@ the middleware of ``channel.py`` calls `Events.take_in` and answers after it. Wh
 with an error, and Slack delivers again; the core drops the second delivery by its event id.
 
 A message is for Nod if it is addressed to Nod (a direct message or a mention), or in a thread that Nod
-follows: the thread has a conversation, and people have not chosen there that Nod answers only when mentioned
-(``threads.py``). The model gets the earlier messages of a thread in one of two ways:
+follows: the thread has a conversation, and no one has set it to answer only mentions (``threads.py``). The
+model gets the earlier messages of a thread in one of two ways:
 
 - Nod is called into a thread that it does not follow: the thread is read from Slack
 - Nod follows the thread: the conversation has people's messages; those of other programs are stored as they
@@ -61,8 +61,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PROSE_WORDS = frozenset({"decline"})
-"""Commands of `/approvals` that end in a reason for people, in which mentions do not become addresses."""
+_SUBCOMMANDS_WITH_REASON = frozenset({"decline"})
+"""Subcommands that end in a reason for people, in which mentions do not become addresses."""
 _MAX_THREAD_MESSAGES = 500  # the newest messages of a thread that are looked at
 _MAX_THREAD_CHARS = 7_900  # the messages of a thread without the first message
 _PAGE_MESSAGES = 200  # the messages of one request
@@ -77,7 +77,8 @@ _THREAD_PARTLY_READ_TEXT = (
 _THREAD_CUT_TEXT = "This thread is long: {} of its older messages were not read. Quote what matters."
 _FILES_LEFT_TEXT = f"I read {MAX_EARLIER_FILES} of the files in this thread. Attach what else matters."
 _MAX_NAMED_PEOPLE = 10  # people in one text whose names are looked up
-_LOOKUP_SECONDS = 1.5  # Slack waits 3 s for its acknowledgement
+_MAX_LOOKUP_SECONDS = 1.5  # Slack waits 3 s for its acknowledgement
+_YOU = "you"  # Nod itself, as the model reads it
 _GREETING_TEXT = "I do the work and ask before I change anything. What do you need?"
 _CORRECTION_SUBTYPES = frozenset({"message_changed", "message_deleted"})
 _NO_SHORTCUTS_TEXT = "I have no shortcuts. Write to me here, or mention me in a channel."
@@ -134,7 +135,8 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
         user=user,
         teams=tuple(str(name) for name in teams if name),
         text=text,
-        # in a group of people a mention comes as a message, as an app_mention or as both: under one id
+        # in a group chat a mention comes as message, as app_mention or as both: with the same id for both,
+        # the core drops the second one
         event_id=f"{team}/{channel}/{ts}" if mentioned else body["event_id"],
         addressed=private or mentioned or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
@@ -161,7 +163,7 @@ class Correction:
     reply_place: SlackPlace  # the place for a reply: the channel for a message outside threads
     user: str
     deleted: bool
-    as_mention: Mapping[str, Any] | None  # the event of a new message, if the edit added a mention of Nod
+    mention_event: Mapping[str, Any] | None  # the event of a new message, if the edit added a mention of Nod
 
 
 def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correction | None:
@@ -181,11 +183,11 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
     place = SlackPlace(team, event["channel"], original.get("thread_ts") or ts)
     was_mentioned = bot_user in list_mentioned_users(read_words(original))
     is_mentioned = bot_user in list_mentioned_users(read_words(edited))
-    as_mention = None
+    mention_event = None
     if is_mentioned and not was_mentioned and not place.private:
-        as_mention = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
+        mention_event = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
     reply_place = SlackPlace(team, event["channel"], original.get("thread_ts"))
-    return Correction(place, reply_place, user, deleted, as_mention)
+    return Correction(place, reply_place, user, deleted, mention_event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class Events:
         Without an answer in time nothing changes; Slack's response to the next call will tell.
         """
         try:
-            async with asyncio.timeout(_LOOKUP_SECONDS):
+            async with asyncio.timeout(_MAX_LOOKUP_SECONDS):
                 await self.workspaces.end_if_refused(team, why)
         except TimeoutError:
             log.info("Slack did not say whether an installation ended", team=team, why=why)
@@ -250,8 +252,8 @@ class Events:
             self.background.start(
                 tell_person(self.workspaces, correction.reply_place, correction.user, words)
             )
-        elif correction.as_mention is not None:
-            await self._take_message({**body, "event": correction.as_mention}, team)
+        elif correction.mention_event is not None:
+            await self._take_message({**body, "event": correction.mention_event}, team)
 
     async def _take_message(self, body: Mapping[str, Any], team: str) -> None:
         """Take in a message that is for Nod; store one of another program, see `_store_program_message`."""
@@ -262,8 +264,8 @@ class Events:
         if message is None:
             await self._store_program_message(body, workspace)
             return
-        follows = message.in_thread and await self._is_followed(message.place)
-        if not (message.addressed or follows):
+        is_followed = message.in_thread and await self._is_followed(message.place)
+        if not (message.addressed or is_followed):
             return
 
         actor, people = await asyncio.gather(
@@ -276,7 +278,7 @@ class Events:
             text = format_forwarded(author, make_readable(shared_text, {}), text)
 
         earlier = EarlierMessages()
-        if follows:  # the conversation has people's messages already
+        if is_followed:  # the conversation has people's messages already
             earlier = await self._load_program_messages(message.place)
             text = in_group(earlier.lines, text)
         elif message.in_thread:
@@ -300,8 +302,8 @@ class Events:
         if reply.answer is Answer.ACCEPTED:
             title = make_readable(message.text, names) or ", ".join(file.name for file in message.files)
             self.sessions.begin(message.place, title)
-            if follows and earlier.lines:
-                await self._store_program_messages(message.place, None)  # the core has them now
+            if is_followed and earlier.lines:
+                await self._delete_program_messages(message.place)  # the core has them now
             if earlier.note:
                 self.background.start(self._reply(message, earlier.note))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
@@ -328,35 +330,39 @@ class Events:
             await tell_person(self.workspaces, reply_place, message.user, words)
 
     async def _read_thread(self, message: IncomingMessage, workspace: Workspace) -> EarlierMessages:
-        """Return the messages of a thread before ``message``, with the files since Nod last wrote there.
+        """Return the messages of a thread before ``message``, and the files sent since Nod last wrote there.
 
         Messages that could not be read in time are missing, which the note says.
         """
         place = message.place
         by_ts: dict[str, dict[str, Any]] = {}  # Slack's messages, by their timestamps
-        names = {workspace.bot_user: "you"}
+        names = {workspace.bot_user: _YOU}
         is_complete = False
         try:
-            async with asyncio.timeout(_LOOKUP_SECONDS):
+            async with asyncio.timeout(_MAX_LOOKUP_SECONDS):
                 client = await self.workspaces.client(place.team)
                 is_complete = await self._read_pages(client, message, by_ts)
-                newest = list(by_ts.values())[-_MAX_THREAD_MESSAGES:]
-                users = dict.fromkeys(str(sent["user"]) for sent in newest if sent.get("user"))
+                newest_messages = list(by_ts.values())[-_MAX_THREAD_MESSAGES:]
+                users = dict.fromkeys(str(sent["user"]) for sent in newest_messages if sent.get("user"))
                 people = await self._load_people(place.team, users)
                 names = {user: person.name or user for user, person in people.items()} | names
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
-        earlier = [by_ts[ts] for ts in sorted(by_ts, key=float) if ts != message.ts]
+        messages = [by_ts[ts] for ts in sorted(by_ts, key=float) if ts != message.ts]
 
         # the thread is about its first message, so the files of that message come first
-        new_files = _list_new_files(earlier, workspace)
-        first_files = list(read_files(earlier[0])) if earlier else []
+        new_files = _list_new_files(messages, workspace)
+        first_files = list(read_files(messages[0])) if messages else []
         files = choose_earlier(new_files, [file for file in first_files if file in new_files])
         unread = {file.ref for file in new_files} - {file.ref for file in files}
 
-        shown = [*earlier[:1], *earlier[1:][-_MAX_THREAD_MESSAGES:]]
-        lines = [(_find_author(sent, names), make_readable(read_all(sent, unread), names)) for sent in shown]
-        notes = [_describe_unread(earlier, lines, is_complete=is_complete)]
+        # `in_thread` chooses from these lines again: those that fit
+        first, later = messages[:1], messages[1:]
+        lines = [
+            (_find_author(sent, names), make_readable(read_all(sent, unread), names))
+            for sent in [*first, *later[-_MAX_THREAD_MESSAGES:]]
+        ]
+        notes = [_describe_unread(messages, lines, is_complete=is_complete)]
         if unread:
             notes.append(_FILES_LEFT_TEXT)
         return EarlierMessages(lines, files, " ".join(filter(None, notes)))
@@ -412,20 +418,21 @@ class Events:
 
     async def _load_program_messages(self, place: SlackPlace) -> EarlierMessages:
         """Return the messages of other programs in a thread since a person last wrote to Nod there."""
-        key = f"programs:{place.address.key}"
+        key = _make_program_key(place)
         state = await self.threads.database.read(load_state, NAME, key) or {}
         lines = [(str(author), str(text)) for author, text in state.get("said", ())]
         files = [Upload(name, ref=ref, size=size) for name, ref, size in state.get("files", ())]
         return EarlierMessages(lines, choose_earlier(files))
 
-    async def _store_program_messages(self, place: SlackPlace, messages: EarlierMessages | None) -> None:
-        """Store the messages of programs in a thread; None deletes them."""
-        key = f"programs:{place.address.key}"
-        state = None
-        if messages is not None:
-            files = [(file.name, file.ref, file.size) for file in messages.files]
-            state = {"said": messages.lines, "files": files}
+    async def _store_program_messages(self, place: SlackPlace, messages: EarlierMessages) -> None:
+        files = [(file.name, file.ref, file.size) for file in messages.files]
+        state = {"said": messages.lines, "files": files}
+        key = _make_program_key(place)
         await self.threads.database.write(keep_state, NAME, key, state, self.threads.clock())
+
+    async def _delete_program_messages(self, place: SlackPlace) -> None:
+        key = _make_program_key(place)
+        await self.threads.database.write(keep_state, NAME, key, None, self.threads.clock())
 
     async def _load_people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
         """Return the people behind users' ids; only the first `_MAX_NAMED_PEOPLE` are looked up."""
@@ -434,7 +441,7 @@ class Events:
         return dict(zip(first_users, actors, strict=True))
 
     async def _is_followed(self, place: SlackPlace) -> bool:
-        """Tell if a thread has a conversation, and people have not chosen that Nod waits for mentions."""
+        """Tell if a thread has a conversation, and no one has set it to answer only mentions."""
         return await self.lookup.follows(place.address) and await self.threads.listens(place)
 
     async def _take_stop(self, event: Mapping[str, Any], team: str) -> None:
@@ -476,7 +483,7 @@ class Events:
         names = find_names(words, team)
         names |= {str(person): person.name for person in people.values() if person.name}
         names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
-        if words.partition(" ")[0] not in _PROSE_WORDS:
+        if words.partition(" ")[0] not in _SUBCOMMANDS_WITH_REASON:
             words = with_addresses(words, team, people)
         words = make_readable(words, {})
         return await self.inbox(
@@ -494,6 +501,11 @@ class Events:
 
     async def close(self) -> None:
         await self.background.close()
+
+
+def _make_program_key(place: SlackPlace) -> str:
+    """Return the key under which the messages of programs in a thread are stored."""
+    return f"programs:{place.address.key}"
 
 
 def _remove_mention(words: str, bot_user: str) -> str:
@@ -520,9 +532,9 @@ def _list_new_files(messages: Sequence[Mapping[str, Any]], workspace: Workspace)
 
 
 def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the author's name. ``names`` are those of users by id, with "you" for Nod's own."""
+    """Return the author's name. ``names`` are those of users by id, with `_YOU` for Nod's own account."""
     user_name = names.get(str(message.get("user")))
-    if user_name == "you":
+    if user_name == _YOU:
         return user_name
     if message.get("bot_id"):
         return name_program(message) or user_name or "another program"
@@ -539,7 +551,7 @@ def _describe_unread(
     """
     if not messages:
         return "" if is_complete else _THREAD_UNREAD_TEXT
-    fitting = _choose_lines(lines)
+    fitting = _choose_lines(lines)  # the same choice as `in_thread` makes
     missing = len(messages) - len(fitting)
     if is_complete:
         return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""

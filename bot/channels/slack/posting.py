@@ -25,7 +25,7 @@ log = logger(__name__)
 _CALL_SECONDS = 5.0  # the time for an ephemeral message
 _MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and Nod's
 _SEARCHED_MESSAGES = 200  # the messages among which a lost post is looked for
-_TRIED_STREAMS = 3  # the newest messages that may be a lost stream
+_MAX_TRIED_MESSAGES = 3  # so many of the newest messages are tried as the lost stream
 
 
 async def tell_person(
@@ -38,35 +38,35 @@ async def tell_person(
 ) -> None:
     """Tell ``user`` alone, by an ephemeral message in a place.
 
-    A direct message is sent where Slack refuses the ephemeral one, or without a place: then in the workspace
-    ``team``, which is needed only for that.
+    Without a place, or where Slack refuses the ephemeral message, it is a direct message. ``team``: the
+    workspace, needed only without a place.
     """
     if place:
         team = place.team
-    words = text.notification(markdown)
+    fallback_text = text.notification(markdown)
     shown = [blocks.markdown(markdown, team), *blocks.link_button(link)]
     with translate_errors():
         client = await workspaces.client(team)
-        if place is not None and await _post_ephemeral(client, place, user, words, shown):
+        if place is not None and await _post_ephemeral(client, place, user, fallback_text, shown):
             return
         await client.chat_postMessage(
-            channel=user, text=words, blocks=shown, unfurl_links=False, unfurl_media=False
+            channel=user, text=fallback_text, blocks=shown, unfurl_links=False, unfurl_media=False
         )
 
 
 async def _post_ephemeral(
-    client: AsyncWebClient, place: SlackPlace, user: str, words: str, shown: list[blocks.Block]
+    client: AsyncWebClient, place: SlackPlace, user: str, fallback_text: str, shown: list[blocks.Block]
 ) -> bool:
     """Post a message that one person sees. Return False if Slack refused it, or did not answer in time."""
     target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
     try:
         async with within(_CALL_SECONDS):
             try:
-                await client.chat_postEphemeral(text=words, blocks=shown, **target)  # type: ignore[arg-type]
+                await client.chat_postEphemeral(text=fallback_text, blocks=shown, **target)  # type: ignore[arg-type]
             except SlackApiError as error:
                 if code_of(error) not in CONTENTS:
                     raise
-                await client.chat_postEphemeral(text=words, **target)  # type: ignore[arg-type]
+                await client.chat_postEphemeral(text=fallback_text, **target)  # type: ignore[arg-type]
     except (SlackApiError, TimeoutError) as error:
         why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
         log.info("no ephemeral message there, a direct one follows", why=why)
@@ -76,13 +76,13 @@ async def _post_ephemeral(
 
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
     """Post a text at a place in a person's direct messages with Nod."""
-    words = text.notification(markdown)
+    fallback_text = text.notification(markdown)
     with translate_errors():
         client = await workspaces.client(place.team)
         await client.chat_postMessage(
             channel=place.channel,
             thread_ts=place.thread,
-            text=words,
+            text=fallback_text,
             blocks=[blocks.markdown(markdown, place.team)],
             unfurl_links=False,
             unfurl_media=False,
@@ -148,11 +148,11 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
     """Close the stream that was started in a thread after ``since``, and return its timestamp (its id).
 
     Only Slack knows which message is an open stream. So Slack is asked to close Nod's newest posts one by
-    one; it refuses a post that is no open stream. Returns an empty text if none is. Raises as `find` does.
+    one; it refuses a post that is no open stream. Returns "" if none was open. Raises as `find` does.
     """
     client = await workspaces.client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)
-    for message in reversed(posts[-_TRIED_STREAMS:]):
+    for message in reversed(posts[-_MAX_TRIED_MESSAGES:]):
         try:
             await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
         except SlackApiError as error:

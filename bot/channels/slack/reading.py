@@ -1,9 +1,9 @@
 """Reads a Slack message as text for the model: its words, blocks, tables, attachments and files. Pure.
 
-A message has a ``text``, and ``blocks``, its contents in nested JSON objects; both say the same in a person's
-message, while a program's text may be the headline alone. ``attachments`` are forwarded messages, alerts of
-programs, previews of links, and tables that a person pasted. The text that is returned still has Slack's
-marks (``<@U7>``, ``&lt;``), which ``marks.make_readable`` turns into words.
+A message has a ``text``, and ``blocks``, its contents in nested JSON objects. In a person's message both say
+the same. A program's text may be only the headline of its blocks. ``attachments`` are forwarded messages,
+alerts of programs, previews of links, and tables that a person pasted. The text that is returned still has
+Slack's marks (``<@U7>``, ``&lt;``), which ``marks.make_readable`` turns into words.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ _NESTED_KEYS = (  # the fields of a block that hold further texts and blocks
     "details",
     "output",
     "tasks",
+    "message_blocks",
 )
 
 
@@ -41,7 +42,7 @@ def read_words(message: Mapping[str, Any]) -> str:
     blocks = _list_mappings(message.get("blocks"))
     tables = [_format_table(block) for block in blocks if _is_table(block)]
     for attachment in _list_attachments(message):
-        if _is_pasted(attachment):
+        if _is_pasted_table(attachment):
             pasted_blocks = _list_mappings(attachment.get("blocks"))
             tables += [_format_table(block) for block in pasted_blocks if _is_table(block)]
     text = str(message.get("text") or "")
@@ -56,7 +57,7 @@ def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     For a forwarded message that has files and no text, the text names the files. Pasted tables are left out.
     """
     for attachment in _list_attachments(message):
-        text = "" if _is_pasted(attachment) else _format_attachment(attachment)
+        text = "" if _is_pasted_table(attachment) else _format_attachment(attachment)
         text = text or describe_files(_read_own_files(attachment))
         if not text:
             continue
@@ -76,7 +77,7 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
     if message.get("bot_id"):  # a program's text may be only the headline of its blocks
         block_lines = _read_blocks(_list_mappings(message.get("blocks")))
         words = "\n".join([words, *(line for line in block_lines if line not in words)])
-    attachments = [part for part in _list_attachments(message) if not _is_pasted(part)]
+    attachments = [part for part in _list_attachments(message) if not _is_pasted_table(part)]
     attached = [_format_attachment(attachment) for attachment in attachments]
     files = describe_files(read_files(message), unread)
     return "\n".join(part for part in (words, *attached, files) if part.strip())
@@ -105,7 +106,10 @@ def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[
 
 
 def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:
-    """Tell if a file is an audio or video clip that this user recorded in Slack."""
+    """Tell if a file is an audio or video clip that this user recorded in Slack.
+
+    A file that names no user counts as theirs.
+    """
     return file.get("subtype") in _CLIP_SUBTYPES and user is not None and file.get("user") in (None, user)
 
 
@@ -137,7 +141,7 @@ def _is_table(block: Mapping[str, Any]) -> bool:
     return isinstance(block.get("rows"), list)
 
 
-def _is_pasted(attachment: Mapping[str, Any]) -> bool:
+def _is_pasted_table(attachment: Mapping[str, Any]) -> bool:
     """Tell if an attachment is a table that a person pasted: it has no author and no other fields."""
     filled_keys = {key for key, value in attachment.items() if value}
     has_table = any(_is_table(block) for block in _list_mappings(attachment.get("blocks")))
@@ -151,11 +155,12 @@ def _format_attachment(attachment: Mapping[str, Any]) -> str:
         title = f"{title} ({link})"
     text = str(attachment.get("text") or "")
     if not text:
-        text = "\n".join(_read_lines({"message_blocks": attachment.get("message_blocks")}))
+        forwarded = {"message_blocks": attachment.get("message_blocks")}  # a block that `_read_lines` walks
+        text = "\n".join(_read_lines(forwarded))
     fields = [_format_field(field) for field in _list_mappings(attachment.get("fields"))]
     parts = [str(attachment.get("pretext") or ""), title, text, *fields]
     for block in _list_mappings(attachment.get("blocks")):
-        parts += [line for line in _read_lines(block) if line not in text]
+        parts += [line for line in _read_lines(block) if line not in text]  # blocks often repeat the text
     shown = [part.strip() for part in parts if part.strip()]
     fallback = str(attachment.get("fallback") or "").strip()
     if not shown and fallback not in _PLACEHOLDERS:
@@ -186,7 +191,7 @@ def _read_lines(value: Any, depth: int = 0) -> Iterator[str]:
             yield value[name]
     if isinstance(value.get("alt_text"), str) and kind == "image":
         yield f"(picture: {value['alt_text']})"
-    for name in (*_NESTED_KEYS, "message_blocks"):
+    for name in _NESTED_KEYS:
         nested = value.get(name)
         children = nested if isinstance(nested, list) else [nested]
         for child in children:
@@ -217,7 +222,10 @@ def _join_leaves(section: Mapping[str, Any]) -> str:
 
 
 def _format_leaf(leaf: Mapping[str, Any]) -> str:
-    match leaf.get("type"):
+    kind = str(leaf.get("type") or "")
+    if kind.startswith("rich_text_"):
+        return "; ".join(_read_rich_text(leaf, kind))
+    match kind:
         case "user":
             return f"<@{leaf.get('user_id')}>"
         case "usergroup":
@@ -233,8 +241,6 @@ def _format_leaf(leaf: Mapping[str, Any]) -> str:
             if words and words != url:
                 return escape(f"{words} ({url})", quote=False)
             return escape(url, quote=False)
-        case kind if str(kind).startswith("rich_text_"):
-            return "; ".join(_read_rich_text(leaf, str(kind)))
         case _:
             text = str(leaf.get("text") or leaf.get("fallback") or leaf.get("value") or "")
             return escape(text, quote=False)

@@ -1,4 +1,4 @@
-"""Slack's own rows: workspaces that installed Nod, running installs, people who opened App Home."""
+"""The Slack tables: workspaces that installed Nod, running installs, people who opened App Home."""
 
 from datetime import datetime, timedelta
 
@@ -46,17 +46,20 @@ def list_homes(session: Session) -> list[tuple[str, str]]:
 
 
 def save_workspace(session: Session, row: WorkspaceRow) -> None:
-    """Keep or renew an installation; a workspace that was off is on again."""
+    """Insert or replace an installation. One that had ended (``off_at``) is in use again."""
     token = encrypt_in(session, WorkspaceRow, "token", row.team, row.token)
     session.merge(_with_token(row, token))
 
 
 def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
-    """Find the installation of a workspace; None without one, if it is off, or if no key opens its token."""
+    """Return the installation of a workspace.
+
+    None without one, if it has ended, or if its token can't be decrypted.
+    """
     row = session.get(WorkspaceRow, team)
     if row is None or row.off_at is not None:
         return None
-    token = _open_token(row, session)
+    token = _decrypt_token(row, session)
     return _with_token(row, token) if token else None
 
 
@@ -71,7 +74,7 @@ def find_team_of_bot(session: Session, bot_id: str) -> str | None:
 def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
     """End an installation whose ``token`` no longer works, unless it has got a new token since."""
     row = session.get(WorkspaceRow, team)
-    if row is None or _open_token(row, session) != token:
+    if row is None or _decrypt_token(row, session) != token:
         return
     statement = update(WorkspaceRow).where(
         col(WorkspaceRow.team) == team,
@@ -82,6 +85,7 @@ def mark_off(session: Session, team: str, token: str, reason: str, now: datetime
 
 
 def issue_state(session: Session, state: str, now: datetime) -> None:
+    """Store the state of a new install, and delete those that are too old."""
     session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIFETIME))
     session.add(InstallRow(state=state, issued_at=now))
 
@@ -95,8 +99,8 @@ def consume_state(session: Session, state: str, now: datetime) -> bool:
     return deleted is not None
 
 
-def _open_token(row: WorkspaceRow, session: Session) -> str:
-    """Return the token of an installation; empty where it has none, or no key opens it."""
+def _decrypt_token(row: WorkspaceRow, session: Session) -> str:
+    """Return the token of an installation; empty if it has none, or if it can't be decrypted."""
     try:
         return decrypt_in(session, WorkspaceRow, "token", row.team, row.token)
     except SecretLost:
@@ -104,5 +108,5 @@ def _open_token(row: WorkspaceRow, session: Session) -> str:
 
 
 def _with_token(row: WorkspaceRow, token: str) -> WorkspaceRow:
-    """Return a copy of the row that no session writes back."""
+    """Return a copy that is not attached to a session, so that this token is not stored by the way."""
     return WorkspaceRow(**row.model_dump() | {"token": token})

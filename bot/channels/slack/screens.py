@@ -10,7 +10,7 @@ row. A grant lets similar calls run without asking.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
@@ -42,7 +42,7 @@ ROWS = "rows"  # the beginning of the id of a block of checkboxes: the position 
 OTHERS = "others"  # the choice of what becomes of the rows that are not ticked
 AFTERWARDS = "afterwards"  # the choice of what follows an edit
 REASON = "reason"  # a reason, or other words that a verb needs
-RUNG = "rung"  # the scope of a grant, a rung of its ladder
+RUNG = "rung"  # the scope of a grant; its scopes are called its ladder
 LASTING = "lasting"  # its duration
 REACH = "reach"  # its audience
 # values of options
@@ -54,7 +54,7 @@ _BLOCK_UNITS = 2900  # the text of one block
 _MAX_INPUT_CHARS = 2000
 _OTHER_BLOCKS = 15  # the blocks of a modal that its text leaves for buttons, inputs and notes
 _MAX_VIEW_BYTES = 200_000  # the modal as JSON; Slack takes 250,000
-_MAX_RUNG_UNITS = 2000  # the words of a grant's scope; a scope with longer words is not offered
+_MAX_SCOPE_UNITS = 2000  # the words of a grant's scope; a scope with longer words is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
 _ROWS_UNITS = 12_000  # room for the rows of one element
 
@@ -94,16 +94,16 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show the full change. Submitting approves it, if this person may and while it is open."""
     can_submit = may_approve and card.pending and Verb.APPROVE in card.verbs
     submit = card.button(Verb.APPROVE).label if can_submit else ""
-    return _make_review(
+    return _build_review(
         "Everything it does", _write_context_button(card), whole_text(card), REVIEW, subject, submit
     )
 
 
 def review_real(card: Card, subject: ModalSubject) -> Review:
     """Show what a trial of the call did, in full. Submitting approves that the call itself runs."""
-    sure = card.button(Verb.FOR_REAL).sure
-    above = [blocks.context(sure.more if sure else "")]
-    return _make_review(
+    question = card.button(Verb.FOR_REAL).sure
+    above = [blocks.context(question.more if question else "")]
+    return _build_review(
         "Run it for real", above, whole_text(card), REVIEW_REAL, subject, "Approve and run it"
     )
 
@@ -113,7 +113,7 @@ def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: 
     can_submit = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
     above = [blocks.context(words), *_write_context_button(card)]
     submit = "Approve and allow" if can_submit else ""
-    return _make_review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
+    return _build_review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
 
 
 def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
@@ -121,7 +121,7 @@ def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Rev
 
     ``submit``: the label of that button; empty for no button.
     """
-    return _make_review(
+    return _build_review(
         "Everything they do",
         _write_context_button(cards[0]),
         number_texts(cards),
@@ -131,12 +131,12 @@ def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Rev
     )
 
 
-def _make_review(
+def _build_review(
     title: str, above: list[Block], words: str, callback_id: str, subject: ModalSubject, submit: str
 ) -> Review:
     """Return a modal with ``words`` in full, below the blocks ``above``. ``submit``: as in `review_all`."""
-    shown, file = _render_text(words)
-    return Review(_make_modal(title, [*above, *shown], callback_id, subject, submit), file)
+    rendered = _render_text(words)
+    return Review(_make_modal(title, [*above, *rendered.blocks], callback_id, subject, submit), rendered.file)
 
 
 def _write_context_button(card: Card) -> list[Block]:
@@ -148,7 +148,7 @@ def _write_context_button(card: Card) -> list[Block]:
 
 def show_context(words: str, subject: ModalSubject) -> Block:
     """Show the messages that led to a card."""
-    return _make_modal(CONTEXT, _render_text(words)[0], f"nod:{CONTEXT_SHOWN}", subject)
+    return _make_modal(CONTEXT, _render_text(words).blocks, f"nod:{CONTEXT_SHOWN}", subject)
 
 
 def choose_rows(card: Card, subject: ModalSubject) -> Review:
@@ -157,7 +157,7 @@ def choose_rows(card: Card, subject: ModalSubject) -> Review:
     The submit leads to `confirm_choice`.
     """
     rows = card.rows
-    choosable = Picked.all_of(card).positions  # of open rows that can be undone
+    choosable = Picked.all_of(card).positions  # only of open rows that can be undone
     shown: list[Block] = []
     some_cut = False
     for start in range(0, len(rows), _ROWS_PER_CHECKBOXES):
@@ -227,8 +227,14 @@ def review_row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Revie
     return shown
 
 
-def _render_text(content: str) -> tuple[list[Block], str]:
-    """Return blocks for a text, and the text for a file: all of it if the blocks can't hold it, else none."""
+class _RenderedText(NamedTuple):
+    """A text as blocks, and as the text of a file if the blocks can't hold all of it, else empty."""
+
+    blocks: list[Block]
+    file: str
+
+
+def _render_text(content: str) -> _RenderedText:
     shown: list[Block] = []
     used_bytes = 0
     pieces = text.split_plain(content[:_MAX_VIEW_BYTES], _BLOCK_UNITS)  # the rest could never be shown
@@ -242,38 +248,38 @@ def _render_text(content: str) -> tuple[list[Block], str]:
     if is_cut:
         note = "✂️ Even this window is too small. The whole text is in the file posted alongside the card."
         shown = [blocks.context(note), *shown, blocks.context(note)]
-        return shown, content
-    return shown, ""
+        return _RenderedText(shown, content)
+    return _RenderedText(shown, "")
 
 
 def list_sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
     """Return the scopes that a grant may have (its ladder), without those whose words don't fit a modal."""
-    return [(rung, words) for rung, words in ladder if text.width(text.one_line(words)) <= _MAX_RUNG_UNITS]
+    return [(scope, words) for scope, words in ladder if text.width(text.one_line(words)) <= _MAX_SCOPE_UNITS]
 
 
 def make_grant_form(
     card: Card,
     subject: ModalSubject,
-    ladder: Sequence[tuple[GrantScope, str]],
+    scopes: Sequence[tuple[GrantScope, str]],
     audiences: Sequence[tuple[GrantAudience, str]],
     *,
     read_all: bool,
 ) -> Review:
     """Make the form of a grant: its scope (which calls), its audience (whose calls, and where), its duration.
 
-    ``ladder`` are the scopes, narrowest first, as `list_sayable` returned them; each scope is a rung. There
-    is at least one scope and one audience. ``read_all``: the full change is shown above the form.
+    ``scopes`` and ``audiences`` come narrowest first, with their words, and there is at least one of each.
+    `list_sayable` returned the scopes. ``read_all``: the full change is shown above the form.
     """
-    shown, file = _render_text(whole_text(card)) if read_all else ([], "")
-    labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(ladder, 1)]
-    rungs = [blocks.option(label, rung) for label, (rung, _) in zip(labels, ladder, strict=True)]
+    change = _render_text(whole_text(card)) if read_all else _RenderedText([], "")
+    labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(scopes, 1)]
+    scope_options = [blocks.option(label, scope) for label, (scope, _) in zip(labels, scopes, strict=True)]
     audience_options = [blocks.option(_make_label(words), audience) for audience, words in audiences]
     durations = [blocks.option(duration.words, duration) for duration in GrantDuration]
-    shown = [_render_subject(card), *shown]
+    shown = [_render_subject(card), *change.blocks]
     if any(text.width(clean(label)) > blocks.MAX_OPTION_UNITS for label in labels):
         shown += blocks.rich(RichLine((Run(label),)) for label in labels)
     shown += [
-        _make_choice("What may run without asking", RUNG, rungs),
+        _make_choice("What may run without asking", RUNG, scope_options),
         _make_choice("Whose requests, and where", REACH, audience_options),
         _make_choice("How long", LASTING, durations),
         blocks.context(
@@ -281,7 +287,8 @@ def make_grant_form(
             "as done, until this expires or an admin uses /approvals revoke."
         ),
     ]
-    return Review(_make_modal("Approve similar", shown, SIMILAR, subject, "Approve and allow"), file)
+    view = _make_modal("Approve similar", shown, SIMILAR, subject, "Approve and allow")
+    return Review(view, change.file)
 
 
 def _make_label(words: str) -> str:
@@ -317,11 +324,11 @@ def make_edit_form(
 def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     """Ask for the words of a press, such as a reason. Raises ValueError for a verb that needs no words."""
     button = card.button(verb)
-    asked = button.asks
-    if asked is None:
+    prompt = button.asks
+    if prompt is None:
         raise ValueError(f"{verb} asks for no words")
     element = {"type": "plain_text_input", "multiline": True, "max_length": _MAX_INPUT_CHARS}
-    block = blocks.input_block(REASON, asked.question, element, hint=blocks.plain(asked.hint, 100))
+    block = blocks.input_block(REASON, prompt.question, element, hint=blocks.plain(prompt.hint, 100))
     return _make_modal(button.label, [_render_subject(card), block], f"nod:{verb}", subject, button.label)
 
 

@@ -21,7 +21,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_TURN_WAITS_SECONDS = 0.5  # the time that a turn waits for a call to end
+_MAX_TURN_WAIT_SECONDS = 0.5  # the time that a turn waits for a call to end
 _CALL_SECONDS = 20.0  # the time that a call may take in the background
 _RETRY_PAUSES_SECONDS = (1.0, 5.0)  # the pauses before each new try to set the last status of a turn
 
@@ -51,12 +51,15 @@ class Sessions:
         self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
     def begin(self, place: SlackPlace, title: str = "") -> None:
-        """Set in the background that a turn runs, unless Slack shows or is being told that.
+        """Set in the background that a turn runs, unless Slack shows it already or is just being told.
 
         This ends the retries of the last status of an earlier turn.
         """
         call = self._calls.get(place)
-        is_known = place in self._processing if call is None else call.status is Status.PROCESSING
+        if call is None:
+            is_known = place in self._processing
+        else:
+            is_known = call.status is Status.PROCESSING
         if not is_known:
             self._start(place, Status.PROCESSING, title, ())
 
@@ -77,7 +80,7 @@ class Sessions:
         """Set the status of the thread after a turn; failures are retried in the background."""
         await self.settle(place)
         task = self._start(place, status, "", _RETRY_PAUSES_SECONDS)
-        await asyncio.wait({task}, timeout=_TURN_WAITS_SECONDS)
+        await asyncio.wait({task}, timeout=_MAX_TURN_WAIT_SECONDS)
 
     def _start(
         self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
@@ -98,12 +101,12 @@ class Sessions:
     ) -> None:
         if earlier is not None:
             await _end_call(earlier)
-        is_final = await self._set_once(place, status, title)
+        is_done = await self._set_once(place, status, title)
         for pause in pauses:
-            if is_final:
+            if is_done:
                 return
             await asyncio.sleep(pause)
-            is_final = await self._set_once(place, status, title)
+            is_done = await self._set_once(place, status, title)
 
     async def _set_once(self, place: SlackPlace, status: Status, title: str) -> bool:
         """Set a status. Return False if a new try may succeed, True if none is needed or useful."""
@@ -139,6 +142,6 @@ class Sessions:
 async def _end_call(call: _Call) -> None:
     """Wait a moment for a call, then cancel it."""
     try:
-        await asyncio.wait({call.task}, timeout=_TURN_WAITS_SECONDS)
+        await asyncio.wait({call.task}, timeout=_MAX_TURN_WAIT_SECONDS)
     finally:
         call.task.cancel()

@@ -29,7 +29,7 @@ log = logger(__name__)
 _OPEN_SECONDS = 10.0  # the time for the websocket to open
 
 
-class _OneLine(logging.Filter):
+class _WithoutRepeats(logging.Filter):
     """A filter for the SDK's log: no traceback at each try, and the same line only once."""
 
     last_line = ""
@@ -44,15 +44,15 @@ class _OneLine(logging.Filter):
 
 _sdk_logger = logging.getLogger("bot.slack.socket")
 _sdk_logger.setLevel(logging.ERROR)  # an explicit level: the SDK formats its debug lines at NOTSET
-_sdk_logger.addFilter(_OneLine())
+_sdk_logger.addFilter(_WithoutRepeats())
 
 
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: Slack counts other connections of this app, which get some of the messages and presses.
-    Only the count at the first connection sets it: a later count may include the lost connection that the
-    new one replaces. Any count of one connection resets it.
+    ``contested`` is True if Slack, at the first connection, counted another one of this app: that one gets
+    some of the messages and presses. A later count never sets it, since it may include the lost connection
+    that the new one replaces. Any count of one connection clears it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
@@ -66,9 +66,9 @@ class Socket:
         self._last_sign: float | None = None  # the time of Slack's last sign of life, by time.time()
 
     async def open(self) -> None:
-        """Connect. Raises ChannelError, for a refused token as for a refusal that is temporary.
+        """Connect. Raises ChannelError for any refusal.
 
-        `code_behind` in ``errors.py`` returns Slack's code for the refusal.
+        By `code_behind` in ``errors.py`` a caller tells a refused token from a fault that passes.
         """
         with translate_errors():
             opened = await self._client.apps_connections_open(app_token=self._token)

@@ -1,10 +1,14 @@
 """Text for Slack. All text is hostile until one of these functions has prepared it.
 
-Slack has two markups: its own mrkdwn, in which ``<@U1>`` is a mention, and CommonMark. `clean` spells out the
-characters of a text that people do not see, and `escape` also escapes it for mrkdwn. `neutralise` takes
-CommonMark from a model or a tool, and makes its mentions plain text. `cut` shortens a text with a visible
-mark, `split` cuts long CommonMark into posts. Lengths are in UTF-16 units of the escaped text (`width`):
-Slack documents no unit, and this one never counts too few.
+Slack has two markups: its own mrkdwn, in which ``<@U1>`` is a mention, and CommonMark.
+
+- `escape` prepares a text for mrkdwn, and spells out the characters that people do not see
+- `neutralise` takes CommonMark from a model or a tool, and makes its mentions plain text
+- `cut` shortens a text, with a note of how much is missing
+- `split` cuts long CommonMark into posts
+
+Lengths are in UTF-16 units of the escaped text (`width`): Slack documents no unit, and this one never counts
+too few.
 """
 
 import re
@@ -49,7 +53,7 @@ def as_plain(markdown: str) -> str:
 
 
 def _split_code(markdown: str) -> Iterator[tuple[bool, str]]:
-    """Yield the pieces of a text, each after True if it is code, in which a backslash escapes nothing."""
+    """Yield pairs: True if the piece is code, in which a backslash escapes nothing, and the piece."""
     at = 0
     for code in _CODE.finditer(markdown):
         yield False, markdown[at : code.start()]
@@ -72,6 +76,7 @@ def neutralise(markdown: str) -> str:
 def harmless(markdown: str, limit: int) -> str:
     """Cut CommonMark to ``limit`` units, then neutralise its mentions, which adds to the length."""
     room = limit
+    # ``]:`` may begin the definition of a link, which is neutralised, too
     if _SPECIAL.search(markdown) or "]:" in markdown:
         room = limit * 5 // 6  # neutralising adds at most one unit to five
     return neutralise(_shorten(clean_prose(markdown), room)[0])
