@@ -1,8 +1,9 @@
 """Streaming of a turn as text that grows, for platforms on which a message can be edited.
 
 `StreamedMessage` is the base of a channel's stream. A text before the end is a preview, which may be skipped
-or refused; the final text is always posted. A long text goes out in several posts, or its first post and all
-of it as a file (`limit_posts`). If a post is refused, those before it are not posted again (`post_each`).
+or refused; the final text is always posted. A long text goes out in several posts, or as its first post and a
+file with the full text (`limit_posts`). If a post is refused, those before it are not posted again
+(`post_each`).
 """
 
 from abc import ABC, abstractmethod
@@ -42,8 +43,8 @@ class StreamedMessage(ABC):
         self.choices: tuple[str, ...] = ()  # the labels of buttons below the final text
 
     @abstractmethod
-    async def preview(self, text: str, doing: str) -> None:
-        """Show the answer so far, and what Nod is ``doing`` now (may be empty). May raise ChannelError."""
+    async def preview(self, text: str, activity: str) -> None:
+        """Show the answer so far, and Nod's current activity, which may be empty. May raise ChannelError."""
 
     @abstractmethod
     async def finish(self, text: str, note: str) -> None:
@@ -94,18 +95,18 @@ class FullText:
 
 
 def limit_posts(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """Return the posts of a text. Of more than `MOST_POSTS`, only the first, and the full text as a file."""
+    """Return the posts of a text; of more than `MOST_POSTS` only the first, and the full text as a file."""
     if len(posts) <= MOST_POSTS:
         return posts
     return [posts[0], FullText(text, note)]
 
 
-async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:
-    """Post one after the other, without the first ``after``, which arrived before.
+async def post_each(posts: Sequence[T], arrived_count: int, post: Callable[[T], Awaitable[object]]) -> None:
+    """Post one after the other, without the first ``arrived_count``, which arrived before.
 
-    Raises the ChannelError of a refusal, with the number of posts that have arrived in all.
+    Raises the ChannelError of a refusal. Its attribute ``arrived`` is the number of posts that have arrived.
     """
-    for number, item in enumerate(posts[after:], after):
+    for number, item in enumerate(posts[arrived_count:], arrived_count):
         try:
             await post(item)
         except ChannelError as error:

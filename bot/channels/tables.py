@@ -1,8 +1,9 @@
 """Tables of CommonMark (GFM) for platforms that show none: as columns in a code block, or row by row. Pure.
 
 `lay_out_tables` parses the text with markdown-it, whose rule for tables also notes where each table is
-(`_note_place`), and replaces the tables in the text. Each cell keeps all of its text, with the address of
-each link. The parser is slow on hostile texts, so its work is bounded (`bound_links`, `is_too_wide`).
+(`_parse_and_note_place`), and replaces the tables in the text. Each cell keeps all of its text, with the
+address of each link. The parser is slow on hostile texts, so its work is bounded (`bound_links`,
+`is_too_wide`).
 """
 
 import re
@@ -23,6 +24,9 @@ MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is writte
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
 MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to the columns of the head
 _BAR = re.compile(r"(?<!\\)\|")  # a bar between two cells, which no backslash escapes
+_SEPARATOR = " | "
+_RULE_CHARS = "|:- \t"  # the rule below a table's head
+_MARGIN_CHARS = ">0123456789.)+*"  # before the rule, in a quote or in a list
 
 
 @dataclass
@@ -58,7 +62,7 @@ def _leave_brackets(state: StateCore) -> None:
 def is_too_wide(markdown: str) -> bool:
     """Tell if a table may have more columns than `MAX_COLUMNS`, by the rule below its head."""
     for line in markdown.splitlines():
-        is_rule = not line.strip("|:->0123456789.)+* \t")  # also in a quote or in a list
+        is_rule = not line.strip(_RULE_CHARS + _MARGIN_CHARS)
         if is_rule and line.count("|") > MAX_COLUMNS:
             return True
     return False
@@ -75,13 +79,13 @@ def lay_out_tables(markdown: str) -> str:
         line_start = text.rfind("\n", 0, found_table.start) + 1
         # the marks of a quote are repeated at each line; the rest, such as a list's number, becomes spaces
         margin = re.sub(r"[^> \t]", " ", text[line_start : found_table.start])
-        lines = f"\n{margin}".join(_draw(found_table))
+        lines = f"\n{margin}".join(_format_table(found_table))
         pieces += [text[done : found_table.start], lines]
         done = found_table.end
     return "".join([*pieces, text[done:]])
 
 
-def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
+def _parse_and_note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
     """Read a table by the parser's own rule, and store its place in the text with its first token.
 
     This is a rule of the parser itself: ``start`` and ``end`` are lines, and with ``silent`` it only tells if
@@ -109,7 +113,7 @@ def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     # "alt": the kinds of blocks that a table may interrupt, as for the parser's own rule
-    parser.block.ruler.at("table", _note_place, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.at("table", _parse_and_note_place, {"alt": ["paragraph", "reference"]})
     return bound_links(parser)
 
 
@@ -155,12 +159,11 @@ def _read_cell(tokens: Sequence[Token]) -> str:
     return text
 
 
-def _draw(table: _Table) -> list[str]:
+def _format_table(table: _Table) -> list[str]:
     """Return the lines of a table: columns in a code block, or rows as paragraphs if it is too wide."""
     rows = [[isolate(cell.strip()) for cell in row] for row in table.rows]
     widths = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
-    between = " | "
-    if sum(widths) + len(between) * (len(widths) - 1) > MAX_WIDTH_CELLS:
+    if sum(widths) + len(_SEPARATOR) * (len(widths) - 1) > MAX_WIDTH_CELLS:
         return _write_rows(rows)
     lines = [_write_columns(row, widths, table.alignments) for row in rows]
     lines.insert(1, "-+-".join("-" * width for width in widths))
@@ -174,14 +177,14 @@ def _write_columns(row: Sequence[str], widths: Sequence[int], alignments: Sequen
     for cell, width, alignment in zip(row, widths, alignments, strict=False):
         padding = " " * (width - cell_len(cell))
         cells.append(f"{padding}{cell}" if alignment.endswith("right") else f"{cell}{padding}")
-    return " | ".join(cells).rstrip()
+    return _SEPARATOR.join(cells).rstrip()
 
 
 def _write_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return each row as a paragraph: its cells in lines, each after the name of its column."""
     head, *below = rows
     if not below:
-        return [" | ".join(map(_escape_cell, head))]
+        return [_SEPARATOR.join(map(_escape_cell, head))]
     lines = []
     for row in below:
         for name, cell in zip_longest(head, row, fillvalue=""):

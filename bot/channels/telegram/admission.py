@@ -72,7 +72,7 @@ class AllowList:
 
 
 class Admission:
-    """The decision whom Nod works for: by the allow list of the settings, or since an admin let them in.
+    """Decides whom Nod works for: people and chats of the allow list, and people whom an admin let in.
 
     Raises SettingsError as `AllowList.from_settings` does.
     """
@@ -105,7 +105,7 @@ class Admission:
             return
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
         code = secrets.token_hex(3).upper()
-        was_asked = await self._record_stranger(user, place, key, code)
+        was_asked = await self._record_and_ask(user, place, key, code)
         if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
@@ -115,36 +115,36 @@ class Admission:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
         await self._transport.send(place, plain(line))
 
-    async def _record_stranger(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
+    async def _record_and_ask(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
         """Store that a stranger wrote. If it was in private, ask the admins; return True if one was asked."""
         may_ask = place.is_private and bool(self.allow_list.admins) and await self._may_ask_more()
-        told_state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
+        state = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
         if not may_ask:
-            await self._store_state(key, told_state)
+            await self._store_state(key, state)
             return False
         # stored first, as an admin may decide before all are asked
-        await self._store_state(key, {**told_state, "stands": RequestState.ASKING})
+        await self._store_state(key, {**state, "stands": RequestState.ASKING})
         was_asked = await self._ask_admins(user, code)
         if not was_asked:
-            await self._store_state(key, told_state)
+            await self._store_state(key, state)
         return was_asked
 
     async def decide(
         self,
-        callback: ButtonData,
+        button: ButtonData,
         admin: User,
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
         """Let someone in or keep them out, as an admin pressed. Return the answer to the press.
 
-        ``tell`` sends the answer before slower calls. After that the returned answer is not sent again.
+        ``tell`` sends an answer at any time. The returned answer counts only if ``tell`` was not called.
         """
         if admin.id not in self.allow_list.admins:
             return "Only an admin may let people in."
-        is_let_in = callback.action is ButtonAction.LET_IN
+        is_let_in = button.action is ButtonAction.LET_IN
         decision = RequestState.IN if is_let_in else RequestState.OUT
-        key = _make_request_key(callback.id)
+        key = _make_request_key(button.id)
         state = await self._database.write(_store_decision, key, decision, admin.full_name, self._clock())
         if state is None:
             return "I don't know of this request."
@@ -154,7 +154,7 @@ class Admission:
         outcome = "✅ Let in" if is_let_in else "⚪️ Kept out"
         await self._transport.try_edit(message, plain(f"{outcome} by {admin.full_name}: {state['name']}"))
         if is_let_in:
-            await self._welcome(int(callback.id), admin)
+            await self._welcome(int(button.id), admin)
         return "Done."
 
     async def _welcome(self, user_id: int, admin: User) -> None:

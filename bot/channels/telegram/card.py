@@ -108,19 +108,19 @@ def make_keyboard(
 
     hides_change = cut and card.pending and not viewed  # the reader has not seen all of the change
     offered = _list_verbs(card, hides_change=hides_change)
-    verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS]
+    decision_row, edit_row, plan_row = (_make_verb_row(card, row, offered) for row in _VERB_ROWS)
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
     if hides_change:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
         if Verb.APPROVE in card.verbs:
-            verb_rows[0].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
+            decision_row.insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
 
     rare_rows = _make_rare_rows(card, offered)
     are_behind_more = any(rare_rows) and not more and not viewed
     if are_behind_more:
-        verb_rows[1].append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
+        edit_row.append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
         rare_rows = []
-    rows += [*verb_rows, *rare_rows]
+    rows += [decision_row, edit_row, plan_row, *rare_rows]
     if more:
         rows += _make_copy_rows(card)
 
@@ -247,7 +247,8 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue
-        if opens_rows or row.harms:  # a change that can't be undone is never picked
+        # a row whose change can't be undone (``harms``) is never picked: its button always opens it
+        if opens_rows or row.harms:
             sign = "⚠️" if row.harms else "🔎"
             data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
             row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))

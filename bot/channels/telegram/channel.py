@@ -83,7 +83,7 @@ _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noq
 _CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})  # states that will end
 _MAX_CONNECTIONS = 256  # PTB's own maximum
 _MAX_NAMED_ADMINS = 10
-_MAX_REMEMBERED_ENDS = 1000  # the cards of which it is remembered that they show how their proposal ended
+_MAX_REMEMBERED_ENDS = 1000  # the ended cards whose last drawing is remembered
 _LEASE_SECONDS = 2.0  # between two attempts to become the process that polls
 _RETRY_SECONDS = 1.0  # between two attempts to handle an update while the database is away
 _MAX_DELAYED_PRESSES = 512
@@ -133,10 +133,10 @@ class TelegramChannel(Platform):
         self._received_at: float | None = None  # the time of the last update by webhook, by ``elapsed``
         self._connection: PlatformLink | None = None
         self._receives = True  # False in a process that only posts
-        self._others: Peers | None = None  # the other processes of this Nod; None for a single process
+        self._peers: Peers | None = None  # the other processes of this Nod; None for a single process
         self._polling_task: asyncio.Task[None] | None = None
-        self._is_ending = False
-        self._ends: dict[str, tuple[State, int]] = {}
+        self._is_stopping = False
+        self._drawn_ends: dict[str, tuple[State, int]] = {}
         """The final state and the round that a card already shows, by the reference of its message."""
         self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)
         """The ids of presses whose person was told of the delay."""
@@ -163,7 +163,7 @@ class TelegramChannel(Platform):
         ``receives``: False for a process that only posts. ``others``: the other processes of this Nod. Raises
         SettingsError when Telegram does not know the token or refuses the webhook.
         """
-        self._receives, self._others = receives, others
+        self._receives, self._peers = receives, others
         self._moves.connect(inbox, others)
         if others is not None:
             self._pace.share(others)
@@ -174,7 +174,7 @@ class TelegramChannel(Platform):
             await self.stop()
             raise
 
-    def _find_wrong_setting(self, fault: TelegramError) -> str:
+    def _explain_setting_fault(self, fault: TelegramError) -> str:
         """Return the setting to correct, and why, if trying again can't help; empty if it may."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN_TEXT
@@ -194,7 +194,7 @@ class TelegramChannel(Platform):
                 await self._moves.load()
                 return None
             if not self._app.running:
-                self._wire(inbox, lookup)
+                self._make_handlers(inbox, lookup)
                 await self._moves.load()
                 allow_list = self._admission.allow_list
                 await commands.publish(self._bot, allow_list.admins, allow_list.approvers)
@@ -202,14 +202,14 @@ class TelegramChannel(Platform):
                 await self._app.start()
             await self._listen()
         except TelegramError as error:
-            refusal = self._find_wrong_setting(error)
+            refusal = self._explain_setting_fault(error)
             if refusal:
                 raise SettingsError(refusal) from error
             return error.message
         return None
 
-    def _wire(self, inbox: Inbox, lookup: Lookup) -> None:
-        """Make the handlers of messages and presses."""
+    def _make_handlers(self, inbox: Inbox, lookup: Lookup) -> None:
+
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
@@ -241,10 +241,10 @@ class TelegramChannel(Platform):
             await self._bot.set_webhook(
                 self._webhook, secret_token=self._secret, allowed_updates=_UPDATE_TYPES
             )
-        elif self._others is None:
+        elif self._peers is None:
             await self._poll()
         elif self._polling_task is None:
-            self._polling_task = asyncio.create_task(self._poll_in_turn(self._others))
+            self._polling_task = asyncio.create_task(self._poll_in_turn(self._peers))
 
     async def _poll_in_turn(self, others: Peers) -> None:
         """Poll while this process holds the lease: Telegram lets only one process poll."""
@@ -271,7 +271,7 @@ class TelegramChannel(Platform):
 
     async def stop(self) -> None:
         """Stop listening, finish the updates in progress, disconnect."""
-        self._is_ending = True
+        self._is_stopping = True
         if self._connection is not None:
             await self._connection.close()
         if self._polling_task is not None:
@@ -302,7 +302,7 @@ class TelegramChannel(Platform):
             return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
         if self._webhook is not None:
             return check_silence(self._received_at, self._elapsed(), may_be_silent=True)
-        if self._others is not None and not (self._app.updater and self._app.updater.running):
+        if self._peers is not None and not (self._app.updater and self._app.updater.running):
             return Hearing()  # another process polls
         contested_at = self._polls.contested_at
         if contested_at is not None and self._elapsed() - contested_at < SILENT_SECONDS:
@@ -323,14 +323,14 @@ class TelegramChannel(Platform):
         await self._transport.show_typing(self._moves.place(address))
 
     def find_place_around(self, address: Address) -> Address | None:
-        """Return a topic's group, which stands for its topic General."""
+        """Return the group of a topic, else None. Posts to the group itself go to its topic General."""
         place = TelegramPlace.of(address)
         if place.thread_id:
             return replace(place, thread_id=None).address
         return None
 
     async def look_up(self, group: str) -> UserGroup:
-        title, admins = await self._transport.load_admins(self._find_group(group))
+        title, admins = await self._transport.load_admins(self._find_group_chat(group))
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{admin.id}" for admin in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
@@ -359,6 +359,7 @@ class TelegramChannel(Platform):
         return actor.key.isdecimal() and actor.key != own_id
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        """Post a text, in several messages if it is long. The first ``after`` of them have arrived before."""
         place = self._moves.place(address)
         posts = limit_posts(split(from_markdown(markdown)), markdown)
         await post_each(posts, after, lambda post: self._transport.post(place, post))
@@ -368,7 +369,7 @@ class TelegramChannel(Platform):
         await self._transport.send(place, from_markdown(markdown), make_link_keyboard(link))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
-        """Download a file by its id, from the address that Telegram gives on its own server."""
+        """Download a file of at most ``most`` bytes by its id, from the URL on Telegram's own server."""
         with translate_errors():
             file = await self._bot.get_file(ref)
         return await download(file.file_path or "", most, {self._origin})
@@ -397,19 +398,22 @@ class TelegramChannel(Platform):
         try:
             end = (card.state, card.round)
             # once the end is shown, only the buttons for the cards of one answer change, which is less urgent
-            is_new_end = card.state not in _CHANGING_STATES and self._ends.get(ref) != end
+            is_new_end = card.state not in _CHANGING_STATES and self._drawn_ends.get(ref) != end
             urgency = Urgency.ENDED if is_new_end else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if is_new_end:
-                self._ends[ref] = end
-                if len(self._ends) > _MAX_REMEMBERED_ENDS:
-                    oldest_ref = next(iter(self._ends))
-                    del self._ends[oldest_ref]
+                self._remember_end(ref, end)
         except CopyGone:
             if card.pending and self._moves.has_moved(message.chat_id):
                 await self._shown_cards.post_once(card, self._moves.place(address))
             raise
         await self._shown_cards.remove_outdated(card, message.chat_id)
+
+    def _remember_end(self, ref: str, end: tuple[State, int]) -> None:
+        self._drawn_ends[ref] = end
+        if len(self._drawn_ends) > _MAX_REMEMBERED_ENDS:
+            oldest_ref = next(iter(self._drawn_ends))
+            del self._drawn_ends[oldest_ref]
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a group, mention the people and link to the card in a private chat."""
@@ -421,14 +425,14 @@ class TelegramChannel(Platform):
             named = await self._expand_groups(accounts)
             if named:
                 lines.insert(0, join(map(mention, named), ", "))
-            known = await self._database.read(posted_cards.find_posted, self.name, ref)
-            if known:
-                link = commands.link_to(self._bot.bot, known.proposal_id)
+            copy = await self._database.read(posted_cards.find_posted, self.name, ref)
+            if copy:
+                link = commands.link_to(self._bot.bot, copy.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
         is_same_chat = card.chat_id == place.chat_id
         await self._transport.send(place, join(lines), below=card.message_id if is_same_chat else None)
 
-    def _find_group(self, group: str) -> TelegramPlace:
+    def _find_group_chat(self, group: str) -> TelegramPlace:
         """Return the chat of a user group, which is written ``telegram:-100123/admins``."""
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
@@ -442,7 +446,7 @@ class TelegramChannel(Platform):
             admins: list[User] = []
             if is_group(str(actor)):
                 with contextlib.suppress(ChannelError):
-                    _, admins = await self._transport.load_admins(self._find_group(str(actor)))
+                    _, admins = await self._transport.load_admins(self._find_group_chat(str(actor)))
             members = [Actor(NAME, str(admin.id), admin.full_name) for admin in admins[:_MAX_NAMED_ADMINS]]
             expanded += members or [actor]
         return expanded
@@ -482,28 +486,28 @@ class TelegramChannel(Platform):
         app.add_handler(TypeHandler(KeptUpdate, self._handle))
         return app
 
-    async def _handle(self, kept: KeptUpdate, _: object) -> None:
+    async def _handle(self, stored: KeptUpdate, _: object) -> None:
         """Handle one update, repeating it while the database is away.
 
         After another failure it stays unhandled and is queued again at the next start.
         """
-        while not self._is_ending:
+        while not self._is_stopping:
             try:
-                for handled in await self._handle_once(kept):
+                for handled in await self._handle_once(stored):
                     await self._mailbox.mark_handled(handled)
             except Exception as error:
                 if not is_outage(error):
-                    log.exception("telegram update not handled", update=kept.update.update_id)
+                    log.exception("telegram update not handled", update=stored.update.update_id)
                     return
-                log.warning("telegram update not handled yet", update=kept.update.update_id, why=str(error))
+                log.warning("telegram update not handled yet", update=stored.update.update_id, why=str(error))
                 await self._sleep(_RETRY_SECONDS)
             else:
                 return
 
-    async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
+    async def _handle_once(self, stored: KeptUpdate) -> list[KeptUpdate]:
         """Handle an update, together with the other updates of its album, and return these updates."""
-        update = kept.update
-        album = await self._mailbox.load_album(kept, self._bot)
+        update = stored.update
+        album = await self._mailbox.load_album(stored, self._bot)
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)

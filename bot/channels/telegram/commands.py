@@ -40,9 +40,7 @@ _PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a li
 class MenuEntry:
     """A command of the menu: what people type, and the core's command that it stands for.
 
-    The answer to a command is confidential, and goes to the person's private chat, in three cases: if the
-    command is for admins, if it is for deciders (the people who may decide a proposal), or if groups don't
-    have it in their menu. So an entry such as ``cancel`` is in the menu of groups, and answered in private.
+    A decider is a person who may decide a proposal.
     """
 
     typed: str  # the name that people type in Telegram
@@ -107,7 +105,11 @@ class Typed:
 
     @property
     def is_confidential(self) -> bool:
-        """True if only the person who asks may see the answer. Raises KeyError if it is not known."""
+        """True if the answer goes to the person's private chat. Raises KeyError if it is not known.
+
+        So do the answers to commands for admins or deciders, and to those that groups don't have in their
+        menu. The command ``cancel`` is in the menu of groups and for deciders, so it is answered in private.
+        """
         entry = _BY_NAME[self.name]
         return entry.for_admins or entry.for_deciders or not entry.in_groups
 

@@ -15,7 +15,7 @@ from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
 
-_MANY_PENDING = 50  # updates that wait at Telegram before it is worth a word
+_MANY_PENDING = 50  # the doctor mentions so many updates that wait at Telegram
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:

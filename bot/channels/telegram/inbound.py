@@ -81,7 +81,9 @@ class StoppedDraft:
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
-        """Read an update of Bot API 10.3, which the library passes on as it came; None for odd fields.
+        """Read an update of Bot API 10.3, which the library passes on as it came.
+
+        None if its fields are not as documented.
 
         Source: https://core.telegram.org/bots/api#messagegenerationstopped
         """
@@ -125,19 +127,21 @@ class Inbound:
         moves = self.transport.moves
         # a group that becomes a supergroup gets a new id, and tells it in both chats
         if message.migrate_to_chat_id is not None:
-            return await moves.learn(message.chat.id, message.migrate_to_chat_id)
+            await moves.learn(message.chat.id, message.migrate_to_chat_id)
+            return
         if message.migrate_from_chat_id is not None:
-            return await moves.learn(message.migrate_from_chat_id, message.chat.id)
+            await moves.learn(message.migrate_from_chat_id, message.chat.id)
+            return
         place = place_of(message, moves)
         user = message.from_user
         if place is None or user is None or not has_content(message):
-            return None
+            return
         if not any(is_meant_for(part, self.me) for part in album or (message,)):
             self.overheard.keep(place, message, self.me, album, edited=edited)
-            return None
+            return
         if message.sender_chat is not None:
             await self._reply(place, _ANONYMOUS_TEXT, message)
-            return None
+            return
         who = Who(user, actor_of(user), place, ephemeral=find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
             may_be_from_decider = not edited and not message.forward_origin
@@ -146,7 +150,7 @@ class Inbound:
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
                 await self._reply(place, _NO_EDITS_TEXT, message)
-        elif not user.is_bot:
+        elif not user.is_bot:  # another bot gets no answer
             command = None
             if not message.forward_origin:  # a forwarded message is no command
                 command = commands.read_command(words_of(message, self.me))
@@ -154,7 +158,6 @@ class Inbound:
                 await self._take_command(who, command, message)
             else:
                 await self._take_message(who, message, event_id, album)
-        return None
 
     async def _take_from_decider(self, who: Who, message: Message) -> bool:
         """Handle a message about a proposal by someone who is not admitted, but may decide that proposal.
@@ -165,7 +168,7 @@ class Inbound:
         words = words_of(message, self.me)
         command = commands.read_command(words)
         proposal_id = ""
-        if command is None or command.name == "cancel":
+        if command is None or command.name == "cancel":  # about the person's open dialogue
             dialogue = await self.dialogue_runner.dialogues.load(who)
             if dialogue and words:
                 proposal_id = dialogue.proposal_id
@@ -191,7 +194,7 @@ class Inbound:
             await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
             return
 
-        # the files of the message to which it replies, and its own
+        # the files of the message to which it replies, whose recordings are not this person's words, and its own
         files: list[Upload] = []
         if replied and replied.from_user != self.me:
             files += [file._replace(spoken=False) for file in files_of(replied)]
@@ -324,7 +327,7 @@ class Inbound:
             await self._reply(who.place, _ASK_IN_PRIVATE_TEXT, message)
 
     async def _post_reply(
-        self, who: Who, reply: Reply, place: TelegramPlace, answer_to: int | None = None
+        self, who: Who, reply: Reply, place: TelegramPlace, reply_to: int | None = None
     ) -> None:
         """Post the reply, then copies of the cards that it names."""
         if reply.text:
@@ -334,7 +337,7 @@ class Inbound:
                 place,
                 from_markdown(text),
                 make_link_keyboard(link),
-                answer_to=answer_to,
+                answer_to=reply_to,
                 ephemeral=ephemeral,
             )
         for proposal in reply.proposals:

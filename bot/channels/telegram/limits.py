@@ -40,7 +40,8 @@ _PERSON_PREVIEW_SECONDS = 0.5  # between two previews in a private chat
 _MAX_RETRIES = 3
 _MAX_KEPT_CHATS = 1000  # with more, the queues that no longer limit a request are dropped
 _MAX_WAITING_PRESSES = 40  # waiting presses of a chat; only a client that presses by itself has more
-_MAX_WAITING_ENDS = 5  # waiting requests of a chat; with more, a card that ended is redrawn a moment later
+_MAX_WAITING_ENDS = 5
+"""The waiting requests of a chat with which the redraw of an ended card is refused, to be tried later."""
 _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
 _SENT_EVENT = "telegram sent"  # the broadcast to other processes about each request
 
@@ -75,6 +76,13 @@ _URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
 """The share of a chat's window that calls of an urgency may fill; without a share, all of it."""
 
 
+class _Turn(NamedTuple):
+    """The place of a waiting request in the queue: the lowest goes first."""
+
+    urgency: int
+    number: int
+
+
 @dataclass(slots=True)
 class _ChatQueue:
     """The requests of one chat, or of all chats: the requests sent lately, and the waiting requests."""
@@ -83,8 +91,8 @@ class _ChatQueue:
     sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))
     """The times of the last requests, the oldest first."""
     last_preview: float = float("-inf")  # the time of the last preview
-    waiting: list[tuple[int, int]] = field(default_factory=list)
-    """The turns of the waiting requests, as a heap: urgency and number, of which the lowest goes first."""
+    waiting: list[_Turn] = field(default_factory=list)
+    """The turns of the waiting requests, as a heap."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # a request has left ``waiting``
 
     def wake(self) -> None:
@@ -93,18 +101,22 @@ class _ChatQueue:
         self.changed = asyncio.Event()
 
     def find_next_time(self, now: float, window: _Window) -> float:
-        """Return the time from which the chat takes one more request: ``now``, or later."""
+        """Return the time from which the chat takes one more request: ``now``, or later.
+
+        Drops the requests that have left the window.
+        """
         while self.sent and self.sent[0] <= now - window.seconds:
             self.sent.popleft()
         free_at = now
         if len(self.sent) >= window.requests:
+            # when the oldest of the last ``window.requests`` requests leaves the window
             free_at = self.sent[-window.requests] + window.seconds
         return max(now + self.count_blocked_seconds(), free_at)
 
     def is_used(self, now: float) -> bool:
         """Tell if the queue still limits the chat's next request, so that it may not be dropped."""
         has_recent_preview = now - self.last_preview <= _GROUP_PREVIEW_SECONDS
-        is_held_up = self.find_next_time(now, _GROUP) > now
+        is_held_up = self.find_next_time(now, _GROUP) > now  # the longest of the windows
         return bool(self.waiting or self.sent) or is_held_up or has_recent_preview
 
 
@@ -118,7 +130,7 @@ class ChatPace(BaseRateLimiter[int]):
     ) -> None:
         self._now = now
         self._sleep = sleep
-        self._all = _ChatQueue()  # counts the requests of all chats; none waits in it
+        self._all_chats = _ChatQueue()  # counts the requests of all chats; none waits in it
         self._queues: dict[int, _ChatQueue] = {}  # by the chat's id
         self._numbers = itertools.count()  # of requests, in the order in which they come
         self._waits = Waits("telegram", now)  # the time for which a 429 holds up each chat
@@ -216,7 +228,7 @@ class ChatPace(BaseRateLimiter[int]):
         number = next(self._numbers)
         if urgency is Urgency.ENDED:
             number = -number  # the card that ended last goes first
-        own_turn = (int(urgency), number)
+        own_turn = _Turn(int(urgency), number)
         heapq.heappush(queue.waiting, own_turn)
         try:
             while True:
@@ -224,7 +236,9 @@ class ChatPace(BaseRateLimiter[int]):
                 if blocked_seconds > PATIENCE:
                     raise RetryAfter(math.ceil(blocked_seconds))
                 now = self._now()
-                next_time = max(queue.find_next_time(now, window), self._all.find_next_time(now, _ALL_CHATS))
+                next_time = max(
+                    queue.find_next_time(now, window), self._all_chats.find_next_time(now, _ALL_CHATS)
+                )
                 if queue.waiting[0] != own_turn:
                     await queue.changed.wait()
                 elif next_time > now:
@@ -238,7 +252,7 @@ class ChatPace(BaseRateLimiter[int]):
 
     def _count_sent(self, chat_id: int) -> None:
         """Count a request to a chat, of this process or of another."""
-        for queue in (self._queue(chat_id), self._all):
+        for queue in (self._queue(chat_id), self._all_chats):
             queue.sent.append(self._now())
 
     def _queue(self, chat_id: int) -> _ChatQueue:

@@ -32,7 +32,7 @@ _BULLET = "•"
 _INDENT = "  "
 _OPEN_TASK, _DONE_TASK = "☐", "☑"
 _CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of an item that is a task
-_AUTOLINK = "auto"  # the parser's mark of a link whose text is its address: <https://example.org>
+_AUTOLINK = "auto"  # `Token.info` of a link whose text is its address: <https://example.org>
 _INTO_THE_APP = re.compile(r"(?:tg|ton|tonsite):", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")  # the first word of a fence's info string, such as python
 _UNDERLINED = ("h1", "h2")
@@ -80,6 +80,7 @@ def _keep_too_deep(state: StateBlock, start: int, end: int, silent: bool) -> boo
     if silent:
         return True
     line = start + 1
+    # sCount: the indent of each line; blkIndent: that of the current block
     while line < end and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
         line += 1
     state.push(_TOO_DEEP, "", 0)
@@ -104,7 +105,7 @@ def _split_blocks(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Seq
     """
     begin = 0
     for index, token in enumerate(tokens):
-        is_end_of_block = token.level == 0 and token.nesting <= 0
+        is_end_of_block = token.level == 0 and token.nesting <= 0  # -1 closes a block, 0 is a complete one
         if not is_end_of_block:
             continue
         block = tokens[begin : index + 1]
@@ -208,12 +209,15 @@ class _Writer:
         if length > 0:
             self._entities.append(MessageEntity(kind, offset, length, url=url, language=language))
 
-    def _begin_block(self, token: Token, *, indented: bool = True) -> None:
-        """Begin a block on a new line; the first block of an item continues the line of the item's marker."""
-        if self._is_after_marker and indented:
+    def _begin_block(self, token: Token, *, is_code: bool = False) -> None:
+        """Begin a block on a new line; the first block of an item continues the line of the item's marker.
+
+        A code block always has lines of its own, without an indent.
+        """
+        if self._is_after_marker and not is_code:
             return
         if self._lists and self._parts:
-            indent = _INDENT * len(self._lists) if indented else ""
+            indent = "" if is_code else _INDENT * len(self._lists)
             self._write_space(f"\n{indent}")
         else:
             self._begin_line(token)
@@ -260,7 +264,7 @@ class _Writer:
         info = token.info.strip()
         match = _LANGUAGE.match(info)
         language = match[0] if match else None
-        self._begin_block(token, indented=False)
+        self._begin_block(token, is_code=True)
         if info and language != info:
             self._write(f"{info}\n")
         offset = self._units
@@ -292,13 +296,13 @@ class _Writer:
                 case _:
                     self._write(token.content)
 
-    def _end_link(self, link: Token, parts_before: int) -> None:
+    def _end_link(self, link: Token, first_part: int) -> None:
         """Make the text a link to a web page, unless the text is too long, or names another host.
 
         The address of any other link is written behind its text, unless it leads into the app.
         """
         offset = self._open_offsets.pop()
-        text = "".join(self._parts[parts_before:])
+        text = "".join(self._parts[first_part:])
         address = str(link.attrs.get("href", ""))
         has_fit_text = bool(text.strip()) and len(text) <= MAX_LINK_CHARS and not misleads(text, address)
         if has_fit_text and is_web_link(address):

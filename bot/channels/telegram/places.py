@@ -92,11 +92,18 @@ class TelegramPosted:
 class EphemeralTarget:
     """The person of a group who gets an ephemeral message, and their press or message that allows it.
 
-    Documented: a press or a message allows it for 15 s, its delivery is not guaranteed, and an app may drop
-    it at a restart (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: the
-    words of a refusal, how often a press counts, and what happens to a replaced message
-    (``replace_callback_query_message``) when it changes. So nothing is replaced, and any refusal leads to a
-    message for all.
+    Documented at https://core.telegram.org/bots/api#ephemeral-messages-and-commands:
+
+    - a press or a message allows an ephemeral message for 15 s
+    - its delivery is not guaranteed
+    - an app may drop it at a restart
+
+    Not documented:
+
+    - the words of a refusal, so any refusal leads to a message for all
+    - how often a press counts
+    - what happens to a replaced message (``replace_callback_query_message``) when it changes, so nothing is
+      replaced
     """
 
     user_id: int
@@ -117,24 +124,25 @@ class Moves:
     """The groups that became supergroups: `ChatMoves` with Telegram's numeric ids."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._keys = ChatMoves(NAME, database, clock)
-        self.connect, self.load = self._keys.connect, self._keys.load
+        self._moves = ChatMoves(NAME, database, clock)
+        self.connect = self._moves.connect
+        self.load = self._moves.load
 
     async def learn(self, old: int, new: int) -> None:
         """Remember that a group has a new id."""
-        await self._keys.learn(str(old), str(new))
+        await self._moves.learn(str(old), str(new))
 
     def has_moved(self, chat_id: int) -> bool:
         """Tell if the chat has another id now, so that messages at this one can't be changed."""
-        return self._keys.has_moved(str(chat_id))
+        return self._moves.has_moved(str(chat_id))
 
     def now(self, chat_id: int) -> int:
         """Return the id by which Telegram knows the chat today."""
-        return int(self._keys.now(str(chat_id)))
+        return int(self._moves.now(str(chat_id)))
 
     def home(self, chat_id: int) -> int:
         """Return the id by which the rest of Nod knows the chat."""
-        return int(self._keys.home(str(chat_id)))
+        return int(self._moves.home(str(chat_id)))
 
     def place(self, address: Address) -> TelegramPlace:
         """Return the current place of an address. Raises NotDeliverable if it is not a Telegram chat."""

@@ -49,8 +49,8 @@ class ReadableUpdates(BotRequests):
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """Make a call and note its outcome. Raises TelegramError for a wrong token.
 
-        Telegram answers a wrong token with 401 or 404. After PTB's own errors for these PTB would stop
-        polling for good.
+        Telegram answers a wrong token with 401 or 404. PTB's own errors for these statuses would stop its
+        polling for good, so another error is raised.
         """
         status, payload = await super().do_request(*args, **kwargs)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):

@@ -155,13 +155,15 @@ def files_of(message: Message) -> list[Upload]:
     """Return the attached files: of a photo the largest size, of an animation a single file."""
     if message.photo:
         largest = message.photo[-1]
-        return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
+        name = f"photo-{message.message_id}.jpg"
+        return [Upload(name, ref=largest.file_id, size=largest.file_size or 0)]
     for kind, default_name in _DEFAULT_FILE_NAMES.items():
         attachment = getattr(message, kind, None)
         if attachment:
             name = getattr(attachment, "file_name", None) or default_name
             is_spoken = kind in _SPOKEN_KINDS and message.forward_origin is None
-            return [Upload(name, None, attachment.file_id, attachment.file_size or 0, spoken=is_spoken)]
+            size = attachment.file_size or 0
+            return [Upload(name, ref=attachment.file_id, size=size, spoken=is_spoken)]
     return []
 
 

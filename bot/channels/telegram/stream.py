@@ -49,8 +49,10 @@ class TelegramStream(StreamedMessage):
         self._pace = pace
         self.place = place
         self.ended = False
-        self._draft_id = _number_draft(begun_at)
-        self._shown: TelegramPosted | None = None  # the message in a group that shows the unfinished text
+        self._draft_id = _make_draft_id(begun_at)
+        self._preview_message: TelegramPosted | None = (
+            None  # the message in a group that shows the unfinished text
+        )
         self._sends_previews = True  # False once Telegram refused a draft
         self._typing = asyncio.create_task(self._show_typing())
 
@@ -60,13 +62,13 @@ class TelegramStream(StreamedMessage):
                 await self._transport.show_typing(self.place)
             await self._sleep(_TYPING_SECONDS)
 
-    async def preview(self, text: str, doing: str) -> None:
-        has_content = bool(text.strip() or doing.strip())
+    async def preview(self, text: str, activity: str) -> None:
+        has_content = bool(text.strip() or activity.strip())
         if not (self._sends_previews and has_content and self._pace.claim_preview(self.place.chat_id)):
             return
-        unfinished = _render_above(_cut_beginning(text))
-        if doing:
-            unfinished = unfinished + style(f"⏳ {doing}", "italic")
+        unfinished = _render_with_gap(_keep_end(text))
+        if activity:
+            unfinished = unfinished + style(f"⏳ {activity}", "italic")
         pieces = split(unfinished)
         if not pieces:
             return
@@ -75,20 +77,21 @@ class TelegramStream(StreamedMessage):
         try:
             if self.place.is_private:
                 await self._transport.send_draft(self.place, self._draft_id, latest)
-            elif self._shown is None:
+            elif self._preview_message is None:
                 shown = _add_mark(latest)
-                self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
+                self._preview_message = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
             else:
-                await self._transport.edit(self._shown, _add_mark(latest), urgency=Urgency.PREVIEW)
+                await self._transport.edit(self._preview_message, _add_mark(latest), urgency=Urgency.PREVIEW)
         except ChannelError:
-            self._sends_previews = not self.place.is_private
+            if self.place.is_private:
+                self._sends_previews = False
             raise
 
     async def finish(self, text: str, note: str) -> None:
         self._typing.cancel()
         self.ended = True
         if note:
-            rich = _render_above(text) + plain(note)
+            rich = _render_with_gap(text) + plain(note)
             full_text = f"{text}\n\n{note}"
         else:
             rich = from_markdown(text)
@@ -99,8 +102,8 @@ class TelegramStream(StreamedMessage):
 
         # the preview becomes the first post
         already_posted = 0  # the number of ``posts`` that need not be sent
-        preview = self._shown
-        self._shown = None
+        preview = self._preview_message
+        self._preview_message = None
         if preview is not None:
             try:
                 if not pieces:
@@ -121,7 +124,7 @@ class TelegramStream(StreamedMessage):
                 await self._transport.delete(preview)
 
 
-def _number_draft(begun_at: datetime) -> int:
+def _make_draft_id(begun_at: datetime) -> int:
     """Return an id for a draft, from which every process can tell when its answer began."""
     return max(1, int((begun_at - _DRAFT_EPOCH).total_seconds()))
 
@@ -137,7 +140,7 @@ def find_begin(draft_id: int) -> datetime | None:
     return _DRAFT_EPOCH + timedelta(seconds=draft_id + 1)
 
 
-def _cut_beginning(text: str) -> str:
+def _keep_end(text: str) -> str:
     """Return the end of a long text, of which a preview shows the last message alone.
 
     The end is less than two messages long. It starts at the first line that begins in it, if one does. If it
@@ -153,8 +156,8 @@ def _cut_beginning(text: str) -> str:
     return text[start:]
 
 
-def _render_above(text: str) -> Rich:
-    """Render a text that another part follows below."""
+def _render_with_gap(text: str) -> Rich:
+    """Render a text, with an empty line below unless it is blank."""
     rich = from_markdown(text)
     if rich.text.strip():
         return rich + Rich("\n\n")

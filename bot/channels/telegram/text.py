@@ -92,14 +92,14 @@ def style(text: str, *kinds: str) -> Rich:
     if not shown.strip() or not kinds:
         return plain(text)
     if not runs_right_to_left(shown):
-        return _cover(shown, kinds)
+        return _style_all(shown, kinds)
     if MessageEntity.CODE in kinds:
-        return Rich(FIRST_STRONG_ISOLATE) + _cover(shown, kinds) + Rich(POP_ISOLATE)
+        return Rich(FIRST_STRONG_ISOLATE) + _style_all(shown, kinds) + Rich(POP_ISOLATE)
     quote_kinds = [_QUOTE_KIND if kind == MessageEntity.PRE else kind for kind in kinds]
-    return _cover(set_apart(shown), quote_kinds)
+    return _style_all(set_apart(shown), quote_kinds)
 
 
-def _cover(text: str, kinds: Iterable[str]) -> Rich:
+def _style_all(text: str, kinds: Iterable[str]) -> Rich:
     """Return a text with an entity of each kind over all of it."""
     units = utf16_len(text)
     return Rich(text, tuple(MessageEntity(kind, 0, units) for kind in kinds))
@@ -115,7 +115,7 @@ def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
     entities: list[MessageEntity] = []
     offset = 0
     for part in parts:
-        entities += (_clip_entity(entity, entity.offset + offset, entity.length) for entity in part.entities)
+        entities += (_move_entity(entity, entity.offset + offset, entity.length) for entity in part.entities)
         texts.append(part.text)
         offset += part.units + utf16_len(between)
     return Rich(between.join(texts), tuple(entities))
@@ -184,6 +184,7 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
         room = units - table_head.units
         text = rich.text[done_chars : done_chars + room + 1]
         until = done_units + utf16_len(text)
+        # up to one entity more than fits, by which `_find_cut` sees that there are too many
         while waiting and waiting[0].offset < until and len(current) <= ENTITIES:
             current.append(waiting.popleft())
         window = Rich(text, _clip_entities(current, done_units, until))
@@ -209,14 +210,15 @@ def _find_table_head(rich: Rich, end: int, previous: Rich, max_units: int) -> Ri
     """
     cut = utf16_len(rich.text[:end])
     for entity in rich.entities:
-        if entity.type != MessageEntity.PRE or not entity.offset < cut < entity.offset + entity.length:
+        is_cut_here = entity.offset < cut < entity.offset + entity.length
+        if entity.type != MessageEntity.PRE or not is_cut_here:
             continue
         if previous.text and entity.offset == 0:
             return previous
         lines = rich.text[_find_index(rich.text, entity.offset) : end].split("\n", 2)
         if len(lines) < 3 or not _RULE_PATTERN.fullmatch(lines[1]):  # noqa: PLR2004 - the names, the rule, the rows
             continue
-        head = _cover(f"{lines[0]}\n{lines[1]}\n", [MessageEntity.PRE])
+        head = _style_all(f"{lines[0]}\n{lines[1]}\n", [MessageEntity.PRE])
         if head.units <= max_units:
             return head
     return Rich()
@@ -230,7 +232,7 @@ def _put_below(table_head: Rich, piece: Rich) -> Rich:
     # the first entity is the code block of the head; of the others, the block of the rows comes first
     entities = sorted(both.entities[1:], key=lambda entity: (entity.offset, entity.type != MessageEntity.PRE))
     rows_block, *others = entities
-    block = _clip_entity(rows_block, 0, rows_block.length + table_head.units)
+    block = _move_entity(rows_block, 0, rows_block.length + table_head.units)
     return Rich(both.text, (block, *others))
 
 
@@ -275,7 +277,7 @@ def _clip_entities(entities: Sequence[MessageEntity], first: int, last: int) -> 
     for entity in entities:
         start, end = max(entity.offset, first), min(entity.offset + entity.length, last)
         if entity.offset < last and entity.offset + entity.length > first:
-            clipped.append(_clip_entity(entity, start - first, end - start))
+            clipped.append(_move_entity(entity, start - first, end - start))
     return tuple(clipped)
 
 
@@ -287,8 +289,8 @@ def trim(rich: Rich) -> Rich:
     return Rich(part.text, part.entities[:ENTITIES])
 
 
-def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
-    """Return a copy of an entity at another place."""
+def _move_entity(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
+    """Return a copy of an entity at another offset and of another length."""
     return MessageEntity(
         entity.type,
         offset,

@@ -196,12 +196,12 @@ class Transport:
         last = _OutgoingText(place, pieces[-1], markup, reply, urgency)
         return await self._post(partial(self._send_text, last), ephemeral)
 
-    async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
+    async def post(self, place: TelegramPlace, part: Rich | FullText, markup: Markup = None) -> None:
         """Send a text that fits one message, or a long text (`FullText`) as a file."""
-        if isinstance(post, FullText):
-            await self.send_file(place, post.name, post.text, post.words, markup)
+        if isinstance(part, FullText):
+            await self.send_file(place, part.name, part.text, part.words, markup)
         else:
-            await self.send(place, post, markup)
+            await self.send(place, part, markup)
 
     async def send_ephemeral(
         self,
