@@ -1,8 +1,8 @@
 """``nod audit``: shows, verifies, seals and exports the audit log.
 
 Each row of the log has the hash of the row before it, so a row that was changed or removed is found. The
-hashes of *sealed* rows are made with NOD_AUDIT_KEY: no one without the key can make a row that fits. An
-*anchor* is the number and hash of the newest row, kept outside the database. If the end of the log is
+hashes of *sealed* rows are made with NOD_AUDIT_KEY: no one without the key can make a row with a valid hash.
+An *anchor* is the number and hash of the newest row, kept outside the database. If the end of the log is
 replaced, it no longer fits the anchor.
 """
 
@@ -50,7 +50,7 @@ def audit(context: typer.Context, *, as_json: Json = False) -> None:
     with open_readonly(load_settings()) as database:
         newest = database.read_now(log.list_newest, _MAX_LISTED)
         _print_rows(list(reversed(newest)), as_json=as_json)
-        _verify(database, as_json=as_json)
+        _verify_and_print(database, as_json=as_json)
 
 
 @command(app, "show")
@@ -59,7 +59,7 @@ def show_history(proposal: Id, *, as_json: Json = False) -> None:
     with open_readonly(load_settings()) as database:
         found = find_proposal(database, proposal)
         _print_rows(database.read_now(log.history, found.id), as_json=as_json)
-        _verify(database, as_json=as_json)
+        _verify_and_print(database, as_json=as_json)
 
 
 @command(app)
@@ -87,7 +87,7 @@ def seal() -> None:
     with open_existing(settings) as database:
         first = database.write_now(admin_changes.begin_to_seal, operator(), now())
         print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
-        _verify(database)
+        _verify_and_print(database)
 
 
 @command(app)
@@ -99,7 +99,7 @@ def anchor() -> None:
 
 @command(app, "export")
 def export_log(
-    form: Annotated[str, typer.Option("--format", help="One of jsonl, csv.")] = "jsonl",
+    file_format: Annotated[str, typer.Option("--format", help="One of jsonl, csv.")] = "jsonl",
     who: Annotated[str, typer.Option(help="One account, and those linked with it.")] = "",
     tool: Annotated[str, typer.Option(help="One tool, and the rules about it.")] = "",
     proposal: Annotated[str, typer.Option("--id", help="One proposal, by the beginning of its ID.")] = "",
@@ -109,24 +109,24 @@ def export_log(
     with open_readonly(load_settings()) as database:
         if who:
             parse_account(who)  # only to raise for a text that is not an account
-        if form not in verification.FORMATS:
-            raise SettingsError(f"--format: {form} is neither jsonl nor csv")
-        wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        head, format_rows = verification.FORMATS[form]
-        print(head, end="")
-        # a bar would tear what is printed on the same terminal
+        if file_format not in verification.FORMATS:
+            raise SettingsError(f"--format: {file_format} is neither jsonl nor csv")
+        row_filter = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
+        header, format_rows = verification.FORMATS[file_format]
+        print(header, end="")
+        # a progress bar would get in between the rows on the same terminal
         with show_progress("Exporting rows", wanted=not sys.stdout.isatty()) as progress:
-            for part in _read_parts(database, wanted):
+            for part in _read_parts(database, row_filter):
                 print(format_rows(part.rows), end="")
                 progress(part.done, part.total)
 
 
-def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
-    """Yield the rows that pass the filter ``wanted``, in parts. A short transaction reads each part."""
-    part = database.read_now(verification.export_part, wanted)
+def _read_parts(database: Database, row_filter: Wanted) -> Iterator[ExportPart]:
+    """Yield the rows that pass a filter, in parts. A short transaction reads each part."""
+    part = database.read_now(verification.export_part, row_filter)
     yield part
     while part.done < part.total:
-        part = database.read_now(verification.export_part, wanted, part.done, part.total)
+        part = database.read_now(verification.export_part, row_filter, part.done, part.total)
         yield part
 
 
@@ -159,7 +159,7 @@ def _row_to_json(row: AuditRow) -> dict[str, Any]:
     }
 
 
-def _verify(database: Database, *, as_json: bool = False) -> None:
+def _verify_and_print(database: Database, *, as_json: bool = False) -> None:
     _print_verdict(database, _find_faults(database, as_json=as_json), as_json=as_json)
 
 

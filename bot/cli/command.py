@@ -27,7 +27,8 @@ from bot.errors import NodError
 _GC_THRESHOLD = 50_000
 """The number of new objects after which the garbage collector runs.
 
-A command keeps all the objects that its imports make. To collect among them took a fifth of the start.
+A command keeps all the objects that its imports make. Collecting among them took a fifth of the time of a
+start.
 """
 
 
@@ -40,13 +41,13 @@ class Chosen:
     quiet: bool = False
     verbose: bool = False
 
-    def log_level(self, usual: str) -> str:
-        """Return the log level. ``usual``: the command's level without ``-q`` and ``-v``; ``-q`` wins."""
+    def log_level(self, default_level: str) -> str:
+        """Return the log level. ``default_level`` is that without ``-q`` and ``-v``; ``-q`` wins."""
         if self.quiet:
-            return usual if usual == "critical" else "error"
+            return default_level if default_level == "critical" else "error"
         if self.verbose:
-            return "debug" if usual.lower() in {"debug", "info"} else "info"
-        return usual
+            return "debug" if default_level.lower() in {"debug", "info"} else "info"
+        return default_level
 
 
 _CHOSEN: ContextVar[Chosen] = ContextVar("chosen")
@@ -60,9 +61,11 @@ def get_chosen() -> Chosen:
 def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
     """Note the value of a shared option, for `get_chosen`; typer calls this for each of them.
 
-    The ``nod`` group sets all of them. A command after it only sets those that are given after its name.
+    At the ``nod`` group every option is set, also to its default. At a command only an option that is given
+    is set, so that the others keep the group's values.
     """
-    if value or context.parent is None:
+    is_nod_group = context.parent is None
+    if value or is_nod_group:
         _CHOSEN.set(replace(get_chosen(), **{str(parameter.name): value}))
 
 
@@ -88,7 +91,7 @@ def shared_options(
         bool, typer.Option("-v", "--verbose", help="Log more.", callback=_note_option)
     ] = False,
 ) -> None:
-    """Take the options of every command; `get_chosen` returns them."""
+    """Do nothing: only the signature is used, by `with_shared_options`, and by groups without a callback."""
 
 
 @contextlib.contextmanager
@@ -171,7 +174,7 @@ class LazyGroup(TyperGroup):
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
         """Return the imported command in place of its entry in the list, with its name and its arguments."""
         name, entry, arguments = super().resolve_command(ctx, args)
-        loaded = self.load_command(name) if name and entry else None
+        loaded = self.load_command(name) if name and entry else None  # the entry itself has no code to run
         return name, loaded, arguments
 
     def load_command(self, name: str) -> TyperCommand | TyperGroup:

@@ -69,31 +69,31 @@ def copy(
     if parsed_source.drivername == "sqlite" and not Path(parsed_source.database or "").exists():
         raise SettingsError(f"there is no file {plain(source)} here")
     with (
-        contextlib.closing(Database(source_url, keys)) as read,
-        contextlib.closing(Database(target_url, keys)) as written,
+        contextlib.closing(Database(source_url, keys)) as source_database,
+        contextlib.closing(Database(target_url, keys)) as target_database,
         show_progress("Copying rows") as progress,
     ):
-        copied_count = transfer(read.engine, written.engine, progress)
+        copied_count = transfer(source_database.engine, target_database.engine, progress)
     print(f"Copied {copied_count:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
 
 
-def _parse_database(given: str) -> str:
-    """Return the URL of a database that is given by its file or by its URL. Raises SettingsError."""
+def _parse_database(file_or_url: str) -> str:
+    """Return the URL of a database. Raises SettingsError for a text that names none."""
     try:
-        return check_database_address(database_url(given))
+        return check_database_address(database_url(file_or_url))
     except ValueError as error:
-        raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
+        raise SettingsError(f"{plain(file_or_url.partition('://')[0])}: {error}") from None
 
 
-def _require_stopped(given: str, url: str) -> None:
-    """Raise SettingsError if Nod is running on a database; ``given``: the database as the person named it."""
+def _require_stopped(file_or_url: str, url: str) -> None:
+    """Raise SettingsError if Nod is running on a database, which the person named by ``file_or_url``."""
     if is_at_work(url):
-        name = plain(hide_password(url, given))
+        name = plain(hide_password(url, file_or_url))
         raise SettingsError(f"{name}: Nod is running on this database. Stop it first.")
 
 
-def hide_password(url: str, given: str) -> str:
+def hide_password(url: str, file_or_url: str) -> str:
     """Return a database as the person named it, without the password of a URL."""
-    if "://" in given:
+    if "://" in file_or_url:
         return make_url(url).render_as_string(hide_password=True)
-    return given
+    return file_or_url

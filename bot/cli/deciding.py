@@ -44,12 +44,14 @@ RoundSeen = Annotated[
         "--round", help="The round you saw, as nod show prints it; refused if the proposal has changed since."
     ),
 ]
-Every = Annotated[bool, typer.Option("--all", help="Decide the other open proposals of the answer, too.")]
+AllOfAnswer = Annotated[
+    bool, typer.Option("--all", help="Decide the other open proposals of the answer, too.")
+]
 
 app = typer.Typer()
 _APPROVING_VERBS = (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
-_CONFIRMED_VERBS = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)
-"""Verbs whose own button asks "are you sure". The other approving verbs ask what *Approve* asks."""
+_VERBS_WITH_OWN_QUESTION = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)
+"""Verbs whose own button asks for confirmation. For other verbs the question is that of *Approve*."""
 
 
 @command(app)
@@ -59,19 +61,19 @@ def approve(
     similar: Annotated[
         GrantScope | None, typer.Option(help="Let similar calls run from now on; nod similar lists choices.")
     ] = None,
-    lasting: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
+    duration: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
     round_seen: RoundSeen = None,
-    reach: Annotated[
+    audience: Annotated[
         GrantAudience, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
     ] = GrantAudience.HERE,
     steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
-    every: Every = False,
+    every: AllOfAnswer = False,
     real: Annotated[
         bool, typer.Option("--real", help="Run it for real instead of applying the result of its trial.")
     ] = False,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""
-    if (similar is None) != (lasting is None):
+    if (similar is None) != (duration is None):
         raise SettingsError("--similar and --for go together, such as: --similar exact --for 1h")
     options = {
         Verb.SIMILAR: similar,
@@ -83,8 +85,8 @@ def approve(
     if len(verbs) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
     verb = verbs[0] if verbs else Verb.APPROVE
-    # in a `Press`, ``rung`` is the scope of similar calls, and ``reach`` whose calls and where
-    press(proposal, verb, round_seen, rung=similar, lasting=lasting, reach=reach)
+    # a `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
+    press(proposal, verb, round_seen, rung=similar, lasting=duration, reach=audience)
 
 
 @command(app)
@@ -93,7 +95,7 @@ def decline(
     reason: Annotated[str | None, typer.Argument()] = None,
     *,
     round_seen: RoundSeen = None,
-    every: Every = False,
+    every: AllOfAnswer = False,
 ) -> None:
     """Decline a proposal."""
     press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, round_seen, reason=reason)
@@ -116,6 +118,7 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
                 "for": list(GrantDuration),
             })  # fmt: skip
             return
+        # each value is padded to the longest of its kind
         for scope, words in scopes:
             print(f"--similar {scope:<6} {safe_line(words)}")
         for audience, words in audiences:
@@ -197,7 +200,7 @@ def stop(proposal: Id) -> None:
 
 
 @command(app)
-def undo(proposal: Id, *, every: Every = False) -> None:
+def undo(proposal: Id, *, every: AllOfAnswer = False) -> None:
     """Put back what a proposal did, while its time for that lasts; shows first what would be done.
 
     With --all: what each row of its batch did.
@@ -219,20 +222,20 @@ def _print_arguments(prefix: str) -> None:
         print(json.dumps(redact_arguments(proposal.arguments, schema), indent=2))
 
 
-def press(prefix: str, verb: Verb, round_seen: int | None = None, **more: Any) -> None:
+def press(prefix: str, verb: Verb, round_seen: int | None = None, **fields: Any) -> None:
     """Press on the proposal with this id prefix, and print the reply. Exits with 1 unless it is accepted.
 
     ``round_seen``: the round of the proposal that the person saw, which counts its changes; None: any.
-    ``more``: further fields of `Press`.
+    ``fields``: further fields of `Press`.
     """
     settings = load_settings()
     log_at("error")
     with open_existing(settings) as database:
         proposal = find_proposal(database, prefix)
-        needs_confirmation = verb in _APPROVING_VERBS or verb in _CONFIRMED_VERBS
+        needs_confirmation = verb in (*_APPROVING_VERBS, *_VERBS_WITH_OWN_QUESTION)
         if needs_confirmation and not _confirm(proposal, verb):
             raise typer.Exit(1)
-        button_press = Press(operator(), verb, proposal.id, round_seen, **more)
+        button_press = Press(operator(), verb, proposal.id, round_seen, **fields)
         reply = asyncio.run(_take_press(settings, database, button_press))
         is_approved = verb in _APPROVING_VERBS and reply.answer is Answer.ACCEPTED
         subject = f"{safe_line(proposal.description)}: " if is_approved else ""
@@ -249,18 +252,18 @@ def press(prefix: str, verb: Verb, round_seen: int | None = None, **more: Any) -
 
 def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
-    asking_verb = verb if verb in _CONFIRMED_VERBS else Verb.APPROVE
+    asking_verb = verb if verb in _VERBS_WITH_OWN_QUESTION else Verb.APPROVE
     question = card_of(proposal, {}).button(asking_verb).sure
     if question is None or not sys.stdin.isatty():
         return True
     return typer.confirm(safe_line(f"{question.question} {question.more}"))
 
 
-async def _take_press(settings: Settings, database: Database, press: Press) -> Reply:
+async def _take_press(settings: Settings, database: Database, button_press: Press) -> Reply:
     from bot.cli.gate import presses_of  # here, so that printing help loads no tools
 
     async with presses_of(settings, database) as presses:
-        return (await presses.take(press)).reply
+        return (await presses.take(button_press)).reply
 
 
 async def _list_grant_choices(

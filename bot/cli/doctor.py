@@ -96,24 +96,24 @@ def make_fault(words: str) -> Finding:
 
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
     """Check everything, and report each part to ``progress``. Faults are findings and raise nothing."""
-    running = _is_running(settings)
+    is_running = _is_running(settings)
     checks = [_check_tools, _check_prices_and_models, _check_features, _check_channels]
-    if running:
+    if is_running:
         checks.append(_check_running)
-    findings = _check_locally(settings, running=running)
+    findings = _check_locally(settings, is_running=is_running)
     for number, check_part in enumerate(checks, 1):
-        progress(number, len(checks) + 1)
+        progress(number, len(checks) + 1)  # the local checks are the first part of all
         findings += await check_part(settings)
     return findings
 
 
-def _check_locally(settings: Settings, *, running: bool) -> list[Finding]:
-    """Check everything that needs no network but the database's."""
+def _check_locally(settings: Settings, *, is_running: bool) -> list[Finding]:
+    """Run the checks that use no network, except for the database's."""
     return [
         *_check_names(),
         *_check_file_modes(settings),
         check_database(settings),
-        check_port(settings, running=running),
+        check_port(settings, running=is_running),
         *_check_proxy(settings),
         check_admins(settings),
         *_check_secrets(settings),
@@ -125,7 +125,7 @@ def _check_locally(settings: Settings, *, running: bool) -> list[Finding]:
 def _check_secrets(settings: Settings) -> Iterator[Finding]:
     """Check that the encrypted secrets in the database can be read, and with which key."""
     name = "secrets in the database"
-    import bot.store.migrations.schema  # noqa: F401 - every table that may hold one
+    import bot.store.migrations.schema  # noqa: F401 - registers every table that may hold a secret
 
     try:
         with open_readonly(settings) as database:
@@ -256,7 +256,7 @@ def _check_names() -> Iterator[Finding]:
 
 
 def _check_file_modes(settings: Settings) -> Iterator[Finding]:
-    """Warn of files that others on this machine can read."""
+    """Report files that others on this machine can read, and a process that runs as root."""
     paths = [Path(".env")]
     if settings.sqlite_file:
         paths.append(settings.sqlite_file)
@@ -350,22 +350,24 @@ def check_admins(settings: Settings) -> Finding:
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
     token_names = {*settings.tokens.values(), *_list_token_names(settings), "local"}
-    # the channels that are not set up, where no one can act as an admin
-    labels_off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
+    # the labels of the channels that are not set up, where no one can act as an admin
+    unconfigured_labels = {
+        kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)
+    }
     without_token = []
     without_channel = []
     for account in settings.admins:
         channel, _, key = account.partition(":")
         if channel == "http" and key not in token_names:
             without_token.append(account)
-        if channel in labels_off:
+        if channel in unconfigured_labels:
             without_channel.append(account)
     if without_token:
         names = ", ".join(without_token)
         return warn(f"admins {names}", "no token has that name; nod token new NAME makes one")
     if without_channel:
         channels = dict.fromkeys(account.partition(":")[0] for account in without_channel)
-        labels = " and ".join(labels_off[channel] for channel in channels)
+        labels = " and ".join(unconfigured_labels[channel] for channel in channels)
         names = ", ".join(without_channel)
         return warn(f"admins {names}", f"{labels} is not set up, so no one can act as them")
     return ok("admins", ", ".join(settings.admins))
@@ -406,20 +408,20 @@ async def _check_tools(settings: Settings) -> list[Finding]:
     secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
     try:
         parts = make_parts(settings, database, policies_of(settings))
-        registry, own, mcp = registry_of(parts)  # own: the tools of NOD_TOOLS; mcp: the MCP servers
-        await own.start()
-        misfits = await registry.misfits(_load_rulebook(settings))
-        servers = await _check_servers(mcp, settings)
+        registry, own_tools, mcp_servers = registry_of(parts)  # the own tools are those of NOD_TOOLS
+        await own_tools.start()
+        unfit_rules = await registry.misfits(_load_rulebook(settings))
+        server_findings = await _check_servers(mcp_servers, settings)
     except SettingsError as error:
         return [fail("tools", error.message), *unloaded]
     finally:
         database.close()
     findings = []
-    if own.known:
-        names = ", ".join(sorted(own.known))
+    if own_tools.known:
+        names = ", ".join(sorted(own_tools.known))
         findings.append(ok(f"tools of {', '.join(settings.tools)}", names))
-    findings += servers
-    for number, why in misfits.items():
+    findings += server_findings
+    for number, why in unfit_rules.items():  # ``why`` is a sentence without its subject
         findings.append(warn(f"rule {number}", f"it {why}. Drop it, or set it again"))
     findings += await _check_docker(settings.docker_url)
     findings += await _check_trials(settings)

@@ -36,13 +36,14 @@ async def tools_of(
     """
     parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))
-    registry, own, mcp = registry_of(parts)  # own: the tools of NOD_TOOLS; mcp: the MCP servers
-    await own.start()
+    registry, own_tools, mcp_servers = registry_of(parts)  # the own tools are those of NOD_TOOLS
+    await own_tools.start()
     try:
         if all_now:
-            await mcp.settle(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
-            await mcp.tools()
-        for server in await mcp.status():
+            # starts each server, and waits until it is up or has failed
+            await mcp_servers.settle(SETTLE_SECONDS)
+            await mcp_servers.tools()
+        for server in await mcp_servers.status():
             if server.trouble and all_now:
                 why = f"the MCP server {server.name} is unavailable ({server.trouble})"
                 said = f"; it said: {server.said}" if server.said else ""
@@ -51,7 +52,7 @@ async def tools_of(
                 print(safe_line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
         yield registry
     finally:
-        await mcp.stop()
+        await mcp_servers.stop()
 
 
 @contextlib.asynccontextmanager
@@ -64,7 +65,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
 
 @contextlib.asynccontextmanager
 async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
-    """Yield the press service for this shell. The running nod finds the resulting jobs in the rows."""
+    """Yield the press service for this shell. The running nod finds the resulting jobs in the database."""
     async with contextlib.AsyncExitStack() as stack:
         gate = await stack.enter_async_context(gate_of(settings, database))
         if settings.otlp_endpoint is not None:

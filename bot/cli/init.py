@@ -91,7 +91,7 @@ class SetupStep:
 
     ask: Callable[[], Answers]
     """Asks the person, and returns settings."""
-    look: Callable[[Settings], list[Finding]]
+    try_out: Callable[[Settings], list[Finding]]
     """Tries the settings out, and returns what was found."""
 
 
@@ -118,7 +118,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
     """Ask one question until its answer works, or the person keeps an answer that does not."""
     while True:
         answer = step.ask()
-        findings = _try_answer(step, answers | answer)
+        findings = _try_answers(step.try_out, answers | answer)
         for finding in findings:
             print(f"  {doctor.format_finding(finding)}")
         has_failed = any(finding.failed for finding in findings)
@@ -126,8 +126,8 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
             return answer
 
 
-def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
-    """Return the faults in the answers' own values; without any, what the step finds with them.
+def _try_answers(try_out: Callable[[Settings], list[Finding]], answers: Answers) -> list[Finding]:
+    """Return the faults in the answers' own values; without any, what ``try_out`` finds with them.
 
     Nothing is tried, and nothing returned, if only settings from the environment are at fault: ``nod doctor``
     names these.
@@ -136,7 +136,7 @@ def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
     findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
     if findings or not settings:
         return findings
-    return step.look(settings)
+    return try_out(settings)
 
 
 def _ask_text(words: str, default: str | None = "", *, secret: bool = False) -> str:
@@ -185,7 +185,7 @@ def _find_address_fault(answers: Answers) -> Finding | None:
 
     Other findings are ignored, since the person is asked for the key and the model's name later.
     """
-    for finding in _try_answer(SetupStep(_ask_model, _look_at_model), answers):
+    for finding in _try_answers(_try_model, answers):
         is_about_address = "OPENAI_BASE_URL" in finding.name or "OPENAI_BASE_URL" in finding.fix
         if finding.failed and is_about_address:
             return finding
@@ -199,7 +199,7 @@ def _suggest_model(address: str, local: Sequence[LocalServer]) -> str:
     return "gpt-5-mini"
 
 
-def _look_at_model(settings: Settings) -> list[Finding]:
+def _try_model(settings: Settings) -> list[Finding]:
     return asyncio.run(doctor.check_models(settings))
 
 
@@ -223,7 +223,7 @@ def _ask_chats() -> Answers:
     return answers
 
 
-def _look_at_chats(settings: Settings) -> list[Finding]:
+def _try_chats(settings: Settings) -> list[Finding]:
     findings = [doctor.check_admins(settings)]
     for kind in own_channels():
         if kind.configured(settings):
@@ -237,7 +237,7 @@ def _ask_zone() -> Answers:
     }
 
 
-def _look_at_zone(settings: Settings) -> list[Finding]:
+def _try_zone(settings: Settings) -> list[Finding]:
     return [ok("time", f"it is {now().astimezone(settings.timezone):%H:%M} there")]
 
 
@@ -247,9 +247,9 @@ def _ask_port() -> Answers:
 
 _STEPS = (
     SetupStep(_ask_database, lambda settings: [doctor.check_database(settings)]),
-    SetupStep(_ask_model, _look_at_model),
-    SetupStep(_ask_chats, _look_at_chats),
-    SetupStep(_ask_zone, _look_at_zone),
+    SetupStep(_ask_model, _try_model),
+    SetupStep(_ask_chats, _try_chats),
+    SetupStep(_ask_zone, _try_zone),
     SetupStep(_ask_port, lambda settings: [doctor.check_port(settings, running=False)]),
 )
 

@@ -116,7 +116,7 @@ def _make_buttons(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     value = value_of(card)
     view_all = blocks.button("View all", action_id(VIEW), value)
     if card.batch:
-        if not (may_decide or card.batch.offers):  # no row has a button for this person
+        if not (may_decide or card.batch.offers):  # no row has a button, such as Undo
             return [view_all]
         label = CHOOSE if card.pending else EACH_ROW
         style = "primary" if may_decide else ""
