@@ -83,25 +83,30 @@ class SlackStream:
     post_apart: Callable[[str | FullText], Awaitable[None]]  # posts a message or a file apart from the stream
 
     def __post_init__(self) -> None:
+        # how the turn is shown; between two events, no stream is open if it is shown by edits
         # Slack streams in threads only, and in a channel it needs a recipient
         self._is_editing = self.place.thread is None or (self.recipient is None and not self.place.private)
         """True if the turn is shown by edits, not by native streams."""
         self._is_stream_open = False  # True while the current message is an open native stream
-        self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
         self._is_stopped = False  # True from a press of Slack's stop button until the turn ends
-        self._ts: str | None = None  # the timestamp, which is the id, of the current message
+        self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
+        self._sent_at: datetime | None = None  # the time of the last piece
+
+        # the turn
         self._text = ""  # the text of the turn so far, as the model wrote it
-        self._posts = 1  # the number of messages that show the text, with the current message
-        self._is_full = False  # True once all `MOST_POSTS` messages are used
-        self._shown = ""  # the text of the current message
         self._pending = ""  # the text that is not sent yet
         self._has_sent_text = False  # True once any text of the turn was sent
+        self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet, or have changed since
         self._wait_task_ids: dict[str, str] = {}
         """The ids of the tasks that say what the turn waits for, by their words."""
-        self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by id
-        self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet, or have changed since
-        self._sent_at: datetime | None = None  # the time of the last piece
-        self._end_blocks: list[blocks.Block] = []  # the buttons under the last message
+        self._posts = 1  # the number of messages that show the text, with the current message
+        self._is_full = False  # True once all `MOST_POSTS` messages are used
+
+        # the current message
+        self._ts: str | None = None  # its timestamp, which is its id
+        self._shown = ""  # its text
+        self._tasks: dict[str, Chunk] = {}  # its tasks, by id
+        self._end_blocks: list[blocks.Block] = []  # the buttons below it, if it is the last
         self.sessions.begin(self.place)
 
     async def send(self, event: TurnEvent) -> None:

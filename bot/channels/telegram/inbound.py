@@ -194,7 +194,7 @@ class Inbound:
             await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
             return
 
-        # the files of the message to which it replies, where a recording is not this person's words, come first
+        # first the files of the message to which it replies: a recording there is not this person's words
         files: list[Upload] = []
         if replied and replied.from_user != self.me:
             files += [file._replace(spoken=False) for file in files_of(replied)]
