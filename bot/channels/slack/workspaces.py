@@ -409,9 +409,9 @@ class Workspaces(AsyncAuthorize):
         return await self._load_organisation(team) in organisations
 
     async def _load_organisation(self, team: str) -> str:
-        """Return the organisation of a workspace; empty without one, or if Slack never answered.
+        """Return the organisation of a workspace; empty without one, or if Slack never told.
 
-        The answer is cached for an hour. If Slack does not answer again, the old answer holds for a minute.
+        The answer is cached for an hour. If Slack can't be reached then, the old answer holds for a minute.
         """
         organisation, until = self._organisations.get(team, ("", self._clock()))
         if until > self._clock():
