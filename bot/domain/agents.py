@@ -35,7 +35,7 @@ class Agent:
     person: Actor  # the person for whom it calls tools
     tools: tuple[str, ...]  # patterns of the names of tools that it may call
     servers: tuple[str, ...]  # the servers at which it may act as its person
-    known: frozenset[str]  # names of the tools that were shown to its person so far
+    known: frozenset[str]  # names of the tools that its person has been shown so far
     last_used_at: datetime | None = None
     until: datetime | None = None  # the end of its token; None: no end
 
@@ -51,7 +51,7 @@ class Agent:
 
     @property
     def words(self) -> str:
-        """For example ``claude-code, for Ana``."""
+        """The agent in words for people, for example ``claude-code, for Ana``."""
         return describe_agent(self.key, self.person)
 
     def address_of(self, call_id: str) -> Address:
@@ -69,7 +69,7 @@ class TokenHolder:
 
     actor: Actor
     agent: Agent | None = None
-    refusal: str = ""  # why the token opens nothing; empty if it does
+    refusal: str = ""  # why the token is refused; empty if it is accepted
 
 
 def describe_agent(key: str, person: Actor) -> str:
@@ -83,9 +83,9 @@ def read_patterns(given: str | Collection[str]) -> tuple[str, ...]:
     Raises ValueError if there is no pattern, if there are too many, or if one is too long.
     """
     listed = given.split(",") if isinstance(given, str) else given
-    found = tuple(dict.fromkeys(each.strip() for each in listed if each.strip()))
-    if not found:
+    patterns = tuple(dict.fromkeys(pattern.strip() for pattern in listed if pattern.strip()))
+    if not patterns:
         raise ValueError("Name at least one tool, such as issues_* or wiki_search.")
-    if len(found) > MAX_PATTERNS or any(len(each) > _MAX_PATTERN_CHARS for each in found):
+    if len(patterns) > MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN_CHARS for pattern in patterns):
         raise ValueError(f"At most {MAX_PATTERNS} patterns of {_MAX_PATTERN_CHARS} characters each.")
-    return found
+    return patterns

@@ -1,4 +1,4 @@
-"""Budgets: limits on the cost of models in a period, or of one thing that a person asks for.
+"""Budgets: limits on the cost of models in a period, or of one request of a person.
 
 Admins set a budget by a rule, as ``20 EUR a month``. They may extend it for the current period alone.
 ``bot/approvals/budgets.py`` compares budgets with what was spent.
@@ -27,7 +27,7 @@ class Per(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
-    TURN = "turn"  # one request of a person, with all turns that it starts, also of teammates
+    TURN = "turn"  # admins' word for one request of a person, with all turns of the agents that it starts
 
     def begin(self, now: datetime) -> datetime:
         """Return the beginning of the period that contains ``now``, in its time zone.
@@ -54,13 +54,13 @@ class Per(StrEnum):
 
 
 class Budget(NamedTuple):
-    """A budget: an amount for each period, and what an admin added to a single one of the periods."""
+    """A budget: an amount for each period. An admin may have extended one of the periods."""
 
     amount: float
     currency: str
     per: Per
-    more: float = 0.0  # the amount that an admin added
-    since: str = ""  # the first day of the extended period, such as 2026-11-01; empty if nothing was added
+    more: float = 0.0  # the amount that was added to the extended period
+    since: str = ""  # the first day of the extended period, such as 2026-11-01; empty if none was extended
 
     @classmethod
     def parse(cls, words: list[str]) -> "Budget":

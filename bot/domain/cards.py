@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.agents import describe_agent
 from bot.domain.annotations import Annotation, find_record
@@ -45,9 +45,10 @@ from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
 _CAN_BE_UNDONE_TEXT = "Can be undone"  # the beginning of `Card.undo` if the call can be undone
+_USUAL_DESTRUCTIVE_REASON = "it cannot be undone"  # the reason that tools give for `Level.DESTRUCTIVE`
 _MAX_EDIT_NOTES = 5  # the most edits that a card names, the newest ones
 _MAX_CHECKED_FIELDS = 3  # the most fields, read again after the run, that a card names
-_MIN_TOGETHER = 2  # the least number of proposals for a button that decides them together
+_MIN_SHARED_BUTTON = 2  # the least number of open proposals for a button that decides them together
 _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
     {Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL}
@@ -66,9 +67,9 @@ class Group:
 
     size: int  # the number of proposals
     open: int  # the number of those that wait for a decision
-    round: int  # the sum of the rounds of all; it changes with the contents of any
-    # ids of the single proposals that "Approve all" approves, in the order of the calls; empty for a batch. A
-    # card may be too small for its change, so a channel shows the full content of each of these first
+    round: int  # the sum of the proposals' rounds, so it changes when the contents of any of them change
+    # the ids of the proposals that "Approve all" approves, in the order of the calls; empty for a batch. A
+    # card may be too small for its change, so a channel first shows the full content of each of these
     members: tuple[str, ...] = ()
     irreversible: int = 0  # the number of open proposals that can't be undone; each is approved by itself
 
@@ -77,7 +78,8 @@ class Group:
 class Card:
     """A card. All text in it is hostile until escaped.
 
-    Most fields are those of the `Proposal`, without secrets and in words.
+    Most fields are those of the `Proposal`, without secrets and in words. Channels and the HTTP API read them
+    by these names.
     """
 
     proposal_id: str
@@ -107,26 +109,28 @@ class Card:
     verbs: tuple[Verb, ...]  # the buttons, in their order
     group: Group | None  # the group whose shared buttons this card has; None: it has none
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
-    told: str = ""  # the result in one sentence of the tool, which replaces the title once it has succeeded
-    data: str = ""  # the tool's full output, if the card shows ``told`` in its place
+    told: str = ""  # the tool's own sentence on its result; it replaces the title once the call has succeeded
+    data: str = ""  # the tool's full output, if ``told`` is shown instead of it
     asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
-    wait: timedelta | None = None  # the time that it waits when it is extended
+    wait: timedelta | None = None  # the time that it waits once more if people extend it
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
     asked_at: datetime | None = None
     running_since: datetime | None = None
-    asked_in: str = ""  # on a copy in another chat: the original chat, in words
-    origin: str | None = None  # on a copy in another chat: the address of the original chat; None: private
+    # on a copy in another chat: the chat of the proposal, in words and as an address (None: private)
+    asked_in: str = ""
+    origin: str | None = None
     undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
-    undoing: str = ""  # the effect of Undo in words, where the card offers it
+    undoing: str = ""  # after the run: what the button Undo would do, in words; empty without the button
     batch: "Batch | None" = None  # the rows, if the card stands for several proposals
-    again: str = ""  # a sentence that the fields, read again after the run, are as approved; else empty
+    # after the run: "Checked: …", if the changed fields were read again and are as approved; else empty
+    again: str = ""
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
     unsure: bool = False  # the call failed, and may have happened all the same
     annotations: tuple[Annotation, ...] = ()  # lines of features
     acts_as: str = ""  # the account it runs under, such as ``As Ana at github (octocat)``; empty: Nod's
     zone: tzinfo = UTC  # the team's time zone, for channels whose app does not show local times itself
-    program: str = ""  # the agent that called with a token, whose reason is quoted; empty: none
+    program: str = ""  # the name of the agent that called with a token; empty: none did
 
     def button(self, verb: Verb) -> Button:
         """Return the text and the input of a verb's button on this card, the same in every channel."""
@@ -140,14 +144,17 @@ class Card:
             count=self.group.open if self.group and verb in _GROUP_VERBS else None,
             left_out=self.group.irreversible if self.group else 0,
             undoing=self.undoing,
-            undoable=self.undo if self.undo.startswith(_CAN_BE_UNDONE_TEXT) else "",
+            undoable=self.undo if self._can_be_undone else "",
             choices=self.choices or (),
             unsure=self.unsure,
         )
 
     @property
     def led(self) -> bool:
-        """True if a turn of the agent led to the proposal, so that people can read it and ask about it."""
+        """True if a turn of the agent led to the proposal: people can read that turn and ask about it.
+
+        Such a card, or one of its rows, has the button *Ask*.
+        """
         cards = (self, *(row.card for row in self.rows))
         return any(Verb.ASK in card.verbs for card in cards)
 
@@ -171,27 +178,31 @@ class Card:
         """The warning to read before approving; empty where there is nothing to warn of."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.risk_reason == "it cannot be undone":  # the warning says the same below
+        if self.risk_reason == _USUAL_DESTRUCTIVE_REASON:  # the first sentence says that, or its opposite
             reason = ""
         else:
             reason = sentence(self.risk_reason)
         if self.level is not Level.DESTRUCTIVE:
             return reason
-        undo = self.undo if self.undo.startswith(_CAN_BE_UNDONE_TEXT) else "Can't be undone."
+        undo = self.undo if self._can_be_undone else "Can't be undone."
         return f"{undo} {reason}".strip()
 
     @property
+    def _can_be_undone(self) -> bool:
+        return self.undo.startswith(_CAN_BE_UNDONE_TEXT)
+
+    @property
     def undo_note(self) -> str:
-        """The sentence on whether the call can be undone; empty where `warning` has it."""
+        """The sentence on whether the call can be undone; empty where `warning` contains it."""
         if self.level is Level.DESTRUCTIVE:
             return ""
         return self.undo
 
     @property
     def why(self) -> str:
-        """The agent's reason, that of a program in quotes; empty if it only repeats the person's words.
+        """The reason as the card shows it; empty if it only repeats the person's words.
 
-        *View all* has the reason in any case.
+        The reason of a program is quoted. *View all* has the reason in any case.
         """
         if not self.reason or is_echo(self.reason):
             return ""
@@ -246,20 +257,20 @@ class Card:
 
     @property
     def ended_at(self) -> datetime | None:
-        """The time when it was decided, began to run or expired, in the team's time zone.
+        """The time since when it is in its state, in the team's time zone; None while it waits.
 
-        None while it waits.
+        It is the time when the proposal was decided, began to run or expired.
         """
         at = self.decided_at
         if self.state is State.EXECUTING:
             at = self.running_since
         elif self.state is State.EXPIRED and (at is None or at > self.expires_at):
-            at = self.expires_at  # not where an admin ended the wait earlier: then that time counts
+            at = self.expires_at  # ``at`` stays where an admin ended the wait before that
         return at.astimezone(self.zone) if at else None
 
     @property
     def end(self) -> str:
-        """The outcome in words; without a full stop if the time of `ended_at` follows."""
+        """The state or the outcome in words; without a full stop if the time of `ended_at` follows."""
         words = f"{self.outcome} {self.again}".strip()
         return words.removesuffix(".") if self.ended_at else words
 
@@ -284,9 +295,10 @@ class Card:
         return replace(self, group=None, verbs=verbs)
 
     def with_mentions(self, instead: Mapping[str, Sequence[Actor]]) -> "Card":
-        """Return the card with some deciders written as names, which no platform notifies.
+        """Return the card with other accounts mentioned in place of some deciders.
 
-        ``instead``: by a decider's account, the accounts to mention in their place.
+        ``instead``: by a decider's account, the accounts to mention. The decider is written as a name, which
+        no platform notifies.
         """
         if not instead:
             return self
@@ -319,7 +331,7 @@ class BatchRow:
 
     @property
     def harms(self) -> bool:
-        """True if the row waits for a decision and can't be undone: it is approved by itself."""
+        """True if the row waits and can't be undone, so people decide it by itself."""
         return self.card.pending and self.card.level is Level.DESTRUCTIVE
 
     @property
@@ -344,7 +356,7 @@ class Batch:
     """The rows of a batch, in the order they were asked for; its card has the fields that all rows share."""
 
     rows: tuple[BatchRow, ...]
-    first: int = 1  # the number of the first row, where this is a part of the batch
+    first: int = 1  # the number of the first of these rows in the complete batch
 
     @property
     def runs(self) -> bool:
@@ -356,14 +368,18 @@ class Batch:
         return any(row.offers for row in self.rows)
 
     @property
-    def stage(self) -> tuple[Any, ...]:
-        """The progress in tenths, with the round of each row and True if it waits.
-
-        Posted cards are redrawn when it changes.
-        """
+    def stage(self) -> "_BatchStage":
+        """The progress while rows run. Posted cards are redrawn when it changes."""
         ended_count = sum(not (row.runs or row.card.pending) for row in self.rows)
-        rounds = [(row.card.round, row.card.pending) for row in self.rows]
-        return 10 * ended_count // len(self.rows), *rounds
+        return _BatchStage(
+            tenths_done=10 * ended_count // len(self.rows),
+            rounds=tuple((row.card.round, row.card.pending) for row in self.rows),
+        )
+
+
+class _BatchStage(NamedTuple):
+    tenths_done: int
+    rounds: tuple[tuple[int, bool], ...]  # of each row: its round, and True if it waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +388,7 @@ class Elsewhere:
 
     words: str  # the chat for people
     address: str | None  # None for a private chat
-    named: bool  # the words are the chat's own name, such as ``#general``
+    named: bool  # the words are the chat's own name, such as ``#general``, not a description of the chat
 
 
 def card_of(
@@ -389,17 +405,18 @@ def card_of(
 ) -> Card:
     """Render a proposal as it is now.
 
+    - ``schema``: the JSON schema of the tool's arguments; may be empty
     - ``siblings``: all proposals of the same answer, if this one is the first of them: its card has the
       buttons for all. Otherwise empty
     - ``grantable``: the rules let people allow calls like this one from the card
     - ``paused``: the words on who paused Nod and since when; empty while Nod runs
-    - ``declined``: an earlier proposal of the same call that was declined
+    - ``declined``: an earlier proposal of the same call that was declined; None: there is none
     - ``names``: the names of the accounts and places that the card mentions
     - ``stand_ins``: the people who decide for others, in words
     """
     group = _make_group(siblings) if len(siblings) > 1 else None
     secrets = secrets_in(p.arguments, schema)
-    tone, outcome = _describe_end(p)
+    tone, outcome = _describe_state(p)
     notes = _list_notes(p, secrets, names, paused=paused, declined=declined)
     circle = p.deciders.circle(one_line(p.requester.label), names=names)
 
@@ -422,7 +439,7 @@ def card_of(
         risk_reason=p.kind.risk_text or one_line(p.risk.reason),
         reason=one_line(clean(p.reason)),
         program=one_line(p.agent.partition("/")[0]) if p.agent else "",
-        fields=_with_people(redact_fields(p.preview, schema, secrets), schema, p.arguments, names),
+        fields=_name_accounts(redact_fields(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
         schema=schema,
         asked_by=one_line(_name_asker(p)),
@@ -434,7 +451,7 @@ def card_of(
         state=p.state,
         tone=tone,
         outcome=one_line(clean(outcome)),
-        decided_at=p.updated_at if p.undone else p.decided_at,
+        decided_at=p.updated_at if p.undone else p.decided_at,  # after an undo, the time of the undo
         result=_show_result(_find_tool_words(p), secrets),
         result_url=p.result_url,
         result_fields=tuple((clean(label), clean(value)) for label, value in result_fields),
@@ -473,7 +490,7 @@ def place_card(
 
     - ``elsewhere``: the chat in which the call was proposed, if that is another chat
     - ``may_approve``: someone who reads the copy in this place may approve the call
-    - ``sent_on``: the people who may approve the call have copies of their own
+    - ``sent_on``: the people who may approve the call have a copy elsewhere
     - ``escalated``: the card was posted there for a decision, because no one decided in time
     """
     if not card.pending:
@@ -570,7 +587,8 @@ def redact_fields(
     def hide_secrets(name: str, value: str | None) -> str | None:
         if value is None:
             return None
-        if " of " in name:  # "content of secrets.md" names a file, so its value need not be a secret
+        # the name may be about a file, as "content of secrets.md": then the value need not be a secret
+        if " of " in name:
             return redact_text(value, secrets)
         hidden: str | None = redact({name: value}, schema, secrets)[name]
         return hidden
@@ -595,14 +613,15 @@ def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
     )
 
 
-def _describe_end(p: Proposal) -> tuple[Tone, str]:
-    """Return the tone and the words of how a proposal stands or ended."""
+def _describe_state(p: Proposal) -> tuple[Tone, str]:
+    """Return the tone and the words of the state that a proposal is in, also before its end."""
     outcome_of_kind = p.kind.find_outcome(p)
     if outcome_of_kind:
         return outcome_of_kind
     who = p.decided_by or "someone"
     answered = p.kind.answered  # "Approved", unless the kind has another word
-    # a card of a final kind says neither, and "Done" is not said where the tool's own sentence says it
+    # cards of final kinds have neither "Done." nor "Nothing was changed."; where a tool has a sentence of its
+    # own on the result, that takes the place of "Done."
     done = "" if p.kind.is_final or p.told else "Done. "
     unchanged = "" if p.kind.is_final else " Nothing was changed."
     match p.state:
@@ -729,7 +748,7 @@ def _may_asker_decide_alone(p: Proposal) -> bool:
 
 
 def _list_undo_notes(p: Proposal) -> Iterator[str]:
-    """Yield notes on what it undoes, on fields that are not as approved, and on its own Undo."""
+    """Yield notes on what the call undoes, on fields that are not as approved, and on the call's own Undo."""
     if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
@@ -751,10 +770,10 @@ def _name_asker(p: Proposal) -> str:
     return p.requester.label
 
 
-def _with_people(
+def _name_accounts(
     fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
 ) -> tuple[PreviewField, ...]:
-    """Return the fields with names instead of accounts; *View all* has the account."""
+    """Return the fields with people's names instead of accounts that the arguments name."""
     accounts = _find_accounts(schema, arguments) if names else {}
     named = []
     for field in fields:
@@ -816,9 +835,9 @@ def _list_verbs(
         own = (Verb.UNDO,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         own = (Verb.RETRY,)
-    if group is None or group.open < _MIN_TOGETHER:
+    if group is None or group.open < _MIN_SHARED_BUTTON:
         return own
-    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_TOGETHER else ()
+    approve_all = (Verb.APPROVE_ALL,) if group.open - group.irreversible >= _MIN_SHARED_BUTTON else ()
     return (*own, *approve_all, Verb.DECLINE_ALL)
 
 
@@ -871,9 +890,10 @@ def _indent(value: str) -> str:
 
 
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
-    """Tell if a field shows this argument literally, or as a complete outline.
+    """Tell if a field of the card shows this argument literally, or as a complete outline.
 
-    A long value counts as shown also by a field of another name.
+    The field must have the argument's name. A long value counts under any name, since two fields hardly have
+    the same long value.
     """
     if isinstance(value, str):
         texts = {value}

@@ -33,7 +33,7 @@ class Work(StrEnum):
 
     TURN = "turn"  # the agent works in a conversation; key: its id
     EXECUTE = "execute"  # an approved call runs; key: the proposal's id
-    REDRAW = "redraw"  # cards show their new state; key: id of the line with the calls; empty in `CHANGED`
+    REDRAW = "redraw"  # cards show their new state; key: id of the line with the calls
     TEAM = "team"  # the message that shows a team is redrawn; key: id of the lead agent's conversation
     DELIVER = "deliver"  # texts that people were not shown yet are posted; key: id of the conversation
 
@@ -46,7 +46,7 @@ class Job(NamedTuple):
 
 
 CHANGED = Job(Work.REDRAW, "")
-"""The job after a change that no card shows: it only wakes what waits for changed rows."""
+"""The job after a change that no card shows: it wakes what waits for changed rows. It alone has no key."""
 
 Wake = Callable[..., Awaitable[None]]
 """A function that starts jobs, as `Dispatcher.wake` does."""
@@ -75,7 +75,10 @@ class Dispatcher(Protocol):
         """Run these jobs soon: there is new work for them. A job that runs now is run again after."""
 
     async def find(self, *jobs: Job) -> None:
-        """Run these jobs, which a sweep found in the rows, soon. Jobs that wait or run now are left alone."""
+        """Run these jobs soon, which a sweep of the rows found to be due.
+
+        Unlike `wake`, it leaves a job alone that waits or runs now.
+        """
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Interrupt the turn of a conversation, wherever it runs."""
@@ -101,15 +104,18 @@ class Process:
 class Watch:
     """A failure detector: it finds by their beats which processes are gone.
 
-    A process calls `look` after each beat of its own, and silence is counted in calls, not in seconds. So
-    a clock that jumps does no harm, and no time counts in which the database was away or this process frozen.
+    A process calls `look` after each beat of its own. Silence is counted in these calls, not in seconds. So a
+    clock that jumps does no harm, and no time counts in which the database was away or this process frozen.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, _SeenBeats] = {}  # by process id
 
     def look(self, beats: Mapping[str, int]) -> dict[str, int]:
-        """Take in the number of beats of each other process; return those of processes that are gone."""
+        """Take in the number of beats of each other process, by process id.
+
+        Return the same for the processes that are gone: their ids, and the last number of their beats.
+        """
         before = self._seen
         self._seen = {}
         for process_id, count in beats.items():
@@ -156,7 +162,7 @@ class OwnWork:
 
     It has the turns that this process begins immediately, the proposals that were just opened, and those that
     were just approved. It is in memory only: whatever is not in it is looked up in the rows. Where several
-    processes share the work, it keeps almost nothing.
+    processes share the work, it keeps only the Person of each account and the batches of approved rows.
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
@@ -165,7 +171,7 @@ class OwnWork:
         ``turns_by_person``: the most turns of one person that run at a time.
         """
         self._process = process
-        self._by_person = turns_by_person
+        self._max_turns_by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
         self._turns: dict[str, str] = {}  # ids of the Persons whose turns run, by conversation id
         self._opened: dict[str, Proposal] = {}  # by id, in the order they were opened
@@ -179,28 +185,32 @@ class OwnWork:
         self._people[str(actor)] = person
 
     def owner(self, actor: Actor) -> str:
-        """Return the owner of a new turn of an account: the id of this process if it can begin the turn now.
+        """Return the owner to store with a new turn of an account: this process's id if it can begin it now.
 
-        Empty if it can't: then the turn waits in its queue, and any process may begin it.
+        Empty if it can't, or if the account's Person is not cached: then the turn waits in its queue, and any
+        process may begin it.
         """
         person = self._people.get(str(actor))
         if not person:
             return ""
         people_with_turns = list(self._turns.values())
         is_full = len(people_with_turns) >= _MAX_OWN_TURNS
-        if is_full or people_with_turns.count(person) >= self._by_person:
+        if is_full or people_with_turns.count(person) >= self._max_turns_by_person:
             return ""
         return self._process
 
     def begins(self, conversation_id: str, actor: Actor) -> None:
-        """Note that a conversation's turn was stored with this process as its owner."""
+        """Note that a conversation's turn was stored with the id that `owner` returned, if that is not empty.
+
+        Raises KeyError for an account whose Person is not cached.
+        """
         self._turns[conversation_id] = self._people[str(actor)]
 
     def queue(self, conversation_id: str) -> Queue | None:
         """Return the queue of a turn that `begins` noted; None for another turn: look in the rows."""
         person = self._turns.get(conversation_id)
         if person:
-            return Queue(person, self._by_person)
+            return Queue(person, self._max_turns_by_person)
         return None
 
     def turn_over(self, conversation_id: str) -> None:
@@ -216,7 +226,10 @@ class OwnWork:
         self._opened[proposal.id] = proposal
 
     def take_opened(self, proposal_id: str) -> Proposal | None:
-        """Return the proposal as it was opened, once; it may have changed since."""
+        """Return and forget a proposal as it was opened; None if it is not kept.
+
+        It may have changed since.
+        """
         return self._opened.pop(proposal_id, None)
 
     def keep_approved(self, proposals: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
@@ -231,13 +244,13 @@ class OwnWork:
             return
         if len(self._approved) >= _MAX_CACHED:
             self._approved.clear()
-        running_ids = {job.key for job in jobs if job.work is Work.EXECUTE}
-        self._approved |= {proposal.id: proposal for proposal in proposals if proposal.id in running_ids}
+        ids_to_run = {job.key for job in jobs if job.work is Work.EXECUTE}
+        self._approved |= {proposal.id: proposal for proposal in proposals if proposal.id in ids_to_run}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
-        """Return the queue for an approved row of a batch, so that a long batch delays no one else's work.
+        """Return and forget the queue for an approved row of a batch; None for a proposal in no batch.
 
-        None for a proposal in no batch.
+        In a queue of its own, a long batch delays no one else's work.
         """
         batch = self._batches.pop(proposal_id, None)
         if batch:
@@ -245,5 +258,8 @@ class OwnWork:
         return None
 
     def take_approved(self, proposal_id: str) -> Proposal | None:
-        """Return the proposal as it was approved, once; it may have changed since."""
+        """Return and forget a proposal as it was approved; None if it is not kept.
+
+        It may have changed since.
+        """
         return self._approved.pop(proposal_id, None)

@@ -3,12 +3,16 @@
 Usually it is one write call of a tool; its `ProposalKind` says how plans, questions and others differ. It
 goes through the states of `TRANSITIONS`. Its *digest* is a hash over the tool and every argument, so that
 only what people saw can run. Its *round* grows each time its contents change, so that an outdated button
-decides nothing. A `Sibling` is another proposal of the same answer of the agent; a *batch* is several of them
-as one table on one card.
+decides nothing.
 
-Some nouns of its fields: the *lead agent* is the one that people write to, and a *teammate* a sub-agent that
-it started; a *grant* lets calls run without a decision that are like one that people approved; a *trial* is a
-run in a closed copy before the decision; a *step* is a target that is told of the waiting card, and when.
+Some nouns of its fields:
+
+- A *sibling* is another proposal of the same answer of the agent. A *batch* is several siblings as one table
+  on one card.
+- The *lead agent* is the one that people write to. A *teammate* is a sub-agent that it started.
+- A *grant* lets calls run without a decision if they are like a call that people approved.
+- A *trial* is a run in a closed copy before the decision.
+- A *step* is a target that is notified of the waiting card, and when.
 
 The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
 """
@@ -54,8 +58,8 @@ class Risk:
 
     level: Level
     reason: str  # in words that fit on a card
-    # True: someone whom Nod trusts says that the level is no higher. A write that no one vouched for asks
-    # people even where otherwise only destructive calls ask
+    # True: someone whom Nod trusts says that the level is no higher. False: a write asks people even where
+    # otherwise only destructive calls ask
     vouched: bool = True
 
     @property
@@ -139,7 +143,10 @@ def hash_old_values(preview: Sequence[PreviewField]) -> str:
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """Return the old values of a preview, by field. If they change, people are asked again."""
+    """Return the name and the old value of each field of a preview.
+
+    If an old value changes before the run, people are asked again.
+    """
     return [(field.field, field.old_value) for field in preview]
 
 
@@ -148,7 +155,7 @@ class Reread:
     """One field of a preview as it was read again after the run, in brief."""
 
     field: str
-    now: str | None
+    now: str | None  # the value that was read
     approved: str | None  # the approved value
     agrees: bool  # the field has the approved value
 
@@ -168,13 +175,16 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The call that undoes what ran, or the reason why no call does. Its arguments are stored apart."""
+    """The call that undoes what ran, or the reason why no call does.
+
+    The arguments of the call are stored apart.
+    """
 
     reason: str = ""  # the reason why no call undoes it; empty if a call does
     tool_name: str = ""
     digest: str = ""  # the digest of the call that undoes
-    # `hash_old_values` of its preview right after the run, which is of the values that the run has left. If
-    # the hash differs when Undo is pressed, they have changed since
+    # a hash of the values that the run left behind: `hash_old_values` of the undo's preview, right after the
+    # run. If it differs when Undo is pressed, someone has changed the values since
     left: str = ""
     title: str = ""  # the effect of the undo, in brief and without secrets, like the fields
     fields: tuple[PreviewField, ...] = ()
@@ -227,7 +237,10 @@ class Edited:
 
     @property
     def words(self) -> str:
-        """The edit on a card: ``Ben changed color: red → blue``; of nested values only the field's name."""
+        """The edit on a card, for example ``Ben changed color: red → blue``.
+
+        Of a nested value only the field's name.
+        """
         changes = []
         for change in self.fields:
             if _is_nested(change):
@@ -267,15 +280,15 @@ def _shorten_value(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """The people who may decide, as a card names them. `Deciders` is the rule that they follow from."""
+    """The people who may decide, as a card names them. It is made of `Deciders`, the rule."""
 
-    members: tuple[Actor | str, ...]  # accounts; roles and groups in words
+    members: tuple[Actor | str, ...]  # accounts; roles, groups and chats in words
     but: str = ""  # the name of the person who may not decide, although the members include them
     stand_ins: tuple[str, ...] = ()  # people who decide for others, such as ``Ben for Ana``
 
     @property
     def parts(self) -> list[Actor | str]:
-        """For example ``Ana, any approver or any admin``, in pieces: channels mention accounts."""
+        """The pieces of `words`: accounts, which channels mention, and the texts between them."""
         deciders = [*self.members, *self.stand_ins]
         if not deciders:
             return ["no one"]
@@ -292,6 +305,7 @@ class Circle:
 
     @property
     def words(self) -> str:
+        """For example ``Ana, any approver or any admin``."""
         return "".join(part.label if isinstance(part, Actor) else part for part in self.parts)
 
 
@@ -304,10 +318,12 @@ class Deciders:
     people: tuple[str, ...] = ()  # these accounts and user groups may
     members: str | None = None  # the address of a chat, as text, in which anyone may decide
     four_eyes: bool = False  # the requester may not approve it
-    lead: str | None = None  # for a plan: ``lead`` or ``both`` (`Approver`), if the lead agent has a say
-    escalated: str | None = None  # the address of a chat in which anyone may decide, since no one did in time
+    # for a plan that the lead agent may decide, too: "lead" or "both", as in `bot.domain.plans.Approver`
+    lead: str | None = None
+    escalated: str | None = None  # the first of `escalation_chats`
     place: str | None = None  # the place of the request, since some roles count only in some places
-    also_escalated: tuple[str, ...] = ()  # further chats like ``escalated``, if several steps name a chat
+    # the other `escalation_chats`; a field apart, since earlier releases read only ``escalated`` from a row
+    also_escalated: tuple[str, ...] = ()
 
     @property
     def escalation_chats(self) -> tuple[str, ...]:
@@ -351,7 +367,7 @@ class Deciders:
             members.append("anyone in the chats it was escalated to")
         elif self.escalated:
             members.append("anyone in the chat it was escalated to")
-        # a requester who was named is left out already; as a member or by a role they would still be included
+        # the requester is not among named accounts, but may have one of the roles or be a member
         all_named = all(isinstance(member, Actor) for member in members)
         return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
 
@@ -370,7 +386,7 @@ def _is_account(name: str) -> bool:
 
 
 class Sibling(NamedTuple):
-    """The facts on one proposal of an answer, for the card that has the buttons for all proposals."""
+    """The facts on one proposal of an answer, for the card that has the buttons for all of them."""
 
     id: str
     state: State
@@ -389,17 +405,16 @@ class AskerFacts:
     decides: bool  # the asker may decide alone
 
 
-def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[Verb, ...]:
+def offer_decision(p: "Proposal", *, grantable: bool, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of the buttons of an open proposal, for kinds without a function of their own.
 
-    ``grantable``: the rules let people give a grant with their approval. A card passes all its facts by
-    keyword (also ``fillable``: the arguments have fields), and each kind's function ignores what it does not
-    need.
+    The facts that such a function may need are passed by keyword: ``grantable``, if the rules let people give
+    a grant with their approval, and ``fillable``, if the arguments have fields.
     """
     may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
     has_trial = p.trial is not None and p.trial.tried
     # a trial that can't be applied leaves only running it for real
-    may_approve = p.trial is None or not p.trial.tried or p.trial.applies
+    may_approve = p.trial is None or not p.trial.is_refused
 
     verbs = []
     if may_approve:
@@ -436,15 +451,15 @@ def find_no_words(_: "Proposal") -> str:
     return ""
 
 
-def introduce_asker(asker: AskerFacts) -> str:
+def introduce_asker(asker: AskerFacts, asked: str = "Asked by") -> str:
     """Return the line on who asked, on a card in another chat with the place of the request."""
     if asker.place:
-        return f"Asked by {asker.name} in {asker.place}"
-    return f"Asked by {asker.name}"
+        return f"{asked} {asker.name} in {asker.place}"
+    return f"{asked} {asker.name}"
 
 
 def is_never_own(_: Mapping[str, Any]) -> bool:
-    """Return False: of this kind, no proposal is for its requester alone to decide."""
+    """Return False: of this kind, the requester decides no proposal alone."""
     return False
 
 
@@ -475,7 +490,7 @@ class ProposalKind:
     tell_model: "Callable[[Proposal], str]" = find_no_words  # the same for the model; empty: the usual words
 
     # verbs
-    takes: frozenset[Verb] = frozenset()  # the verbs that people may press on it, of those not for all kinds
+    takes: frozenset[Verb] = frozenset()  # verbs that people may press on it, besides those of every kind
     offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # lists the buttons while it waits
     buttons: Mapping[Verb, Button] = field(default_factory=dict)  # buttons with labels of its own
 
@@ -490,8 +505,8 @@ class ProposalKind:
 
     # its run and its place on cards
     runs: bool = True  # its tool runs after the approval; False: the tool only words how it ended
-    runs_locked: bool = False  # it runs also while its teammate is *locked*, which else may only read
-    shows_itself: bool = False  # its card shows no current values, which could change before the decision
+    runs_locked: bool = False  # it runs also while its teammate is locked, when other calls may only read
+    shows_itself: bool = False  # its card shows no current values, so nothing on it can become outdated
     is_final: bool = False  # programs act on its end, so it never opens again
     is_answer: bool = False  # approving it answers a question and changes nothing
     is_form: bool = False  # people fill in its arguments, for another call that already runs and waits
@@ -503,7 +518,7 @@ class ProposalKind:
     runs_one_by_one: bool = False  # two proposals that change the same thing run one after the other
     may_claim_early: bool = False  # the transaction that approves it may also claim its run for this process
     is_counted: bool = True  # the insights count it
-    of_agent: "ProposalKind | None" = None  # the kind to use instead where a call of the model led to it
+    of_agent: "ProposalKind | None" = None  # the kind to use instead if a call of the model led to it
 
     def __repr__(self) -> str:
         return self.name
@@ -515,7 +530,7 @@ class ProposalKind:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposal, read from its row."""
+    """A proposal, read from its row. Most fields have the names of its columns."""
 
     id: str
     kind: ProposalKind
@@ -552,7 +567,7 @@ class Proposal:
     progress: str | None = None  # the progress that its tool reported, while it runs
     result: str | None = None  # the output of its tool
     ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
-    told: str | None = None  # the result in one sentence for people; None where the tool gave no sentence
+    told: str | None = None  # the tool's own sentence on its result, for people; None if it gave none
     result_url: str | None = None
     error: str | None = None  # why it failed, in words
     rule: str = ""  # the rule behind the verdict on the call, in words
@@ -568,8 +583,10 @@ class Proposal:
     steps: tuple[DueStep, ...] = ()  # the steps of a notify rule; empty: `escalate_at` is the only step
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
     trial: Trial | None = None  # None: no trial was made or wanted
-    for_real: bool | None = None  # True: people chose to run the call although it was tried; None: no choice
+    # after a trial, by the votes. True: run the call itself; False: apply the trial; None: no choice was made
+    for_real: bool | None = None
     read_again: tuple[Reread, ...] = ()  # its fields as read after the run; empty: none could be read
+    # the undo: the first three are about undoing this call, ``undoes`` says that this call is an undo itself
     undo_seconds: float | None = None  # the time for Undo after the run; 0: no Undo; None: not known
     inverse: Inverse | None = None  # the call that undoes it, or why none does; None: not known yet
     undoes: str | None = None  # the id of the proposal that this one undoes
@@ -600,14 +617,14 @@ class Proposal:
 
     @property
     def output(self) -> str:
-        """The handle under which a result too long to show is kept in full."""
+        """The handle under which the full output is kept if it is too long to show."""
         return f"out-{self.id}"
 
     @property
     def seen(self) -> str:
-        """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words.
+        """A hash of what its card shows: SHA-256, in hex, over the digest, the preview and the words.
 
-        A press that has it approves exactly what its person saw. Late annotations are not covered.
+        With it a press approves exactly what its person saw. Late annotations are not covered.
         """
         fields = [(change.field, change.old_value, change.new_value) for change in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
@@ -630,7 +647,7 @@ class Proposal:
 
     @property
     def shown_again(self) -> bool:
-        """True if the same arguments wait once more, with other old values than in an earlier round."""
+        """True if the same arguments wait for a decision once more, as after the old values changed."""
         first_round = self.edits[-1].round if self.edits else 1  # the round in which these arguments were new
         return self.state is State.PROPOSED and self.round > first_round
 
@@ -652,12 +669,12 @@ class Proposal:
 
     @property
     def own(self) -> bool:
-        """True if the requester decides alone, as its kind says; the card is posted for no one else."""
+        """True if its requester decides it alone, as its kind says."""
         return self.kind.is_own(self.arguments)
 
     @property
     def all_steps(self) -> tuple[DueStep, ...]:
-        """Its steps, also the step of an escalate rule, in the order in which they are due."""
+        """Its steps in the order in which they are due, with the step of an escalate rule."""
         if self.steps or self.escalate_at is None or self.escalate_to is None:
             return self.steps
         return (DueStep(self.escalate_to, self.escalate_at),)
@@ -698,7 +715,7 @@ def start_timers(ttl: timedelta, remind_every: timedelta | None, now: datetime) 
 
 
 def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
-    """Return these steps, and the time of the next step of each sort, by the names of a proposal's fields."""
+    """Return these steps, and the times of the next ones, by the names of a proposal's fields."""
     return {
         "steps": steps,
         "notify_at": find_next(steps, escalating=False),
@@ -757,7 +774,7 @@ class ProposalFilter(NamedTuple):
     tool: str | None = None
     kind: str | None = None
     level: Level | None = None
-    own: bool = False  # only the person's own requests
+    own: bool = False  # True: only requests of the person who lists them
     words: str | None = None  # a text in the title, the tool's name or the requester's name
     channel: str | None = None  # the channel of the request
     accounts: frozenset[str] | None = None  # the accounts of the requester

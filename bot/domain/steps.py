@@ -81,7 +81,7 @@ class TakenSteps(NamedTuple):
 
 
 def take_steps(steps: Sequence[DueStep], now: datetime, *, escalating: bool) -> TakenSteps:
-    """Take the steps that are due: of those that escalate if ``escalating``, else of the others."""
+    """Take the steps that are due. ``escalating``: only those that escalate; if False, only the others."""
     due_targets: list[str] = []
     steps_after: list[DueStep] = []
     for step in steps:
@@ -93,7 +93,7 @@ def take_steps(steps: Sequence[DueStep], now: datetime, *, escalating: bool) -> 
 
 
 def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
-    """Return the time of the next step: of those that escalate if ``escalating``, else of the others."""
+    """Return the time of the next step. ``escalating``: of those that escalate; if False, of the others."""
     times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
     return min(times, default=None)
 

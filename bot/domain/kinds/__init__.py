@@ -31,6 +31,7 @@ __all__ = (
     "find_kind",
 )
 
+# QUESTION is missing, since it has the name of FORM: it is found as `FORM.of_agent`
 KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY, READING, AGENT)
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _UNKNOWN_TEXT = "This version of Nod can't decide it."
@@ -39,8 +40,8 @@ _UNKNOWN_TEXT = "This version of Nod can't decide it."
 def find_kind(name: str, *, called: bool = False) -> ProposalKind:
     """Return the kind of a proposal by its name. ``called``: a call of the agent's model led to it.
 
-    A kind of another release, which this one does not know, is made up here: such a proposal is shown and can
-    be declined or withdrawn. It is not approved, not edited, and never runs.
+    For a name that this release does not know, since another one wrote the row, a kind is made up: such a
+    proposal is shown and can be declined or withdrawn. It is not approved, not edited, and never runs.
     """
     found = _BY_NAME.get(name)
     if found is None:
@@ -57,5 +58,5 @@ def find_kind(name: str, *, called: bool = False) -> ProposalKind:
     return found
 
 
-def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
+def _offer_nothing(_: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     return ()

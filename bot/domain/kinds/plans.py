@@ -14,7 +14,7 @@ from bot.domain.verbs import BUTTONS, Verb
 
 
 def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
-    """Return the tone and the words on a plan's card for how it stands or ended; None: the usual words."""
+    """Return the tone and the words of a plan's state on its card; None: the usual words."""
     who, why = p.decided_by or "someone", because(p)
     match p.state:
         case State.PROPOSED:

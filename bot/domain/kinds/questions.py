@@ -17,30 +17,27 @@ from bot.domain.verbs import BUTTONS, CHOICES, Verb
 _WAITING_TEXT = "Waiting for an answer."
 
 
-def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
-    """Return True: only the person who is asked answers."""
+def _is_always_own(_: Mapping[str, Any]) -> bool:
+    """Return True: the requester, who here is the person asked, decides alone."""
     return True
 
 
 def _introduce(asker: AskerFacts) -> str:
     """Return the line on the person who is asked, or on the requester if others may answer as well."""
-    words = introduce_asker(asker)
-    if asker.decides:
-        return words.replace("Asked by", "Asked of", 1)
-    return words
+    return introduce_asker(asker, "Asked of" if asker.decides else "Asked by")
 
 
 def _introduce_asked(asker: AskerFacts) -> str:
     """Return the line on the person who is asked."""
-    return introduce_asker(asker).replace("Asked by", "Asked of", 1)
+    return introduce_asker(asker, "Asked of")
 
 
-def _offer_choices(p: Proposal, **_given: bool) -> tuple[Verb, ...]:
+def _offer_choices(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of a question's buttons: one for each choice, an answer in words, or none at all."""
     return (*CHOICES[: len(p.choices or ())], Verb.ANSWER, Verb.DECLINE)
 
 
-def _offer_form(_: Proposal, *, fillable: bool, **_given: bool) -> tuple[Verb, ...]:
+def _offer_form(_: Proposal, *, fillable: bool, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of a form's buttons. ``fillable``: it has fields; a form without any is confirmed."""
     filling = (Verb.EDIT,) if fillable else ()
     return (*filling, Verb.APPROVE, Verb.DECLINE)
@@ -82,7 +79,7 @@ QUESTION = ProposalKind(
     tell_model=_tell_model,
     takes=frozenset({Verb.ANSWER, *CHOICES}),
     offer=_offer_choices,
-    is_own=_belongs_to_asked,
+    is_own=_is_always_own,
     is_final=True,
     is_answer=True,
     hides_arguments=True,
@@ -104,7 +101,7 @@ FORM = ProposalKind(
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Send answer", doing="Sending…"),
         Verb.EDIT: replace(BUTTONS[Verb.EDIT], label="Fill in"),
     },
-    is_own=_belongs_to_asked,
+    is_own=_is_always_own,
     is_final=True,
     is_answer=True,
     is_form=True,

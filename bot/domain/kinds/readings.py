@@ -13,11 +13,12 @@ from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, State, Tone
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 
-def _offer(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
+def _offer(_: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     return (Verb.APPROVE, Verb.NEVER, Verb.DECLINE)
 
 
-def _belongs_to_owner(_: object) -> bool:
+def _is_always_own(_: object) -> bool:
+    """Return True: the requester, who here is the account's owner, decides alone."""
     return True
 
 
@@ -71,7 +72,7 @@ READING = ProposalKind(
         Verb.NEVER: replace(BUTTONS[Verb.NEVER], label="Only in private", doing="Saving…", rare=False),
         Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Not now", doing="Saving…", needs=Needs.NOTHING),
     },
-    is_own=_belongs_to_owner,
+    is_own=_is_always_own,
     hides_own=True,
     shows_itself=True,
     is_final=True,
