@@ -78,15 +78,15 @@ class Condition:
     ) -> Answer:
         """Return the answer for a call: its ``arguments``, and the JSON schema of its tool.
 
-        ``of_several``: the rule is about several tools. The answer for a tool that lacks a field of the
-        condition is then False, unless another of its arguments may be the path that the rule names.
-        ``identity``: the account under which the call is made. ``level``: the risk of the call, None if it is
-        not known yet.
+        - ``of_several``: the rule is about several tools. Then the answer for a tool that lacks a field of
+          the condition is False, unless another argument of the call may be the path that the rule names
+        - ``identity``: the account under which the call is made
+        - ``level``: the risk of the call; None if it is not known yet
         """
         if self.root is None:
             return None
         if of_several and self.lacking(schema):
-            # the call has none of the condition's fields, so all of its arguments are others
+            # the tool lacks a field of the condition, so every argument may be the path that is meant
             call = GivenArguments(arguments, schema, condition_fields=frozenset())
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None

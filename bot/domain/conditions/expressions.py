@@ -1,9 +1,11 @@
 """Expressions of a condition, which judge a call: True, False, or None where the answer is unknown.
 
 The parser makes a tree of these classes, and `holds` of its root gives the `Answer`. None is unknown, as in
-SQL: `Not` keeps None, and `Several` answers None unless another part decides. A rule whose condition is
-unknown counts where it makes the call stricter. So False has to be certain: where the path, host or name that
-a condition means may stand in another argument of the call, the answer is None.
+SQL: `Not` keeps None, and `Several` answers None unless another part decides.
+
+A rule whose condition is unknown counts where it makes the call stricter. So False has to be certain. The
+answer is None where another argument of the call may hold the path, host or name that the condition means:
+for example for ``path matches "infra/**"`` if ``path`` does not fit, but an argument ``target`` does.
 """
 
 import operator
@@ -37,9 +39,9 @@ _MISSING = object()  # the value of a field that a call does not have
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPath:
-    """The path to a value in a call's arguments, such as ``options.force`` or ``files.0``: a *field*."""
+    """A field of a call's arguments, by the steps that lead to it: ``options.force``, ``files.0``."""
 
-    path: tuple[str, ...]  # each step is the name of a field, or the index of an item in a list
+    path: tuple[str, ...]  # the steps: names of fields, and indexes of items in a list
     host: bool = False  # the condition is about the host in the address at this path: ``host(url)``
 
     @property
@@ -53,9 +55,9 @@ class ArgumentPath:
         return names[-1] if names else ""
 
     def read(self, arguments: Mapping[str, Any], schema: Schema) -> Any:
-        """Return the value at this path, or the schema's default for an argument that is not given.
+        """Return the value of the field, or the schema's default for an argument that is not given.
 
-        `_MISSING` if there is no value, or if the condition is about the host in it and it has none.
+        `_MISSING` if there is no value, or if the condition is about a host and the value has none.
         """
         value: Any = arguments
         for step in self.path:
@@ -63,7 +65,7 @@ class ArgumentPath:
                 value = value[step]
             elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
                 value = value[int(step)]
-            elif value is arguments:
+            elif value is arguments:  # the first step: only an argument itself has a default here
                 value = schemas.find_part(schema, step).get("default")
             else:
                 return _MISSING
@@ -90,7 +92,7 @@ def _list_all_alternatives(parts: Sequence[Schema], root: Schema) -> list[Schema
 
 
 def _find_first_referent(parts: Iterable[Schema]) -> Referent | None:
-    """Return the first kind of thing that one of these schemas declares, or None."""
+    """Return the first kind of thing, such as a path, that one of these schemas declares, or None."""
     for part in parts:
         if declared := spellings.find_declared(part):
             return declared
@@ -178,7 +180,7 @@ class Comparison:
         """Compare the field's text, and answer None if other texts of the call make the answer uncertain.
 
         - If the field is a path, all other paths of the call must give the same answer.
-        - For False, no other text that may be what the rule means may give True or None.
+        - For False, each other text that may be what the rule means must give False, too.
         """
         name = self.field.last_field_name
         referent = self._find_declared_referent(call.schema)
@@ -188,22 +190,31 @@ class Comparison:
             return None
         if answer is not False:
             return answer
-        if not is_path:
-            candidates = self._list_neighbours(call)
-        elif referent is None:
-            candidates = call.list_possible_paths()
-        else:  # the tool declares its paths, and those are compared above
-            candidates = iter(())
-        if any(self._compare_text(candidate, referent, name) is not False for candidate in candidates):
-            return None
+        for candidate in self._list_candidates(call, referent, is_path=is_path):
+            if self._compare_text(candidate, referent, name) is not False:
+                return None
         return False
+
+    def _list_candidates(
+        self, call: GivenArguments, referent: Referent | None, *, is_path: bool
+    ) -> Iterator[str]:
+        """Return the other texts of a call that may be what the rule means, besides its other paths.
+
+        ``referent`` is the kind of thing that the tool declares for the field. A tool that declares its paths
+        has no candidates: `_compare_other_paths` has them all.
+        """
+        if not is_path:
+            return self._list_other_items(call)
+        if referent is None:
+            return call.list_possible_paths()
+        return iter(())
 
     def _compare_other_paths(self, call: GivenArguments) -> Iterator[Answer]:
         for other in call.list_other_paths():
             yield self._compare_text(other.text, other.referent, other.field_name)
 
-    def _list_neighbours(self, call: GivenArguments) -> Iterator[str]:
-        """Yield the other texts of a list, if the field is one of its items and a value looks like a path."""
+    def _list_other_items(self, call: GivenArguments) -> Iterator[str]:
+        """Yield the other texts of a list, if the field is one of its items and the rule may mean a path."""
         *list_path, step = self.field.path
         if not (list_path and step.isdecimal()):
             return
@@ -280,8 +291,8 @@ class Comparison:
         return self._describe_other_kind(parts) or self._describe_impossible_value(parts)
 
     def _describe_missing(self, step: str, parts: Sequence[Schema]) -> str:
-        known = {name for part in parts for name in part["properties"]}
-        near = get_close_matches(step, known, 1)
+        field_names = {name for part in parts for name in part["properties"]}
+        near = get_close_matches(step, field_names, 1)
         suggestion = f" (did you mean {near[0]}?)" if near else ""
         return f"it has no {self.field.name}{suggestion}"
 
@@ -311,10 +322,11 @@ class Comparison:
             if fractions:
                 return f"{self.field.name} is a whole number, never {fractions[0]}"
         if not self.field.host and all("enum" in part for part in parts):
-            known = {str(value) for part in parts for value in part["enum"]}
-            unknown = [str(value) for value in self.values if str(value) not in known]
-            if unknown:
-                return f"{self.field.name} is never {unknown[0]}. It is one of {', '.join(sorted(known))}"
+            possible = {str(value) for part in parts for value in part["enum"]}
+            impossible = [str(value) for value in self.values if str(value) not in possible]
+            if impossible:
+                choices = ", ".join(sorted(possible))
+                return f"{self.field.name} is never {impossible[0]}. It is one of {choices}"
         return None
 
 
@@ -358,7 +370,7 @@ class Several:
     """Several expressions, joined by ``and`` or by ``or``."""
 
     parts: tuple["Expression", ...]
-    decisive: bool  # the answer of one part that decides for all parts: False for ``and``, True for ``or``
+    decisive: bool  # the answer of a single part that decides for all: False for ``and``, True for ``or``
 
     def holds(self, call: GivenArguments) -> Answer:
         answers = [part.holds(call) for part in self.parts]
@@ -380,5 +392,5 @@ def list_parts(part: Expression | None) -> Iterator[Comparison | ConnectionIs | 
         case Not(inner):
             yield from list_parts(inner)
         case Several(parts):
-            for each in parts:
-                yield from list_parts(each)
+            for inner in parts:
+                yield from list_parts(inner)

@@ -41,6 +41,7 @@ LONGEST = 500  # characters of a condition
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 # after any white space: a text in double or single quotes, a sign, or a word; one group for each of the four
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
+_FOREIGN_SIGN_CHARS = 2  # a sign of another language, such as "<>", is read as two tokens
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # the quotes that phones write
 _PATH = re.compile(r"[^\W\d][\w-]*(\.[\w-]+)*")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
@@ -136,15 +137,15 @@ class _Parser:
         self._depth -= 1
         return expression
 
-    def _parse_word(self, known: type[_Word]) -> _Word:
-        """Parse ``NAME is WORD``, and return the member of the enum ``known`` that the word is."""
+    def _parse_word(self, words: type[_Word]) -> _Word:
+        """Parse ``NAME is WORD``, and return the member of the enum ``words`` that the word is."""
         name = self._peek().text.lower()
         self._position += 2
         word = self._peek().text.lower()
-        if word not in set(known):
-            raise self._make_error(f" After `{name} is` comes {', '.join(known)}.")
+        if word not in set(words):
+            raise self._make_error(f" After `{name} is` comes {', '.join(words)}.")
         self._position += 1
-        return known(word)
+        return words(word)
 
     def _parse_field(self) -> ArgumentPath:
         self._peek()
@@ -161,9 +162,8 @@ class _Parser:
         return ArgumentPath(path, is_host)
 
     def _parse_comparison(self, field: ArgumentPath) -> Expression:
-        # a sign of two characters from another language, such as "<>", is read as two tokens
         signs = "".join(token.text for token in self._list_next(2) if not token.is_quoted)
-        if signs in OPERATORS and len(signs) == len("<>"):
+        if signs in OPERATORS and len(signs) == _FOREIGN_SIGN_CHARS:
             raise self._make_error(hint_at_operator(signs, field.name))
         if self._take_if("not"):
             return Not(self._parse_set_or_pattern(field))
@@ -185,7 +185,8 @@ class _Parser:
             return _make_membership(field, values)
         if self._take_if("matches"):
             return Comparison(field, "matches", (self._take_value().text,))
-        following = "".join(token.text for token in self._list_next(2)[1:])
+        next_tokens = self._list_next(2)
+        following = next_tokens[1].text if len(next_tokens) > 1 else ""
         hint = hint_at_date(following, field.name) or hint_at_operator(self._peek().text, field.name)
         raise self._make_error(hint)
 

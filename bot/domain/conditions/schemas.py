@@ -47,7 +47,7 @@ def list_kinds(part: Schema) -> list[str]:
         return [kind_of(value) for value in part.get("enum", ())]
     if not isinstance(types, list):
         types = [types]
-    return [_KINDS[each] for each in types if each in _KINDS]
+    return [_KINDS[name] for name in types if name in _KINDS]
 
 
 def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema]:
@@ -75,11 +75,11 @@ def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema
 
 
 def _join(part: Schema, alternative: Schema) -> Schema:
-    """Return an alternative of a part together with what the part itself says."""
+    """Return an alternative of a part, with the keywords that stand in the part next to its alternatives."""
     own = {key: value for key, value in part.items() if key not in _ALTERNATIVES}
     joined = {**own, **alternative}
     properties = (part.get("properties"), alternative.get("properties"))
-    if all(isinstance(each, Mapping) for each in properties):
+    if all(isinstance(fields, Mapping) for fields in properties):
         joined["properties"] = {**part["properties"], **alternative["properties"]}
     return joined
 
@@ -93,9 +93,9 @@ def may_have(part: Schema, name: str) -> bool:
 
 
 def is_left_out(part: Schema, name: str) -> bool:
-    """Return whether a schema lists its fields without this one.
+    """Return whether a schema lists its fields, and this one is not among them.
 
-    Unlike in JSON Schema, other fields are allowed only where one of `_FURTHER_FIELDS` says so.
+    Unlike in JSON Schema, fields that are not listed are allowed only where one of `_FURTHER_FIELDS` says so.
     """
     properties = part.get("properties")
     if not isinstance(properties, Mapping) or any(part.get(keyword) for keyword in _FURTHER_FIELDS):

@@ -6,9 +6,9 @@ argument is what the rule names, False where it is not, and None where the spell
 program may take it for the same and another may not. A rule that makes a call stricter counts for None, one
 that makes it looser does not (``bot/domain/rules.py``).
 
-The kinds of things are in `Referent`. There are modules for names, paths, hosts, addresses (URLs) and mail.
-Each compares two texts twice. Two spellings are equal in their *strict form* if the standard says that
-they are the same, and in their *loose form* if some program takes them for the same. If both comparisons
+A `Referent` is a kind of thing that a text names. There are modules for names, paths, hosts, addresses (URLs)
+and mail. Each compares two texts twice. Two spellings are equal in their *strict form* if the standard says
+that they are the same, and in their *loose form* if some program takes them for the same. If both comparisons
 agree, that is the answer.
 """
 
@@ -54,7 +54,7 @@ _FORMATS = {
 _FIELD_NAMES = {
     Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
     Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
-    Referent.ADDRESS: r"ur[lis]s?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
+    Referent.ADDRESS: r"urls?|uris?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
     Referent.HOST: r"hosts?|hostnames?|domains?|server|ips?",
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }
@@ -112,11 +112,11 @@ def compare(found: str, wanted: NamedText, referent: Referent | None, field_name
     return None
 
 
-def _suggest_referents(found: str, named: str, field_name: str) -> set[Referent]:
+def _suggest_referents(found: str, wanted_text: str, field_name: str) -> set[Referent]:
     """Return the kinds of thing that an argument may name if its tool declares nothing."""
     by_field = guess_referent(field_name)
     suggested = {by_field} if by_field else set()
-    texts = (found.strip(), named.strip())
+    texts = (found.strip(), wanted_text.strip())
     has_spaces = " " in texts[0] or "\n" in texts[0]
     if len(texts[0]) > _MAX_NAME_CHARS and has_spaces:
         return suggested
@@ -127,8 +127,8 @@ def _suggest_referents(found: str, named: str, field_name: str) -> set[Referent]
     if has_scheme or (is_like_host and not is_path_by_field):
         suggested.add(Referent.ADDRESS)
     if not is_path_by_field and any(_PATH_MARKS.search(text) for text in texts):
-        # a relative path may be a folder above the file that the rule names
-        may_be_folder_above = "/" in named and not found.startswith("/") and not has_scheme
+        # a relative path may be a folder above what the rule names, such as "infra" for "infra/main.tf"
+        may_be_folder_above = "/" in wanted_text and not found.startswith("/") and not has_scheme
         suggested.add(Referent.TREE if may_be_folder_above else Referent.PATH)
     if any(LIKE_MAIL.search(text) for text in texts):
         suggested.add(Referent.EMAIL)

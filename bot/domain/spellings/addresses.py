@@ -24,8 +24,10 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
 # the beginning of an address, also in short or with backslashes: "https://", "//", "https:"
 _BEGINNING = re.compile(r"[\s<>\"']*(?:(?:[a-z][a-z0-9+.-]*:)?[/\\]{2}|(?:https?|wss?|ftp):)", re.IGNORECASE)
-# schemes and slashes, then all up to the next slash: "https://" and "ana@example.org?to=ben"
+# the schemes and slashes in front; the group is all after them up to the next slash, also after a "?": in
+# "https://ana@example.org?to=ben/x" it is "ana@example.org?to=ben"
 _FRONT = re.compile(r"[<>\"']*(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}[/\\]*([^/]*)")
+_MARKS_BELOW = "/?;!"  # an address that continues with one of these is below the address in front of it
 # percent-escapes of letters, digits, "-", ".", "_" and "~", which are never necessary (RFC 3986, 2.3)
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 
@@ -33,13 +35,14 @@ _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
     """Compare an argument with an address that a rule names.
 
-    True if it fits in both forms, False if in none. None
+    True if it fits in both forms, False if in neither. None
 
+    - if it has more than `MAX_CHARS` characters,
+    - if it can't be parsed or it is unclear where it leads, but it begins like an address, fits in its loose
+      form, or is below the address that the rule names,
     - if it fits in one form alone, or as one program reads it (`_list_readings`),
-    - if it fits and has an ``@``: programs disagree on where a user's name ends,
     - if it is below the address that the rule names,
-    - if it begins like an address, and can't be parsed or has characters that make it unclear where it leads,
-    - if it has more than `MAX_CHARS` characters.
+    - if it fits and has an ``@``: programs disagree on where a user's name ends.
     """
     if len(found) > MAX_CHARS:
         return None
@@ -49,7 +52,7 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
     fits_loosely = any(wanted.fits(form, loose_wanted) for form in loose_forms)
     is_below = False
     if loose_wanted and not wanted.pattern:
-        beginnings = tuple(f"{loose_wanted}{mark}" for mark in "/?;!")
+        beginnings = tuple(f"{loose_wanted}{mark}" for mark in _MARKS_BELOW)
         is_below = any(form.startswith(beginnings) for form in loose_forms)
 
     is_unclear = _UNCLEAR.search(found) is not None and found != wanted.text
@@ -58,14 +61,16 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
         return None if fits_loosely or is_below or begins_like_address else False
 
     fits_strictly = wanted.fits(strict, wanted.normal(_normalize_address))
-    if wanted.pattern and not fits_strictly:  # a pattern may have no path, or be written as the argument is
+    if wanted.pattern and not fits_strictly:
+        # a pattern has no strict form. It may lack the "/" that is the path of a bare host, or it may fit the
+        # argument as written
         bare = strict.removesuffix("/")
         fits_strictly = fnmatchcase(bare, wanted.text) or fnmatchcase(found, wanted.text)
     if fits_strictly != fits_loosely:
         return None
-    if not fits_strictly:
-        return None if is_below else False
-    return None if "@" in found else True
+    if fits_strictly:
+        return None if "@" in found else True
+    return None if is_below else False
 
 
 def _list_readings(address: str) -> Iterator[str]:
@@ -113,13 +118,13 @@ def _normalize_address(text: str) -> str | None:
     normal += normalize_host(address.host)
     if address.port not in (None, _USUAL_PORTS.get(scheme)):
         normal += f":{address.port}"
-    normal += _without_dots(_escape_reserved(parts.path)) or "/"
+    normal += _without_dots(_normalize_escapes(parts.path)) or "/"
     if parts.query:
-        normal += f"?{_escape_reserved(parts.query)}"
+        normal += f"?{_normalize_escapes(parts.query)}"
     return normal
 
 
-def _escape_reserved(text: str) -> str:
+def _normalize_escapes(text: str) -> str:
     """Return a text with only the necessary percent-escapes, in capitals: ``%7ea%2fb`` -> ``~a%2Fb``."""
     plain = _UNRESERVED.sub(lambda escape: unquote(escape[0]), text)
     escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda escape: escape[0].upper(), plain)
@@ -155,7 +160,7 @@ def _loosen_address(text: str) -> str:
     host_chars = end_of_host.start() if end_of_host else len(plain)
     authority, rest = plain[:host_chars], plain[host_chars:]
     host = authority.rpartition("@")[2]
-    if not host.endswith("]"):  # then it is no IPv6 address, whose colons are not a port's
+    if not host.endswith("]"):  # the colons of an IPv6 address, "[::1]", do not begin a port
         host = re.sub(r":(?:80|443|21)?$", "", host)
     path, _, query = rest.partition("?")
     path = re.sub(r"/{2,}", "/", _without_dots(path)).rstrip("/")

@@ -22,7 +22,7 @@ from bot.domain.text import host_of
 _SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
 _MAX_LABEL_CHARS = 63  # RFC 1035, 2.3.4
 _IN_BRACKETS = re.compile(r"^[^/?#]*\[")  # an IPv6 address as host
-_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # the second host in "a.example?@b.example"
+_HOST_AFTER_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # "b.example" in "a.example?@b.example"
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
@@ -39,10 +39,11 @@ def _list_hosts(address: str) -> Iterator[str]:
     rest = _SLASHES.sub("", address)  # some programs accept any number of slashes
     if not _IN_BRACKETS.search(rest):
         front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
+        # in "user@a.example@b.example" the user's name may end at the first or at the last mark
         hosts = front.split("@")[1:] or [front]
-        for host in (hosts[0], hosts[-1]):  # behind the first or the last mark after a user's name
+        for host in (hosts[0], hosts[-1]):
             yield host.partition(":")[0].removesuffix(".")
-    late = _LATE_USER.search(rest)  # some programs take ``?@`` and ``#@`` for the end of a user's name
+    late = _HOST_AFTER_LATE_USER.search(rest)  # for some programs a user's name also ends at "?@" or "#@"
     if late:
         yield late[1]
 

@@ -2,8 +2,8 @@
 
 Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
 *loose form* if some program takes them for the same. An address with a tag, ``ana+news@example.org``, reaches
-the mailbox of the address without it, so an argument with the one counts as naming both. The answer is True
-only if every address that the argument names is what the rule names.
+the mailbox of the address without the tag. So an argument with a tag counts as naming both addresses. The
+answer is True only if every address that the argument names is what the rule names.
 """
 
 import re
@@ -29,11 +29,12 @@ def compare_mail(found: str, wanted: NamedText) -> Answer:
     if len(found) > MAX_CHARS:
         return None
     wanted_mail = _loosen_mail(wanted.text)
-    wanted_mailbox = _TAG.sub("@", wanted_mail)  # the same without its tag
+    wanted_mailbox = _TAG.sub("@", wanted_mail)  # the rule's address without its tag
     fits_strictly = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
     fits_loosely = [
         wanted.fits(mail, wanted_mail) or wanted.fits(mail, wanted_mailbox) for mail in _list_mail(found)
     ]
+    # for a rule without the tag, the form with the tag does not fit: so a tagged argument gives None
     if fits_loosely and all(fits_loosely):
         return True if fits_strictly else None
     return None if fits_strictly or any(fits_loosely) else False

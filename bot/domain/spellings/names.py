@@ -1,7 +1,7 @@
 """Names and free text, such as names of accounts, branches and channels.
 
 Two spellings are equal in their *strict form* if the standard says that they are the same, and in their
-*loose form* if some program takes them for the same. No standard says it of names, so the strict form of a
+*loose form* if some program takes them for the same. There is no standard for names, so the strict form of a
 name is its text. Some programs ignore case, width, unseen characters and extra white space, so the loose form
 (`fold`) is without them.
 """

@@ -34,42 +34,41 @@ Steps = tuple[str, ...]
 """The names of a path; an absolute path begins with an empty name."""
 
 
-def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = None) -> Answer:
+def compare_paths(found: str, wanted: NamedText, *, kind: Referent = Referent.PATH) -> Answer:
     """Compare an argument with a path that a rule names.
 
-    ``below`` says if the call reaches all that is below the path. FOLDER: the path is a folder, and the call
-    reaches all below it. TREE: the same if the path is a folder, which is not known. None: the call reaches
-    only the file or folder itself.
+    ``kind`` says how far the call reaches. PATH: only to the file or folder itself. FOLDER: the path is a
+    folder, and the call reaches all that is below. TREE: the same, but the path may also be a file.
     """
     if len(found) > MAX_CHARS:
         return None
     strict, strict_wanted = _split_strictly(found), _split_strictly(wanted.text)
     loose, loose_wanted = _split_loosely(found), _split_loosely(wanted.text)
     if any(".." in steps for steps in (strict, strict_wanted, loose, loose_wanted)):
-        return None  # the answer depends on links
+        return None  # what ".." leads to depends on symbolic links
     fits = wanted.fits(_join_steps(strict), _join_steps(strict_wanted))
     if fits != wanted.fits(_join_steps(loose), _join_steps(loose_wanted)):
         return None
     if fits:
         return None if _has_other_expansions(found, wanted) else True
     unescaped = found.replace("\\", "")
-    if unescaped != found and compare_paths(unescaped, wanted, below=below) is not False:
+    if unescaped != found and compare_paths(unescaped, wanted, kind=kind) is not False:
         return None  # a program that expands wildcards ignores a backslash before a letter
     if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose, loose_wanted, wanted):
         return None  # the answer depends on the current folder of that drive, or on the program
-    if _is_near(loose, loose_wanted, wanted, below):
+    if _is_near(loose, loose_wanted, wanted, kind):
         return None
     return False
 
 
 def compare_trees(found: str, wanted: NamedText) -> Answer:
     """Compare the path of a file, or of a folder of which a call reaches all that is below."""
-    return compare_paths(found, wanted, below=Referent.TREE)
+    return compare_paths(found, wanted, kind=Referent.TREE)
 
 
 def compare_folders(found: str, wanted: NamedText) -> Answer:
     """Compare the path of a folder of which a call reaches all that is below."""
-    return compare_paths(found, wanted, below=Referent.FOLDER)
+    return compare_paths(found, wanted, kind=Referent.FOLDER)
 
 
 def _split_strictly(text: str) -> Steps:
@@ -122,10 +121,16 @@ def _join_steps(steps: Steps) -> str:
 
 
 def _has_other_expansions(found: str, wanted: NamedText) -> bool:
-    """Return whether a path that fits the rule letter for letter may be expanded to one that does not."""
+    """Return whether a path that fits the rule letter for letter may be expanded to one that does not.
+
+    For that it has wildcards, and also ``..``, as in ``a/{b,..}/c``, or the rule's pattern has ``?`` or ``[``:
+    ``a?`` fits ``a*`` as text, which may be expanded to ``abc``.
+    """
     if not (_WILD.search(found) or _BRACED.search(found)):
         return False
-    return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
+    if ".." in found:
+        return True
+    return wanted.pattern and re.search(r"[?\[]", wanted.text) is not None
 
 
 def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
@@ -163,19 +168,29 @@ def _may_both_fit(one: str, other: str) -> bool:
     other = re.sub(r"\*+", "*", other)
     stars = _mark_positions(other, "*")
     all_positions = (1 << (len(other) + 1)) - 1  # the last position is behind the end
-    reached = 1 | ((1 & stars) << 1)  # the beginning, and the position behind a star there
+    reached = _add_behind_stars(1, stars)  # at the beginning
     for character in one:
-        if character == "*":  # any number of steps: all positions from the lowest
-            lowest = reached & -reached
-            reached = all_positions & ~(lowest - 1)
+        if character == "*":  # it fits any number of characters
+            reached = _add_all_above(reached, all_positions)
             continue
         if character == "?":
             matching = all_positions >> 1 & ~stars
         else:
             matching = _mark_positions(other, f"?{character}")
         moved = ((reached & matching) << 1) | (reached & stars)  # a star takes the character and stays
-        reached = moved | ((moved & stars) << 1)
+        reached = _add_behind_stars(moved, stars)
     return bool(reached >> len(other) & 1)
+
+
+def _add_behind_stars(positions: int, stars: int) -> int:
+    """Return the positions, with the next one for each that is at a star: a star also fits no character."""
+    return positions | ((positions & stars) << 1)
+
+
+def _add_all_above(positions: int, all_positions: int) -> int:
+    """Return all positions from the lowest of these to the end."""
+    lowest = positions & -positions
+    return all_positions & ~(lowest - 1)
 
 
 def _mark_positions(text: str, characters: str) -> int:
@@ -183,16 +198,18 @@ def _mark_positions(text: str, characters: str) -> int:
     return sum(1 << position for position, character in enumerate(text) if character in characters)
 
 
-def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
+def _is_near(found: Steps, named: Steps, wanted: NamedText, kind: Referent) -> bool:
     """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
-    if below and _is_absolute(found) and not _is_absolute(named) and "." not in found[-1]:
-        return True  # the path may be above the folder at which the rule begins
+    if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(named):
+        may_be_folder = "." not in found[-1]  # its last name has no ending
+        if may_be_folder:
+            return True  # it may be above the folder at which the rule begins
     for placed, placed_named in _place_in_one_folder(found, named):
         if wanted.fits(_join_steps(placed), _join_steps(placed_named)):
             return True
         if placed and placed_named and _is_inside(placed, placed_named, wanted):
             return True
-        if _is_above(placed, placed_named, wanted, below):
+        if _is_above(placed, placed_named, wanted, kind):
             return True
     return False
 
@@ -205,7 +222,8 @@ def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, St
     if _is_absolute(found) == _is_absolute(named):
         yield found, named
     elif _is_absolute(found):
-        yield from ((found[start:], named) for start in range(1, max(2, len(found))))
+        starts = range(1, max(2, len(found)))  # also one for "/" alone
+        yield from ((found[start:], named) for start in starts)
     else:
         yield from ((found, named[start:]) for start in range(1, len(named)))
 
@@ -220,24 +238,25 @@ def _is_inside(found: Steps, named: Steps, wanted: NamedText) -> bool:
     return any(wanted.fits(_join_steps(parent), _join_steps(named)) for parent in parents)
 
 
-def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
+def _is_above(found: Steps, named: Steps, wanted: NamedText, kind: Referent) -> bool:
     """Return whether a call reaches what a rule names, since its path is a folder above that.
 
-    The folder whose content a rule names, as in ``infra/*``, counts also for calls that reach nothing below.
+    If a rule names all that is in a folder, as in ``infra/*``, a call on the folder itself counts, too.
     """
     names_content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
     if names_content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True
-    if below is None:
+    if kind is Referent.PATH:
         return False
     if not found:
-        return True  # the workspace
+        return True  # an empty path is the workspace, which is above everything
     parents = [named[:count] for count in range(1, len(named))]
-    if wanted.pattern and below is Referent.TREE:
-        # for ``**/*.py`` no parent counts: the rule names files anywhere, also after their folder was moved
+    if wanted.pattern and kind is Referent.TREE:
+        # a parent of wildcards alone, as in ``**/*.py``, does not count, since every path fits it. The rule
+        # names files anywhere, also after their folder was moved
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
-    # a pattern that begins with a wildcard may fit something in any folder
+    # a pattern that begins with a wildcard may fit something in any folder, but TREE may be a file
     begins_with_wildcard = wanted.pattern and bool(named) and _WILD.search(named[0]) is not None
-    return begins_with_wildcard and below is Referent.FOLDER
+    return begins_with_wildcard and kind is Referent.FOLDER

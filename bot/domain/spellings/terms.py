@@ -39,15 +39,18 @@ class NamedText(NamedTuple):
     pattern: bool  # True: the text may hold * and ?
 
     def fits(self, found: str, named: str) -> bool:
-        """Return whether an argument is what the text names; both were brought into the same form."""
+        """Return whether an argument is what the rule names.
+
+        ``named`` is the rule's text in the same form as the argument, ``found``.
+        """
         if self.pattern:
             return fnmatchcase(found, named)
         return found == named
 
     def normal(self, form: Callable[[str], str | None]) -> str:
-        """Return the text in the form that ``form`` makes; a pattern as it is.
+        """Return the text in the form that ``form`` makes of it.
 
-        ``form`` returns None for a text that has no such form, which also stays as it is.
+        A pattern stays as it is, and so does a text for which ``form`` returns None, as it has no such form.
         """
         if self.pattern:
             return self.text
