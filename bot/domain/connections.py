@@ -18,10 +18,10 @@ from urllib.parse import quote, quote_plus
 from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
 
 CONSENT = "consent"
-"""The verb of a vote in which an owner lets a call run in their name, and no more.
+"""The verb of a vote by which the owner of an account lets a call run under it.
 
-Others decide about the call, so the vote does not count for its quorum. An owner who may decide as well votes
-to approve instead.
+It is not an approval: others decide about the call, so the vote does not count for its quorum. An owner who
+may decide, too, votes to approve instead.
 """
 _MAX_NAME_CHARS = 60
 _MIN_SECRET_CHARS = 8  # a shorter value is a part of too many words to be hidden in texts
@@ -52,9 +52,8 @@ class Connection:
     subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs under the account until it is connected again
-    # True: the account of a chat *rests*, which means that Nod does not use it for now: people of another
-    # company read along in the chat, or the admin who connected it is not an admin now. Each look-up of the
-    # connection sets this; it is not stored with a proposal
+    # True: Nod does not use the account for now. It is a chat's, and people of another company read along
+    # there, or the admin who connected it is not an admin now. Each look-up sets this; it is not stored
     is_resting: bool = False
 
     @classmethod
@@ -175,9 +174,9 @@ def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _in_base64(secret: bytes) -> set[str]:
-    """Return the letters by which a secret shows inside the base64 of any longer text, in both alphabets.
+    """Return what a secret looks like in the base64 of a longer text, in both alphabets.
 
-    Base64 writes three bytes as four letters of 6 bits, so the secret may begin at three offsets, and each
+    Base64 writes three bytes as four letters of 6 bits. So the secret may begin at three offsets, and each
     gives other letters. Letters that depend on the bytes before or after the secret are left out.
     """
     parts: set[str] = set()

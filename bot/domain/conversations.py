@@ -1,8 +1,8 @@
 """A conversation and its lines: what people, the agent and Nod said, in the order the model reads it. Pure.
 
-A *line* is one entry of a conversation. The agent answers the lines that it *heard*: people's messages, and
-the notes by which Nod tells the model something. A *turn* is one piece of the agent's work: from a heard
-line, or the end of its calls, until it says nothing more or waits for people. A `Transcript` is its input.
+A *line* is one entry of a conversation. A *heard* line is one that the agent answers: a person's message, or
+a note by which Nod tells the model something. A *turn* is one piece of the agent's work: from a heard line,
+or the end of its calls, until it says nothing more or waits for people. Its input is a `Transcript`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ class CallResult:
 
     text: str
     ok: bool
-    outside: bool = True  # the text is a tool's own, not Nod's
+    outside: bool = True  # the text comes from a tool; False: from Nod
     files: tuple[File, ...] = ()  # files for the program that made the call, if a program did
 
     def __post_init__(self) -> None:
@@ -90,12 +90,15 @@ class Line:
     id: int
     role: LineRole
     text: str
-    after: int  # for an answer, the id of the last heard line that it answers; for a heard line its own id
+    # for an answer, the id of the last line that it answers; for a heard line its own id; for a summary, the
+    # id of the last line that it stands for
+    after: int
     actor: Actor | None  # the account that wrote the line or caused it
     calls: Sequence[Call]  # the calls in an answer
     results: Mapping[str, CallResult]  # by call id, of those calls that never became a proposal
     created_at: datetime
-    # the id that the channel gave it; for an answer its key; for the run of a schedule SCHEDULE.RUN
+    # the id that the channel gave it; for an answer `Turn.key`; for the note that begins a run of a schedule
+    # the ids of both, as SCHEDULE.RUN
     event_id: str | None = None
     files: Sequence[str] = ()  # handles of the files that came with it
 
@@ -118,7 +121,7 @@ class Transcript:
     files: Mapping[str, Attachment] = field(default_factory=dict)  # by handle, without forgotten ones
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # pictures for the model, by handle
     summary: Line | None = None  # replaces the oldest lines
-    seen: int = field(init=False)  # the id of the last heard line; 0 without any
+    seen: int = field(init=False)  # the id of the last line that the agent answers; 0 without any
     asker: Actor = field(init=False)  # the account of the newest line that has one, for which the agent works
     schedule: str | None = field(init=False)  # the schedule whose run began with that line, if one did
     last_message: str = field(init=False)  # the text of the last message of a person; empty without any
@@ -147,22 +150,22 @@ class Transcript:
 
     @property
     def order(self) -> int:
-        """The id of the line that ordered this work, also the work of teammates; 0 without such a line.
+        """The id of the line that asked for this work, also for the work of teammates; 0 without such a line.
 
         It is the last line of a person, or the note that began a run of a schedule.
         """
         if self.teammate is not None:
             return self.teammate.asked
-        orders = [line.id for line in self.lines if line.role is LineRole.USER or line.schedule]
-        return max(orders, default=0)
+        request_ids = [line.id for line in self.lines if line.role is LineRole.USER or line.schedule]
+        return max(request_ids, default=0)
 
     @property
     def awaits_answer(self) -> bool:
         """True if it is the agent's turn: someone spoke last, or every call it made has ended."""
-        spoken = [line for line in self.lines if line.role is not LineRole.NOTICE]
-        if not spoken:
+        lines_for_model = [line for line in self.lines if line.role is not LineRole.NOTICE]
+        if not lines_for_model:
             return False
-        last = spoken[-1]
+        last = lines_for_model[-1]
         if last.role in HEARD:
             return True
         proposals = [self.proposals.get((last.id, call.id)) for call in last.calls]
@@ -183,9 +186,7 @@ def keep_to_one_person(transcript: Transcript) -> Transcript:
             first_unanswered = position
             break
 
-    # calls that ended await an answer, too: for the account that asked last
-    before = replace(transcript, lines=lines[:first_unanswered])
-    asker = before.asker if first_unanswered and before.awaits_answer else None
+    asker = _find_asker_of_ended_calls(replace(transcript, lines=lines[:first_unanswered]))
     for position in range(first_unanswered, len(lines)):
         line = lines[position]
         if line.actor is None or line.role not in HEARD:
@@ -194,6 +195,16 @@ def keep_to_one_person(transcript: Transcript) -> Transcript:
             return replace(transcript, lines=lines[:position])
         asker = line.actor
     return transcript
+
+
+def _find_asker_of_ended_calls(answered: Transcript) -> Actor | None:
+    """Return the account that asked last, if all calls of the last answer have ended; else None.
+
+    ``answered`` ends with the last line that needs no answer. Calls that ended await one, for that account.
+    """
+    if answered.lines and answered.awaits_answer:
+        return answered.asker
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +252,7 @@ class AskedQuestion:
 
     proposal_id: str
     home: str  # the id of the conversation in which the agent answers
-    note: int  # the id of the line in it that passes the question to the agent
+    note: int  # the id of the line in ``home`` that passes the question to the agent
     asker: str  # an account, as text
     name: str  # the asker's name
     text: str

@@ -1,7 +1,10 @@
 """Hooks: the questions that the kernel asks features, and the events that it reports to them.
 
 Each protocol here is one hook: a hook that is *asked* returns an answer, one that is *told* takes note. A
-feature hands a `Hooks` value to ``bot/app.py``; the kernel calls what is in it, and knows no feature by name.
+hook that is told has the name of what the kernel does at that moment: `EndProposal` is told that a proposal
+ends. A feature hands a `Hooks` value to ``bot/app.py``; the kernel calls what is in it, and knows no feature
+by name.
+
 No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. A
 hook's writes in a transaction are a part of it: if the hook raises, the transaction is rolled back, unless
 the hook's docstring says otherwise.
@@ -76,7 +79,7 @@ class AnnotateCard(Protocol):
 
 
 class AskPeople(Protocol):
-    """Told of each round of a proposal that people are to decide, in the transaction that stores it."""
+    """Told when people are asked to decide a round of a proposal, in the transaction that stores it."""
 
     def __call__(self, session: Session, proposal: Proposal, now: datetime) -> None: ...
 
@@ -120,7 +123,8 @@ class ChangePerson(Protocol):
     Where the hook raises, an account is not linked. The other changes stand, since they end rights: only the
     hook's writes are rolled back, and it is told again until it succeeds. So it must be safe to repeat.
 
-    Returns work to start, which only an account that leaves its person may cause. Recovery starts the rest.
+    Returns work to start. Only an account that leaves its person may cause such work; recovery finds all
+    other work in the rows.
     """
 
     def __call__(self, session: Session, account: Actor, now: datetime) -> Sequence[Job]: ...
@@ -179,9 +183,12 @@ class QuietAudience(Protocol):
     """Asked before people are told or reminded of an open proposal, in a transaction that may be a read.
 
     ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns the members
-    of ``notified`` that need not be told now, as they have muted such cards. Shared chats get their card all
-    the same. Everyone is told if too few deciders would be left, or if the hook raises. When a card is
-    delivered, the hook is asked only if some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
+    of ``notified`` that need not be told now, as they have muted such cards.
+
+    - Shared chats get their card all the same.
+    - Everyone is told if too few deciders would be left, or if the hook raises.
+    - When a card is delivered, the hook is asked only if some `MayBeQuiet` returns True, or if some
+      `WatchDelivery` takes part.
     """
 
     def __call__(
@@ -190,18 +197,18 @@ class QuietAudience(Protocol):
 
 
 class MayBeQuiet(Protocol):
-    """Asked when a card is delivered, in no transaction. Returns False if everyone is to be told."""
+    """Asked when a card is delivered, in no transaction. Returns False if no one has muted any cards."""
 
     def __call__(self) -> bool: ...
 
 
 class WatchDelivery(Protocol):
-    """A feature's part in whom the delivery of a card notifies: by a private card, a mention, or another way.
+    """Lets a feature take part in deciding whom a delivered card notifies, by a private card or a mention.
 
-    Accounts are written as ``channel:key``. All but `is_watching` are called in one transaction before the
-    card is posted, and again where posting is tried again, so they are safe to repeat. Where a
-    method raises, the card is posted and mentions everyone. `hold_back` and `tell_people` are also called
-    when a step of a rule, or another round, notifies people of a card that was posted before.
+    Accounts are written as ``channel:key``. All methods but `is_watching` are called in one transaction
+    before the card is posted, and again if posting is tried again, so they are safe to repeat. Where a method
+    raises, the card is posted and mentions everyone. `hold_back` and `tell_people` are also called when a
+    step of a rule, or another round, notifies people of a card that was posted before.
     """
 
     def is_watching(self) -> bool:
@@ -210,12 +217,12 @@ class WatchDelivery(Protocol):
     def list_reached(
         self, session: Session, proposal: Proposal, deciders: Collection[str]
     ) -> Collection[str]:
-        """Return the accounts of ``deciders``, who may decide, whom the feature notifies itself."""
+        """Return the members of ``deciders`` whom the feature notifies itself, in a way of its own."""
 
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Return the members of ``notified`` who are told later, after storing what that needs."""
+        """Store and return the members of ``notified`` who are told later."""
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime

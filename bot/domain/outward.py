@@ -2,8 +2,8 @@
 
 The server of an address gets everything in it, so an address can carry away what the agent has read. People
 are therefore asked about a reading call as about a write (`judge_addresses`), unless each of its addresses is
-*known* (`find_known`): the requester wrote it letter for letter in this conversation, or it is a link in a
-page that the same tool read from the same host. Rules may allow further hosts.
+*known* (`find_known`). An address is known if the requester wrote it letter for letter in this conversation,
+or if it is a link in a page that the same tool read from the same host. Rules may allow further hosts.
 """
 
 import json
@@ -51,10 +51,10 @@ def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
 def judge_addresses(
     risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]
 ) -> Risk:
-    """Return the risk of a reading call by the addresses that it sends.
+    """Return the risk of a reading call: ``risk`` if it may send its addresses, else the risk of a write.
 
-    The call counts as a write, so that people are asked, unless each address is in ``known`` (see
-    `find_known`) or at one of ``hosts``, which rules allow. Hosts may hold * and ?.
+    It may send an address that is in ``known``, as `find_known` returns them, or at one of ``hosts``. These
+    are the hosts that rules allow, with * and ?.
     """
     for address in addresses:
         host = host_of(address)
@@ -70,18 +70,19 @@ def judge_addresses(
 def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
-    """Return those of ``addresses``, shortened, that a call of this tool may send without asking people.
+    """Return the addresses, shortened, that a call of this tool may send without asking people.
 
-    ``accounts``: the linked accounts of the requester.
+    They are a part of ``addresses``. ``accounts``: the linked accounts of the requester.
     """
-    host_by_address = {_shorten_address(address): host_of(address) for address in addresses}
+    host_by_short_address = {_shorten_address(address): host_of(address) for address in addresses}
     known: set[str] = set()
     for line in transcript.lines:
         if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
             known.update(_find_words(line.text))
         for host, text in _list_results(transcript, line, tool_name):
-            known.update(word for word in _find_words(text) if host_by_address.get(word) == host)
-    return known & host_by_address.keys()
+            # a link counts only if it leads to the host that the page is from
+            known.update(word for word in _find_words(text) if host_by_short_address.get(word) == host)
+    return known & host_by_short_address.keys()
 
 
 def _list_results(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:

@@ -21,13 +21,14 @@ NOD = "nod"
 AGENTS = "agents"
 """The channel of agents' calls. No person has an account there, and nothing is posted there."""
 
-# what Nod itself writes in place of a name, as "you", "policy (…)" or "grant G-7", without spaces and signs
+# what Nod itself writes in place of a name, as "you", "policy (…)" or "grant G-7"; in letters and digits
+# alone, since `_like_nods_own` compares names without spaces and signs
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
 _GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")  # Slack's ids of user groups begin with S
 # a text in backticks, or an account or address as in "by slack:T1/U7, in telegram:-100"
-_WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
+_ACCOUNT_OR_CODE = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 _CHANNEL_NAMES: Mapping[str, str] = {"http": "the console", "cli": "the command line", AGENTS: "a program"}
 """The names of Nod's own channels, for people. Each stands for all addresses below it."""
 
@@ -54,7 +55,7 @@ class Actor:
     channel: str
     key: str
     name: str = field(default="", compare=False)
-    # None: the channel does not say now, so its last report counts. Without any report, it is a member
+    # None: the channel does not say it now, so its last report counts; without any, the account is a member
     standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -115,7 +116,10 @@ def workspace_of(text: str) -> str | None:
 
 
 def counts_at(account: str, place: str | None) -> bool:
-    """Return whether a role of an account counts at a place: not in another workspace of the same channel."""
+    """Return whether the roles of an account count at a place.
+
+    They do not in another workspace of the account's channel.
+    """
     own = workspace_of(account)
     if own is None or place is None or place.partition(":")[0] != own.partition(":")[0]:
         return True
@@ -169,13 +173,15 @@ class Role(StrEnum):
 
 
 def find_written(text: str) -> frozenset[str]:
-    """Return the accounts and addresses in a text; those in backticks are for typing and stay as they are."""
-    return frozenset(each for each in _WRITTEN.findall(text) if not each.startswith("`"))
+    """Return the accounts and addresses in a text, except in backticks, which hold what is to be typed."""
+    return frozenset(word for word in _ACCOUNT_OR_CODE.findall(text) if not word.startswith("`"))
 
 
 def with_names(text: str, names: Names) -> str:
     """Return the text with names in place of the accounts and addresses that have one."""
-    return _WRITTEN.sub(lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text)
+    return _ACCOUNT_OR_CODE.sub(
+        lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text
+    )
 
 
 def find_name(what: str, names: Names) -> str:
@@ -183,7 +189,7 @@ def find_name(what: str, names: Names) -> str:
 
     So a thread has the name of its chat. Empty where no name is known.
     """
-    return next((names[each] for each in within(what) if each in names), "")
+    return next((names[place] for place in within(what) if place in names), "")
 
 
 def within(what: str) -> list[str]:

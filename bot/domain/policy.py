@@ -96,10 +96,11 @@ class Policy:
     ttl: timedelta = timedelta(hours=24)  # the time that a proposal waits, where no rule says it
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
-    plans: Approver = Approver.HUMAN  # the approver of plans, where no rule says it
+    plans: Approver = Approver.HUMAN  # who approves teammates' plans, where no rule says it
     book: Rulebook = field(default_factory=Rulebook)
-    groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those whose members are known now
-    missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed but not known
+    groups: Mapping[str, UserGroup] = field(default_factory=dict)  # the groups whose members are known now
+    # filled by the methods here: the groups that were needed but not known, which are fetched next
+    missed: set[str] = field(default_factory=set, compare=False)
     absences: tuple[Absence, ...] = ()  # the absences of people who are away now
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
@@ -109,7 +110,7 @@ class Policy:
         the role everywhere.
         """
         by_settings = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        by_rules = self.book.accounts_with(role)  # accounts by name, True for a role that counts everywhere
+        by_rules = self.book.accounts_with(role)  # by account, True if its role counts everywhere
         accounts = by_settings | by_rules.keys()
         return frozenset(
             account for account in accounts if by_rules.get(account) or counts_at(account, place)
@@ -130,7 +131,7 @@ class Policy:
         return frozenset(name for name, group in self.groups.items() if person.accounts & group.members)
 
     def _note_unknown_groups(self, named: Iterable[str], person: Person) -> list[str]:
-        """Note the named groups that are not known now as missed; return those that the person may be in."""
+        """Add the named groups that are not known now to ``missed``; return those the person may be in."""
         unknown = [name for name in named if is_group(name) and name not in self.groups]
         self.missed.update(unknown)
         if person.outside:
@@ -173,7 +174,7 @@ class Policy:
         5. A call that too few people could approve is refused.
         """
         risk, is_spared = self._override_risk(call)
-        found = self.book.mode(call, self._find_usual_mode(call))
+        found = self.book.mode(call, self._find_default_mode(call))
         mode = found.value
         deciders = self._find_deciders(call, risk)
         if mode is Mode.FORBID:
@@ -225,8 +226,8 @@ class Policy:
         Call                                           Asks              Rule that is named
         =============================================  ================  =========================
         a plan                                         yes               the rule on plans
-        a write by someone outside, else not asked     yes               that outsiders always ask
-        its kind always asks, and its mode does not    yes               its kind
+        a write by someone outside that would run      yes               that outsiders always ask
+        only its kind asks, not its mode               yes               its kind
         spared, and its mode is writes or destructive  no                the rule that spares it
         any other                                      if its mode asks  its mode
         =============================================  ================  =========================
@@ -245,7 +246,7 @@ class Policy:
             return _Asking(asks, risk.reason)
         return _Asking(asks, _name_mode_rule(found))
 
-    def _find_usual_mode(self, call: CallFacts) -> Mode:
+    def _find_default_mode(self, call: CallFacts) -> Mode:
         """Return the mode that counts without a rule. Calls of agents ask at least about each write."""
         if call.place.is_of_agent:
             return max(self.mode, Mode.WRITES, key=MODES.index)
@@ -254,23 +255,25 @@ class Policy:
     def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
         """Return the rule, in words, that forbids a call; None if no rule does.
 
-        ``always``: count only rules that certainly hold for the call, and none whose condition is unknown for
-        it. A condition on arguments is unknown for a call without arguments, so such a call stands for all
-        calls of its tool: the rule that is found forbids them with any arguments. It may hold for this person
-        or at this time alone; `find_lasting_objection` leaves out those that hold for a time.
+        By default a rule whose condition is unknown for the call forbids it, too. ``always``: only rules
+        count whose condition certainly holds. For a call without arguments these are the rules that forbid
+        its tool with any arguments, perhaps only to this person or only now.
         """
         if not self.book.forbids:
             return None
         if always:
             rules = self.book.matching(Subject.POLICY, call)
             return next((rule.words for rule in rules if rule.value is Mode.FORBID), None)
-        found = self.book.mode(call, self.mode)
+        found = self.book.mode(call, self.mode)  # the default never forbids, so any will do
         if found.rule and found.value is Mode.FORBID:
             return found.rule.words
         return None
 
     def find_lasting_objection(self, call: CallFacts) -> str | None:
-        """Return the rule, in words, that forbids a call with any arguments and at any time; None without."""
+        """Return the rule, in words, that certainly forbids a call, and not only for a time; None without.
+
+        For a call without arguments it forbids the tool with any arguments.
+        """
         rules = self.book.matching(Subject.POLICY, call)
         lasting = (rule for rule in rules if rule.value is Mode.FORBID and not rule.is_for_a_time)
         return next((rule.words for rule in lasting), None)
@@ -315,13 +318,13 @@ class Policy:
         # in a private chat, approvers decide only calls that can't be undone or that a rule routes to others
         is_private = place.private and not is_destructive and not self.book.routes(call)
         usual = _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS
-        words = self.book.deciders(call, usual).value
+        who = self.book.deciders(call, usual).value  # roles and such words, accounts and groups
 
         holders = {role: self.holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
-        roles = tuple(role for role, accounts in holders.items() if role in words and accounts)
-        named = tuple(word for word in words if ":" in word)  # accounts and groups
+        roles = tuple(role for role, accounts in holders.items() if role in who and accounts)
+        named = tuple(word for word in who if ":" in word)  # accounts and groups
         # an agent's own place has no members
-        may_members = "member" in words and not kind.for_approvers and not place.is_of_agent
+        may_members = "member" in who and not kind.for_approvers and not place.is_of_agent
 
         # four eyes: the requester may not approve. That holds for a call that can't be undone, if anyone else
         # may decide it; and for a kind that is for approvers, unless the requester is alone at this machine
@@ -330,12 +333,12 @@ class Policy:
             accounts |= holders[role]
         has_others = bool(accounts - requester.accounts) or (may_members and not place.private)
         is_local = str(LOCAL) in requester.accounts  # at the command line there may be no one else
-        needs_other = kind.for_approvers and (has_others or not is_local)
-        four_eyes = needs_other or (is_destructive and has_others)
+        needs_someone_else = kind.for_approvers and (has_others or not is_local)
+        four_eyes = needs_someone_else or (is_destructive and has_others)
         if four_eyes:
             named = tuple(name for name in named if name not in requester.accounts)
         return Deciders(
-            requester="requester" in words and not needs_other,
+            requester="requester" in who and not needs_someone_else,
             roles=roles,
             people=named,
             members=str(place.address) if may_members else None,
@@ -444,13 +447,14 @@ class Policy:
         return self.book.plans(place, self.plans)
 
     def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
-        """Tell if rules may ask more of calls like one, with any arguments, by anyone, at any time.
+        """Tell if the rules may ask more of a call than those of ``before``.
 
-        A limited rule matches some of these calls. So a new one counts as if it always matched, and a removed
-        one as if it never did. The limited rules in both books are tried both ways: none matches, or all do.
+        The call stands for calls with any arguments, by anyone, at any time, and a rule with limits matches
+        some of these. So a new rule with limits counts as if it always matched, and a removed one as if it
+        never did. Those in both books are tried both ways: none matches, or all do.
         """
         limited = {rule for rule in self.book.rules if rule.limits}
-        common = limited.intersection(before.book.rules)
+        common = limited.intersection(before.book.rules)  # the rules with limits that are in both books
         new = limited - common
         no_rules: set[Rule] = set()
         for matching in (no_rules, common):
@@ -500,7 +504,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     steps = verdict.steps
     if steps and verdict.escalate_to and verdict.escalate_after:
         steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))
-    columns = {
+    field_values = {
         "risk": verdict.risk,
         "deciders": verdict.deciders,
         "quorum": verdict.quorum,
@@ -517,8 +521,10 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     }
     due_steps = start_steps(steps, now)
     if due_steps:
-        columns |= time_steps(due_steps)  # also ``escalate_at``: the time of the first step that escalates
-    return columns | start_timers(verdict.ttl, verdict.remind_every, now)
+        field_values |= time_steps(
+            due_steps
+        )  # also ``escalate_at``: the time of the first step that escalates
+    return field_values | start_timers(verdict.ttl, verdict.remind_every, now)
 
 
 def explain(verdict: Verdict, requester: str) -> str:

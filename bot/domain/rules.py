@@ -33,6 +33,7 @@ from bot.domain.times import format_length, format_moment, parse_weekdays
 T = TypeVar("T")
 
 EVERYWHERE = "*"
+_ANY_TOOL = "*"  # the pattern of a rule about all tools, and of rules that are not about tools at all
 UNDO_FOR = timedelta(minutes=30)  # the time for Undo where no rule sets one
 EVERYWHERE_WORD = "everywhere"  # the last word of a role that counts in every workspace
 LONGEST_INSTRUCTIONS = 2_000
@@ -63,7 +64,7 @@ class Subject(StrEnum):
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
     OUTSIDERS = "outsiders"  # "talk": guests and people of another company may talk to Nod here
-    BUDGET = "budget"  # Budget: what models may cost
+    BUDGET = "budget"  # Budget: the most that models may cost
     MODEL = "model"  # str: the name of the model that answers there, or this person
     UNDO = "undo"  # timedelta: the time in which a call can be undone; 0: it can't
     INSTRUCTIONS = "instructions"  # str: instructions to the agent there, in addition to the settings'
@@ -113,11 +114,11 @@ MODES = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Modes of a policy rule from the loosest to the strictest."""
 
 # An agent here is a program that calls tools with a token, at a place of its own. A rule for all places was
-# made with people in mind, so because of it no call of an agent may run with fewer questions.
+# made with people in mind. So for agents such a rule may only make calls stricter.
 _MAY_LOOSEN = frozenset({Subject.POLICY, Subject.RISK})
 """Subjects whose rules may loosen or tighten. For an agent only rules that name agents' places may loosen."""
 _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
-"""Subjects whose rules only loosen. For an agent they count only if they name its place."""
+"""Subjects whose rules only loosen. For an agent, such a rule counts only if it names agents' places."""
 
 BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
 """Subjects whose rules may have a condition on risk, since they are read after the risk was judged."""
@@ -130,7 +131,9 @@ class Quorum(NamedTuple):
     """The approvals that a proposal needs, as in ``2`` or ``2 of 3``."""
 
     needed: int = 1
-    of: int = 0  # the number of deciders: it is declined once too few of them are left. 0: by one decline
+    # the number of deciders, as the 3 in "2 of 3": the proposal is declined once fewer than ``needed`` of
+    # them can still approve. 0: one decline ends it
+    of: int = 0
 
 
 class Escalation(NamedTuple):
@@ -141,7 +144,7 @@ class Escalation(NamedTuple):
 
 
 class Raising(StrEnum):
-    """The answers of a second opinion that make a call need one more approval."""
+    """The answers of a second opinion that raise the number of approvals by one."""
 
     NEVER = ""
     NO = "raises"  # the model says that the call is not what was asked
@@ -149,10 +152,10 @@ class Raising(StrEnum):
 
 
 class Opinion(NamedTuple):
-    """The model that gives a second opinion on a call, and the answers that ask for one more approval."""
+    """The model that gives a second opinion on a call, and the effect of its answer."""
 
     model: str  # its name in Nod's settings
-    raising: Raising = Raising.NEVER
+    raising: Raising = Raising.NEVER  # the answers after which the call needs one more approval
 
 
 class Attention(NamedTuple):
@@ -214,7 +217,9 @@ class Place:
 
     address: str  # the address of the conversation, as text
     private: bool
-    home: str = ""  # the place where roles count, if it is another one: for an agent, its person's place
+    home: str = (
+        ""  # for an agent, its person's place, whose roles count; empty: the roles at ``address`` count
+    )
 
     @property
     def is_of_agent(self) -> bool:
@@ -234,7 +239,8 @@ class CallFacts:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)  # the JSON schema of the tool's arguments
     undoes: bool = False  # the call undoes an approved one
-    followed: Mapping[str, Any] = field(default_factory=dict)  # the targets of arguments that are links
+    # the arguments whose path is a symbolic link or leads through one, each with the path that it leads to
+    followed: Mapping[str, Any] = field(default_factory=dict)
     identity: Identity = Identity.NOD  # the account under which the call is made
 
     @property
@@ -254,11 +260,11 @@ class Limits:
     days: str = ""  # days of the week; hours past midnight belong to the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
-        """Return whether a call is within the limits; None if the condition is unknown for the call.
+        """Return whether a call is within all of the limits; None if the condition is unknown for the call.
 
         ``of_several``: the rule is about several tools, so a tool that lacks a field of the condition is
-        outside the rule. The condition is judged twice, with links in arguments as written and with their
-        targets: if the two answers differ, the answer is None.
+        outside the rule. The condition is judged twice: with links in arguments as written, and with their
+        targets. If the two answers differ, the answer is None.
         """
         if not self.reach(call, zone):
             return False
@@ -273,7 +279,7 @@ class Limits:
         return answer
 
     def reach(self, call: CallFacts, zone: tzinfo) -> bool:
-        """Return whether a call is within the limits on the person, the hours, the days and the end."""
+        """Return whether a call is within the limits on person, hours, days and end; not on the condition."""
         if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
@@ -281,10 +287,10 @@ class Limits:
         local = call.at.astimezone(zone)
         if self.hours is not None and not self.hours.cover(local.time()):
             return False
-        return not self.days or self._find_beginning(local).weekday() in parse_weekdays(self.days)
+        return not self.days or self._find_first_day(local).weekday() in parse_weekdays(self.days)
 
-    def _find_beginning(self, local: datetime) -> datetime:
-        """Return a moment of the day on which the hours around ``local`` began, perhaps the day before."""
+    def _find_first_day(self, local: datetime) -> datetime:
+        """Return a moment on the day on which the hours around ``local`` began, perhaps the day before."""
         hours = self.hours
         if hours is not None and hours.begin > hours.end and local.time() < hours.end:
             return local - timedelta(days=1)  # the hours go past midnight
@@ -319,29 +325,38 @@ class Rule:
     limits: Limits | None = None
 
     @property
-    def slot(self) -> tuple[object, ...]:
+    def slot(self) -> "RuleSlot":
         """The key of the rule: a new rule replaces the earlier rule with the same key.
 
         Rules that expire replace only expiring rules; forbid rules replace only forbid rules. There may be
         several roles or routes with different values, and several budgets for different periods.
         """
         limits = self.limits or Limits()
-        expires = limits.until is not None
-        difference: object = self.value is Mode.FORBID  # in what else two rules must be equal
+        return RuleSlot(
+            subject=self.subject,
+            scope=self.scope,
+            pattern=self.pattern,
+            limits=replace(limits, until=None),
+            expires=limits.until is not None,
+            part_of_value=self._part_of_value_in_slot,
+        )
+
+    @property
+    def _part_of_value_in_slot(self) -> object:
         if isinstance(self.value, Budget):
-            difference = self.value.per
-        elif self.subject in (Subject.ROLE, Subject.ROUTE):
-            difference = self.value
-        return self.subject, self.scope, self.pattern, replace(limits, until=None), expires, difference
+            return self.value.per
+        if self.subject in (Subject.ROLE, Subject.ROUTE):
+            return self.value
+        return self.value is Mode.FORBID
 
     @property
     def is_pattern(self) -> bool:
-        """True if it may be about several tools."""
+        """True if it may be about several tools, since its pattern has a wildcard."""
         return bool(_WILDCARD.search(self.pattern))
 
     @property
     def is_for_a_time(self) -> bool:
-        """True if the rule holds in some hours, on some days or until an end only."""
+        """True if the rule holds only in some hours, only on some days, or until an end."""
         return self.limits is not None and bool(self.limits.hours or self.limits.days or self.limits.until)
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
@@ -360,7 +375,7 @@ class Rule:
 
     def concerns(self, tool_name: str) -> bool:
         """Return whether the rule is about a tool, wherever and whenever it counts."""
-        return self.pattern == EVERYWHERE or _compile(self.pattern).match(tool_name) is not None
+        return self.pattern == _ANY_TOOL or _compile(self.pattern).match(tool_name) is not None
 
     @property
     def budget(self) -> Budget:
@@ -395,20 +410,31 @@ class Rule:
     @property
     def said(self) -> str:
         """The rule as an admin types it after ``/approvals``: ``policy always for delete_*``."""
-        tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
+        tools = "" if self.pattern == _ANY_TOOL else f" for {self.pattern}"
         word = "for" if self.subject in FOR_WHOM else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
         limits = f" {self.limits.said}" if self.limits else ""
         return f"{self.subject.typed} {format_value(self.subject, self.value)}{tools}{where}{limits}"
 
 
-def _measure_narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the strictness of the deciders in a rule, as a sort key: the fewer people, the larger the key.
+class RuleSlot(NamedTuple):
+    """The properties in which a new rule and the rule that it replaces are equal."""
 
-    Members of the chat make it widest, then the requester, then the number of roles, then all words.
+    subject: Subject
+    scope: str
+    pattern: str
+    limits: Limits  # without the end
+    expires: bool
+    part_of_value: object  # a part of the value for some subjects; else True if the rule forbids
+
+
+def _measure_narrowness(words: Sequence[str]) -> tuple[int, ...]:
+    """Return a sort key for the deciders that a rule names: the fewer people may decide, the larger it is.
+
+    Members of the chat count first, then the requester, then the number of roles, then of all words.
     """
     has_members, has_requester = int("member" in words), int("requester" in words)
-    role_count = sum(":" not in word for word in words)
+    role_count = sum(":" not in word for word in words)  # accounts and groups have a colon
     return -has_members, -has_requester, -role_count, -len(words)
 
 
@@ -453,7 +479,8 @@ class Rulebook:
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
-    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)  # of rules with limits
+    # the subjects that have a rule with limits; for others no limits need to be looked at
+    _subjects_with_limits: frozenset[Subject] = field(init=False, compare=False, repr=False)
     forbids: bool = field(init=False, compare=False, repr=False)  # a rule forbids something
     conditional: bool = field(init=False, compare=False, repr=False)  # a rule has a condition
 
@@ -463,8 +490,8 @@ class Rulebook:
             grouped.setdefault(rule.subject, []).append(rule)
         by_subject = {subject: tuple(rules) for subject, rules in grouped.items()}
         object.__setattr__(self, "_by_subject", by_subject)
-        limited = frozenset(rule.subject for rule in self.rules if rule.limits)
-        object.__setattr__(self, "_limited", limited)
+        with_limits = frozenset(rule.subject for rule in self.rules if rule.limits)
+        object.__setattr__(self, "_subjects_with_limits", with_limits)
         forbids = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
         object.__setattr__(self, "forbids", forbids)
         conditional = any(rule.limits and rule.limits.condition for rule in self.rules)
@@ -476,7 +503,7 @@ class Rulebook:
     def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
         """Return the rules that certainly apply to a call, in the order they were set."""
         rules = self._list_at(subject, call.place.address, call.tool_name)
-        if subject not in self._limited:
+        if subject not in self._subjects_with_limits:
             return rules
         return [rule for rule in rules if rule.hold(call, self.zone)]
 
@@ -506,9 +533,9 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
 
-        # A rule whose condition is unknown counts if it is stricter than the value so far. Without a value
-        # (no rule matches, and the subject has no default) there is nothing that it could be stricter than
-        if subject in self._limited and found.value is not None:
+        # `matching` leaves out rules whose condition is unknown. Such a rule counts if it is stricter than the
+        # value so far. Without a value (no rule matches, the default is None) there is nothing to compare
+        if subject in self._subjects_with_limits and found.value is not None:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)
                 if is_stricter and rule.hold(call, self.zone) is None:
@@ -519,7 +546,7 @@ class Rulebook:
         """Return the strictest mode.
 
         A rule may forbid calls by a condition on a field that this tool lacks. Then it is unknown whether the
-        rule forbids the call, so changes ask.
+        rule forbids the call, so the mode is at least `Mode.WRITES`: writes ask.
         """
         found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
         if not self.conditional or MODES.index(found.value) >= MODES.index(Mode.WRITES):
@@ -591,7 +618,7 @@ class Rulebook:
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Return the approver of plans at a place (an address as text): of several, the strictest."""
-        rules = self._list_at(Subject.PLANS, place, EVERYWHERE)
+        rules = self._list_at(Subject.PLANS, place, _ANY_TOOL)
         best = max(rules, key=lambda rule: _STRICTNESS_BY_SUBJECT[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
@@ -621,16 +648,16 @@ class Rulebook:
 
     def instructions(self, place: str) -> list[str]:
         """Return the instructions for a place (an address as text), the widest first."""
-        rules = self._list_at(Subject.INSTRUCTIONS, place, EVERYWHERE)
+        rules = self._list_at(Subject.INSTRUCTIONS, place, _ANY_TOOL)
         rules.sort(key=lambda rule: len(rule.scope))
         return [str(rule.value) for rule in rules]
 
     def hears_outsiders(self, place: str) -> bool:
         """Return whether guests and people of another company may talk to Nod at a place."""
-        return bool(self._list_at(Subject.OUTSIDERS, place, EVERYWHERE))
+        return bool(self._list_at(Subject.OUTSIDERS, place, _ANY_TOOL))
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
-        """Return the stricter rules of the same subject, which win over this one for one of these tools."""
+        """Return the stricter rules of the same subject that win over this rule for one of these tools."""
         strictness = _STRICTNESS_BY_SUBJECT.get(rule.subject)
         if strictness is None:
             return []
@@ -655,8 +682,8 @@ class Rulebook:
     def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
         """Return why the conditions of rules do not fit the tools that they are about, by the rules' numbers.
 
-        ``schemas``: the tools' JSON schemas, by name. ``every``: these are all tools there are, so a rule
-        about several tools is reported if it fits none.
+        ``schemas``: the tools' JSON schemas, by name. ``every``: these are all tools, so a rule about several
+        tools is reported if it fits none of them.
         """
         reasons: dict[int, str] = {}
         for rule in self.rules:
@@ -750,7 +777,7 @@ def format_value(subject: Subject, value: RuleValue) -> str:
 def store_value(subject: Subject, value: RuleValue) -> Any:
     """Return the value as JSON, for rows and the audit log."""
     match value:
-        case timedelta():
+        case timedelta():  # rows have a TTL as a number, and the other lengths of time as a list of one
             if subject is Subject.TTL:
                 return value.total_seconds()
             return [value.total_seconds()]
@@ -797,15 +824,15 @@ _COUNT_SUBJECTS: Mapping[Subject, Callable[..., RuleValue]] = {
 
 def read_value(subject: Subject, stored: Any) -> RuleValue:
     """Read what `store_value` returned. Raises ValueError, TypeError or IndexError for anything else."""
+    if subject in _ENUM_SUBJECTS:
+        return _ENUM_SUBJECTS[subject](stored)
+    if subject in _COUNT_SUBJECTS:
+        return _COUNT_SUBJECTS[subject](*stored)
     match subject:
-        case Subject.POLICY | Subject.RISK | Subject.PLANS:
-            return _ENUM_SUBJECTS[subject](stored)
         case Subject.TTL:
             return timedelta(seconds=stored)
         case Subject.REMIND | Subject.UNDO:
             return timedelta(seconds=stored[0])
-        case Subject.QUORUM | Subject.ATTENTION:
-            return _COUNT_SUBJECTS[subject](*stored)
         case Subject.DECIDERS | Subject.NOTIFY:
             return tuple(_read_part(part) for part in stored)
         case Subject.ESCALATE:
@@ -817,7 +844,8 @@ def read_value(subject: Subject, stored: Any) -> RuleValue:
         case Subject.DIGEST:
             return DailyDigest(time.fromisoformat(stored[0]), stored[1])
         case Subject.BUDGET:
-            return Budget(stored[0], stored[1], Per(stored[2]), *stored[3:])
+            amount, currency, per, *extension = stored
+            return Budget(amount, currency, Per(per), *extension)
         case Subject.ROLE:
             return GivenRole(stored[0], Role(stored[1]), EVERYWHERE_WORD in stored[2:])
         case _:

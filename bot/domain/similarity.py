@@ -83,14 +83,14 @@ class GrantAudience(StrEnum):
 
 
 class Beginning(NamedTuple):
-    """The beginning of a call in words: of a command, or the folders of a path without links.
+    """The beginning of a call, in parts: words of a command, or the folders of a path with links followed.
 
-    ``git push origin main``: a grant may fix the first two words, so it allows any call of ``git push``.
+    Of ``git push origin main`` a grant may fix the first two words, so it allows any call of ``git push``.
     """
 
-    words: tuple[str, ...] = ()  # empty: the call has no beginning, so it is like no other call by it
-    fixed: int = 0  # the number of first words that calls under a grant must share
-    said: str = ""  # the calls that such a grant allows, in words
+    words: tuple[str, ...] = ()  # the parts; empty: the call has no beginning, so no PREFIX grant covers it
+    fixed: int = 0  # the number of first parts that calls under a grant must share
+    said: str = ""  # a description of the calls that such a grant allows
 
 
 NO_BEGINNING = Beginning()
@@ -99,8 +99,8 @@ NO_BEGINNING = Beginning()
 class Likeness(NamedTuple):
     """The properties by which a tool says which calls are alike."""
 
-    key: Mapping[str, Any] | None = None  # the arguments that calls must share; None: the tool names none
-    begins: Beginning = NO_BEGINNING  # the beginning that calls must share
+    key: Mapping[str, Any] | None = None  # the arguments that alike calls share; None: the tool names none
+    begins: Beginning = NO_BEGINNING  # the beginning, whose fixed words alike calls share
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class Scope:
 
     tool_name: str
     tool_version: str
-    rung: GrantScope  # named as in a press
-    match: str  # canonical JSON of all arguments (EXACT), the key (KEY) or the words (PREFIX); TOOL: empty
+    rung: GrantScope  # how much a call must have in common with the approved one; named as in a press
+    match: str  # what it must have in common, as canonical JSON: all arguments, the key or the words
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
         """Return whether a call is within the scope. A tool that changed since is another tool."""

@@ -27,7 +27,7 @@ MAX_CALLS = 40
 MIN_KNOWN_PROPOSALS = 10
 """The first call of a tool in a chat is unusual only if the chat has at least this number of proposals."""
 _COMPARED_PERIOD = timedelta(days=90)
-_FLOOD_PERIOD = timedelta(minutes=5)
+_FLOOD_MINUTES = 5
 _MIN_FLOOD_ANSWERS = 5  # the agent's answers with calls of the tool in the period, this one included
 _MIN_COMPARED_CALLS = 5  # the earlier calls with a value that can be compared
 _LARGEST_FACTOR = 1.25  # a value is unusual from this multiple of the largest earlier value
@@ -65,7 +65,9 @@ class PastCalls:
     """The earlier calls of a tool, newest first. Everyone who may decide the new call may see them."""
 
     calls: Sequence[EarlierCall] = ()
-    is_first: bool = False  # the chat has no earlier call of the tool, not even one that is hidden here
+    is_first: bool = (
+        False  # the chat has no earlier call of the tool, also none that some decider may not see
+    )
     known: int = 0  # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
     is_cut: bool = False  # there are further calls, earlier than ``calls``
 
@@ -77,7 +79,7 @@ def find_unusual(proposal: Proposal, past: PastCalls, now: datetime) -> list[str
     """
     since = now - _COMPARED_PERIOD
     recent = [call for call in past.calls if since <= call.created_at <= now]
-    compared_with = "90 days"
+    compared_with = f"{_COMPARED_PERIOD.days} days"
     if past.is_cut and len(recent) == len(past.calls):
         compared_with = f"the last {len(recent)} calls"
     searches: tuple[Iterator[str], ...] = (
@@ -179,10 +181,11 @@ def _format_number(number: float) -> str:
 
 
 def _find_flood(recent: Sequence[EarlierCall], now: datetime) -> Iterator[str]:
-    answers = {call.message_id for call in recent if now - call.created_at <= _FLOOD_PERIOD}
+    period = timedelta(minutes=_FLOOD_MINUTES)
+    answers = {call.message_id for call in recent if now - call.created_at <= period}
     count = len(answers) + 1  # this answer counts, too
     if count >= _MIN_FLOOD_ANSWERS:
-        yield f"asked {count} times in 5 minutes"
+        yield f"asked {count} times in {_FLOOD_MINUTES} minutes"
 
 
 def _find_first(past: PastCalls) -> Iterator[str]:

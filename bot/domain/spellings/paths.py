@@ -123,8 +123,8 @@ def _join_steps(steps: Steps) -> str:
 def _has_other_expansions(found: str, wanted: NamedText) -> bool:
     """Return whether a path that fits the rule letter for letter may be expanded to one that does not.
 
-    For that it has wildcards, and also ``..``, as in ``a/{b,..}/c``, or the rule's pattern has ``?`` or ``[``:
-    ``a?`` fits ``a*`` as text, which may be expanded to ``abc``.
+    For that it has wildcards, and also ``..``, as in ``a/{b,..}/c``, or the pattern has ``?`` or ``[``. For
+    example ``a?`` fits the text ``a*``, which may be expanded to ``abc``.
     """
     if not (_WILD.search(found) or _BRACED.search(found)):
         return False
