@@ -37,7 +37,8 @@ MAX_EARLIER_FILES = 5  # the most files of earlier messages that are read with a
 
 _ARCHIVE = "application/gzip"  # stands for every archive except ZIP: none is opened
 
-_SIGNS = (  # the first match counts: an offset, the bytes there that mark a format, and its media type
+# the bytes that mark a format: their offset, the bytes, and the media type; the first match counts
+_MAGIC_BYTES = (
     (0, b"%PDF-", PDF),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -77,7 +78,7 @@ _OLE_STREAMS = (  # the name of the stream with the document, and the media type
     ("EncryptedPackage", OLE), ("WordDocument", DOC), ("PowerPoint Document", PPT),
     ("__properties_version1.0", MSG), ("Workbook", XLS), ("Book", XLS),
 )  # fmt: skip
-_MP3_FRAMES = frozenset({0xFA, 0xFB, 0xF2, 0xF3})
+_MP3_FRAMES = frozenset({0xFA, 0xFB, 0xF2, 0xF3})  # the second byte of an MPEG frame's header, for layer III
 _PDF_WITHIN_BYTES = 1_024  # readers of PDF accept the mark anywhere in the first bytes
 _BITMAP_HEAD_BYTES = 26
 _KIND_NAMES = {
@@ -110,9 +111,9 @@ HTML_PAGE = re.compile(
 )
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1b") + b"\x7f"
 _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-# the fewest other bytes that a text has for each control character, and for each run of control characters
-_MIN_BYTES_PER_CONTROL = 20  # random bytes have about 8
-_MIN_BYTES_PER_RUN = 12
+# the fewest other bytes that a text has for each control character; random bytes have about 8
+_MIN_BYTES_PER_CONTROL = 20
+_MIN_BYTES_PER_RUN = 12  # the same for each run of control characters
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _MAX_NAME_CHARS = 100
 _MAX_TRANSCRIPT_CHARS = 600  # the most characters of a transcript that the agent's answer quotes
@@ -162,9 +163,9 @@ class Attachment:
     size: int  # bytes
     kind: str  # its media type; empty before it was read
     text: str  # the beginning of its text
-    length: int  # the characters of its complete text
+    length: int  # the number of characters of its complete text
     fault: str  # why it can't be read; empty if it can
-    ready: bool  # it was read, with a text or with a fault
+    ready: bool  # it was read, and has a text or a fault
     origin: Origin = Origin.ATTACHED
 
     @property
@@ -218,10 +219,10 @@ class FileBounds:
         return 20 * self.file
 
     def refusal(self, files: "tuple[Upload, ...]") -> str:
-        """Return why a message with these files is refused, or an empty text.
+        """Return why a message with these files is refused, in words; empty if it is not.
 
-        Files of earlier messages never refuse it. A file that is larger than one file may be does not count
-        among its bytes: it is left out (`too_large`), and the others are read.
+        Files of earlier messages are never a reason. Nor is a file above the limit for one file: it is left
+        out (`too_large`) and not counted in the sum, and the others are read.
         """
         own = [file for file in files if not file.earlier]
         if own and not self.file:
@@ -309,8 +310,8 @@ def type_of(data: bytes) -> str:
 
 def type_by_sign(data: bytes) -> str:
     """Return the media type by the bytes that mark a format; empty where none is found, as in a text."""
-    for at, sign, kind in _SIGNS:
-        if data[at : at + len(sign)] == sign:
+    for offset, magic_bytes, kind in _MAGIC_BYTES:
+        if data[offset : offset + len(magic_bytes)] == magic_bytes:
             if kind == OLE:
                 return _type_of_ole(data)
             return kind
@@ -325,8 +326,8 @@ def type_by_sign(data: bytes) -> str:
     if data[:2] == b"MZ" and strip_controls(data) is None:
         return "application/x-executable"
     # a PDF whose mark is not at the start; other parts of the format must be there, too
-    at = data.find(b"%PDF-", 0, _PDF_WITHIN_BYTES)
-    if at > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data:
+    offset = data.find(b"%PDF-", 0, _PDF_WITHIN_BYTES)
+    if offset > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data:
         return PDF
     return ""
 
@@ -344,7 +345,8 @@ def strip_controls(data: bytes) -> bytes | None:
     if len(plain) == len(data):
         return data
     runs = len(_CONTROL_RUN.findall(data))
-    controls = len(data) - len(plain) - data.count(0)  # a crash leaves long blocks of NUL in a log
+    # NUL is not counted here: a crash leaves long blocks of it in a log
+    controls = len(data) - len(plain) - data.count(0)
     is_text = runs * _MIN_BYTES_PER_RUN <= len(plain) and controls * _MIN_BYTES_PER_CONTROL <= len(plain)
     return plain if is_text else None
 
@@ -354,9 +356,9 @@ def text_of(data: bytes) -> str | None:
 
     Files that people attach are read by ``bot/tools/documents.py``, which detects other encodings.
     """
-    for mark, coding in _BYTE_ORDER_MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return data.decode(coding, errors="replace")
+            return data.decode(encoding, errors="replace")
     if strip_controls(data) != data:  # a text in UTF-16 without a mark, for example, has NUL characters
         return None
     try:

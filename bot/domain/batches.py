@@ -46,14 +46,19 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     """Return the card of a batch, made of its rows and of their own cards, in the same order."""
     first = cards[0]
     waiting = [card for card in cards if card.pending]
-    open_cards = waiting or cards  # the cards that are described; once none waits, all of them
+    described = waiting or cards  # the cards that the batch describes; once none waits, all of them
     irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)  # each is approved by itself
-    group = Group(len(cards), len(waiting), sum(card.round for card in cards), irreversible=irreversible)
+    group = Group(
+        size=len(cards),
+        open=len(waiting),
+        round=sum(card.round for card in cards),
+        irreversible=irreversible,
+    )
 
     title_words = _find_shared_title([card.title for card in cards])
-    rows, shared_fields = _make_rows(cards, len(" ".join(title_words)))
+    rows, shared_fields = _make_rows(cards, title_words)
 
-    notes, annotations = [card.notes for card in open_cards], [card.annotations for card in open_cards]
+    notes, annotations = [card.notes for card in described], [card.annotations for card in described]
     shared_notes = [note for note in first.notes if _is_shared(note, notes)]
     shared_annotations = [line for line in first.annotations if _is_shared(line, annotations)]
     has_several_names = len({card.acts_as for card in cards}) > 1
@@ -64,23 +69,24 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
 
     tone, state = _summarize_state(cards)
     outcome = first.outcome if len(waiting) == len(cards) else _format_progress(proposals)
-    progress = [outcome] if 0 < len(waiting) < len(cards) else []  # a pending card shows no outcome elsewhere
+    is_partly_decided = 0 < len(waiting) < len(cards)
+    progress = [outcome] if is_partly_decided else []  # as a note, since a pending card shows no outcome
     # where all that wait are irreversible, the level of the card says so
     are_all_irreversible = irreversible > 0 and irreversible == len(waiting)
-    warnings = _list_warnings(open_cards, irreversible=0 if are_all_irreversible else irreversible)
-    return replace(
+    warnings = _list_warnings(described, irreversible=0 if are_all_irreversible else irreversible)
+    return replace(  # what is not named here is as on the first card
         first,
         round=group.round,
         version=sum(card.version for card in cards),
         title=f"{' '.join(title_words) or _name_tools(cards)}: {len(cards)} changes",
         level=Level.DESTRUCTIVE if are_all_irreversible else Level.WRITE,
-        risk_reason=_find_shared_text(card.risk_reason for card in open_cards),
-        reason=_find_shared_text(card.reason for card in open_cards),
+        risk_reason=_find_shared_text(card.risk_reason for card in described),
+        reason=_find_shared_text(card.reason for card in described),
         fields=shared_fields,
         arguments={},
         schema={},
         votes=(),
-        expires_at=min(card.expires_at for card in open_cards),
+        expires_at=min(card.expires_at for card in described),
         state=state,
         tone=tone,
         outcome=outcome,
@@ -94,8 +100,8 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         notes=(*progress, *shared_notes, *warnings),
         verbs=_list_verbs(group, cards),
         group=group,
-        asker_decides=all(card.asker_decides for card in open_cards),
-        undo=_find_shared_text(card.undo for card in open_cards),
+        asker_decides=all(card.asker_decides for card in described),
+        undo=_find_shared_text(card.undo for card in described),
         undoing="",
         annotations=tuple(shared_annotations),
         acts_as=_find_shared_text(card.acts_as for card in cards),
@@ -142,15 +148,15 @@ def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
     return tuple(verbs)
 
 
-def _list_warnings(open_cards: Sequence[Card], *, irreversible: int) -> list[str]:
+def _list_warnings(described: Sequence[Card], *, irreversible: int) -> list[str]:
     """Return notes on how the rows are decided. ``irreversible``: the number of rows to decide one by one."""
     warnings = []
     if irreversible:
         asks = "it asks" if irreversible == 1 else "each asks"
         warnings.append(f"{irreversible} can't be undone: {asks} by itself.")
-    if open_cards[0].quorum > 1 and open_cards[0].pending:
-        warnings.append(f"Each needs {open_cards[0].quorum} approvals.")
-    if len({card.deciders for card in open_cards}) > 1:
+    if described[0].quorum > 1 and described[0].pending:
+        warnings.append(f"Each needs {described[0].quorum} approvals.")
+    if len({card.deciders for card in described}) > 1:
         warnings.append("Who may decide is not the same for all.")
     return warnings
 
@@ -185,13 +191,14 @@ def _find_shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _make_rows(
-    cards: Sequence[Card], title_chars: int
+    cards: Sequence[Card], title_words: Sequence[str]
 ) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
     """Return the rows with the fields in which they differ, and the fields that are the same for all.
 
-    A row's subject is its title after the words in the batch's title, which are ``title_chars`` long. A field
-    that the subject of every row already says is left out of the rows.
+    A row's subject is its title after ``title_words``, with which all titles begin. A field that the subject
+    of every row already says is left out of the rows.
     """
+    title_chars = len(" ".join(title_words))
     fields_of_cards = [card.shown_fields for card in cards]
     shared = tuple(field for field in fields_of_cards[0] if _is_shared(field, fields_of_cards))
     rows = []
@@ -199,12 +206,14 @@ def _make_rows(
         subject = " ".join(card.title.split())[title_chars:].strip()
         differing = tuple(field for field in fields if field not in shared)
         rows.append(BatchRow(card, subject, differing, card.notes))
-    unsaid_names: set[str] = set()  # fields that the subject of some row does not say
+    names_not_in_subject: set[str] = set()  # of fields that the subject of some row does not say
     for row in rows:
-        unsaid_names.update(field.field for field in row.fields if not _subject_says(row.about, field))
+        names_not_in_subject.update(
+            field.field for field in row.fields if not _subject_says(row.about, field)
+        )
     shortened = []
     for row in rows:
-        remaining = tuple(field for field in row.fields if field.field in unsaid_names)
+        remaining = tuple(field for field in row.fields if field.field in names_not_in_subject)
         shortened.append(replace(row, fields=remaining))
     return tuple(shortened), shared
 
@@ -235,7 +244,7 @@ def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
 
 
 def _format_progress(proposals: Sequence[Proposal]) -> str:
-    """Return the progress and the decider, such as ``12 of 37 done. Approved by Ana.``."""
+    """Return the numbers of the states, and the approver: ``12 of 37 done. Approved by Ana.``."""
     count = Counter(proposal.state for proposal in proposals)
     ended_badly = sum(proposal.ended_badly is not None for proposal in proposals)
     done, failed = count[State.SUCCEEDED] - ended_badly, count[State.FAILED] + ended_badly
@@ -252,12 +261,12 @@ def _format_progress(proposals: Sequence[Proposal]) -> str:
         "withdrawn": count[State.CANCELLED],
     }
     parts += [f"{number} {word}" for word, number in other_ends.items() if number]
-    approvers = {
+    approver_names = {
         proposal.decided_by
         for proposal in proposals
         if proposal.votes and proposal.state not in (State.PROPOSED, State.DECLINED)
     }
-    approved_by = f" Approved by {approvers.pop()}." if len(approvers) == 1 else ""
+    approved_by = f" Approved by {approver_names.pop()}." if len(approver_names) == 1 else ""
     return f"{', '.join(parts)}.{approved_by}"
 
 
@@ -329,7 +338,7 @@ def page_of(card: Card, number: int) -> BatchPage:
     page_count = max(1, math.ceil(len(card.rows) / PAGE))
     start = PAGE * min(number, page_count - 1)
     rows = card.rows[start : start + PAGE]
-    page_card = replace(card, batch=Batch(rows, start + 1))
+    page_card = replace(card, batch=Batch(rows, first=start + 1))
     return BatchPage(page_card, list(enumerate(rows, start)), page_count)
 
 

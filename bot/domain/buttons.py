@@ -37,10 +37,10 @@ def make_button(
     - ``title``: the title of the card, which is asked as a question before what can't be undone
     - ``fillable``: the arguments have fields; a question without any has nothing to fill in
     - ``wait``: the time that the proposal waits when it is extended
-    - ``count``: the number of open proposals in the group, for the buttons that decide all
+    - ``count``: the number of open proposals in the group, for the buttons that decide all of them
     - ``left_out``: the number of these that can't be undone, so that "Approve all" leaves them out
-    - ``undoing``: the effect of Undo, in words
-    - ``undoable``: a sentence that a destructive call can be undone
+    - ``undoing``: what the button Undo would do, in words
+    - ``undoable``: for a destructive call that can be undone, the sentence that says so; else empty
     - ``choices``: the answers that a question offers
     - ``unsure``: the call failed, and may have happened all the same
     """
@@ -51,18 +51,21 @@ def make_button(
                 return found
             return replace(found, label="Done, continue")
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
-            sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
+            sure = Sure(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
             sure = replace(sure, more=undoable or sure.more)
             if title.lower().startswith(_DELETING_WORDS):
+                first_word = title.split(maxsplit=1)[0]  # such as "Delete"
                 found = replace(found, label="Approve deletion")
-                sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
+                sure = replace(sure, yes=first_word, no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO if undoing:
-            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"Undoing does this: {undoing}."))
+            sure = Sure(question="Undo it?", yes="Undo", no="Keep it", more=f"Undoing does this: {undoing}.")
+            return replace(found, sure=sure)
         case Verb.RETRY if unsure:
             return replace(found, sure=RETRY_CHECK)
         case Verb.RETRY if level is Level.DESTRUCTIVE:
-            return replace(found, sure=Sure(f"{title.rstrip('.?')}?", found.label, "Not now"))
+            sure = Sure(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
+            return replace(found, sure=sure)
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND if wait and wait >= _MIN_NAMED_WAIT:
@@ -75,7 +78,10 @@ def make_button(
 
 
 def _warn_of_real_run(found: Button, level: Level) -> Button:
-    """Return the button; "Run it for real" warns if the call can't be undone."""
+    """Return the button. The one of "Run it for real" says for certain if the call can't be undone.
+
+    That takes the place of `PERHAPS_TEXT` in the question of `BUTTONS`.
+    """
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
     sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))

@@ -56,7 +56,7 @@ class Address:
         return cls(channel, key)
 
     def is_own(self, actor: Actor) -> bool:
-        """Return whether the address lies below the account's key, as an account's own over HTTP do."""
+        """Return whether the address belongs to this account: ``http:ana/…``, over HTTP, is ana's."""
         return self.channel == actor.channel and self.key.startswith(f"{actor.key}/")
 
 
@@ -76,7 +76,8 @@ class Message:
     text: str
     event_id: str  # unique within the channel: a second delivery of the same event is dropped
     private: bool = True  # no one else reads along
-    begin: str | None = None  # the id of the conversation, if the message begins one; None: a new id
+    # the id for the conversation, if the message begins one; None: one is made up
+    begin: str | None = None
     names: Names = field(default_factory=dict, compare=False)  # the platform's names of places and people
     files: tuple[Upload, ...] = ()
     continues: bool = False  # the message belongs to an open conversation, and begins none
@@ -87,9 +88,10 @@ class Press:
     """A decision about one proposal.
 
     ``round``, ``seen`` and ``digest`` identify the content that the person saw; each that is None is not
-    compared. If the content has changed since, the press is refused as stale. ``rung``, ``lasting`` and
-    ``reach`` go with the verb SIMILAR (*Approve similar*), which also gives a grant: they are the grant's
-    scope, duration and audience, as ``bot/domain/similarity.py`` explains them.
+    compared. If the content has changed since, the press is refused as stale.
+
+    The verb SIMILAR (*Approve similar*) also gives a grant. ``rung``, ``lasting`` and ``reach`` are the
+    grant's scope, duration and audience, as ``bot/domain/similarity.py`` explains them.
     """
 
     actor: Actor
@@ -104,7 +106,7 @@ class Press:
     lasting: GrantDuration | None = None  # how long the grant holds
     reach: GrantAudience = GrantAudience.HERE  # whose calls the grant lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
-    seen: str | None = None  # `Proposal.seen`; None: any
+    seen: str | None = None  # `Proposal.seen`, a hash of what the card showed; None: any
     by_api: bool = False  # a program pressed; after an edit it must name the content that it decides on
     names: Names = field(default_factory=dict, compare=False)  # as in `Message`
 
@@ -121,7 +123,8 @@ class PickedRow(NamedTuple):
 class Choice:
     """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
 
-    Fields that a `Press` also has mean the same, unless a comment says more.
+    Fields that a `Press` also has mean the same, unless a comment says more. It has nothing to do with choice
+    buttons.
     """
 
     actor: Actor
@@ -169,7 +172,7 @@ class Request:
     address: Address
     text: str  # the text that people read above the card
     private: bool = False  # no one else reads along at ``address``
-    into: str | None = None  # the id of a conversation
+    into: str | None = None  # the id of the conversation in which it becomes a proposal
     begin: str | None = None  # the id for a new conversation, which begins unless one is open at ``address``
     event_id: str | None = None  # unique within the channel: a request with the same id is a repetition
     reason: str = ""
@@ -353,7 +356,10 @@ def act_on_choice(
 
 
 def refusal(reply: Reply) -> str:
-    """Return the text of the reply to a press on a choice button; empty where nothing has to be said."""
+    """Return the text for the person who pressed a choice button; empty where nothing has to be said.
+
+    ``reply`` is the reply to the message or the command that the button sent.
+    """
     if reply.answer is Answer.DUPLICATE:
         return _ALREADY_TEXT
     return reply.text

@@ -14,7 +14,7 @@ FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = r"[\p{Bidi_Class=R}\p{Bidi_Class=AL}\p{Bidi_Class=AN}]"
 _HAS_RIGHT_TO_LEFT = regex.compile(_RIGHT_TO_LEFT)
 # the mark of a list, a diff or an indented line: "- ", "• ", "12. "
-_LEAD = regex.compile(r"(?:[-+•…] |  |\d{1,6}[.)] )")
+_LIST_MARK = regex.compile(r"(?:[-+•…] |  |\d{1,6}[.)] )")
 _LABEL = regex.compile(r"[^:\n“]{1,80}: ")  # "Due date: "
 _FIRST_STRONG = regex.compile(rf"{_RIGHT_TO_LEFT}|\p{{Bidi_Class=L}}")
 # a quotation, or a stretch of right-to-left letters with spaces, signs and digits between them
@@ -43,7 +43,7 @@ def _isolate(line: str) -> str:
 
 
 def set_apart(text: str) -> str:
-    """Return a text of Nod's with each part that others wrote in a direction of its own.
+    """Return Nod's text in which each part that others wrote is isolated, in a direction of its own.
 
     Such parts are:
 
@@ -58,10 +58,10 @@ def set_apart(text: str) -> str:
 
 
 def _set_line_apart(line: str) -> str:
-    lead = _LEAD.match(line)
-    begun = lead.end() if lead else 0
-    if _begins_right_to_left(line[begun:]):
-        return f"{line[:begun]}{_isolate(line[begun:])}"
+    list_mark = _LIST_MARK.match(line)
+    start = list_mark.end() if list_mark else 0  # of the content
+    if _begins_right_to_left(line[start:]):
+        return f"{line[:start]}{_isolate(line[start:])}"
     label = _LABEL.match(line)
     if label and _begins_right_to_left(line[label.end() :]):
         return f"{_PART.sub(_isolate_found, label[0])}{_isolate(line[label.end() :])}"

@@ -97,7 +97,7 @@ class TurnEnded:
     """The turn ended without a failure."""
 
     ending: Ending
-    seen: int  # the id of the last heard line, a message or a note, that the turn answers
+    seen: int  # the id of the last line that the turn answers, a message or a note
     text: str  # the texts of all its answers, as one
     message_id: int | None = None  # the id of the last line that it stored; None where it stored none
 
@@ -107,7 +107,7 @@ class TurnFailed:
     """The turn failed."""
 
     explanation: str  # for people
-    seen: int  # as in `TurnEnded`
+    seen: int  # the id of the last line that it was to answer, as in `TurnEnded`
     choices: tuple[str, ...] = ()  # the words of the buttons that people are offered, such as "Try again"
 
 

@@ -17,7 +17,7 @@ MOST_BYTES = 1_000_000
 """The most bytes of one text that people are sent."""
 
 RESULT_SHOWN = 1000
-"""The UTF-16 code units of the longest result that a card shows; a longer result is a file, too."""
+"""The most UTF-16 code units of a result that a card shows in full; a longer result is a file, too."""
 
 MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
 """The most files that a program gets with the answer of one call, and the most bytes in all of them."""
@@ -38,7 +38,10 @@ class File:
 
 
 def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:
-    """Return the files that fit a program's answer, and a line that names the others; '' if all fit."""
+    """Return the files that fit a program's answer, and a line that names the others.
+
+    The line is empty if all files fit.
+    """
     kept: list[File] = []
     left_out: list[str] = []
     room = MAX_CALL_BYTES
@@ -69,7 +72,7 @@ def safe_name(name: str) -> str:
 
 
 def read_fields(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the labels and values of a JSON object as people read them; empty for any other text.
+    """Return the fields of a JSON object, as labels and values for people; empty for any other text.
 
     Fields with the value "" are left out, unless all have it.
     """
@@ -84,7 +87,7 @@ def read_fields(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def unfold(text: str) -> str:
-    """Return a JSON object as one field below the other; anything else as it is."""
+    """Return a JSON object as lines, ``Label: value`` for each field; any other text as it is."""
     fields = read_fields(text)
     if not fields:
         return text
@@ -118,4 +121,7 @@ def _name_left_out(count: int) -> str:
 
 def fits_card(text: str) -> bool:
     """Return whether a card shows a result in full."""
-    return len(text) <= RESULT_SHOWN and len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN
+    if len(text) > RESULT_SHOWN:
+        return False
+    utf16_units = len(text.encode("utf-16-le", errors="replace")) // 2
+    return utf16_units <= RESULT_SHOWN

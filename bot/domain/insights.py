@@ -16,7 +16,7 @@ from bot.domain.times import format_span
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
 """The outcomes that are counted. A request may have several: an edited one is approved, and may fail."""
 _MAX_WAITS = 10_000  # only the first waits are counted: sorting more would block the event loop
-_SLOWEST = 0.9  # the slowest tenth begins after this share of the decisions, from the fastest on
+_SLOWEST_FROM_SHARE = 0.9  # the slowest tenth comes after this share of the decisions, the fastest first
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 
@@ -61,7 +61,7 @@ class Tally:
     def slowest_seconds(self) -> float | None:
         """The seconds that the slowest tenth of the decisions took at least; None without decisions."""
         if self.waits:
-            return sorted(self.waits)[int(len(self.waits) * _SLOWEST)]
+            return sorted(self.waits)[int(len(self.waits) * _SLOWEST_FROM_SHARE)]
         return None
 
     @property
@@ -108,7 +108,7 @@ class Insights:
     """The statistics since a moment."""
 
     since: datetime
-    back_to: datetime | None  # the oldest moment that was counted, if there was too much to count all
+    back_to: datetime | None  # if there was too much to count all, the moment since which all is counted
     everyone: bool  # False: the statistics of one person alone
     total: Tally
     parts: Mapping[Facet, Sequence[InsightPart]]

@@ -521,9 +521,8 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     }
     due_steps = start_steps(steps, now)
     if due_steps:
-        field_values |= time_steps(
-            due_steps
-        )  # also ``escalate_at``: the time of the first step that escalates
+        # also ``escalate_at``: the time of the first step that escalates
+        field_values |= time_steps(due_steps)
     return field_values | start_timers(verdict.ttl, verdict.remind_every, now)
 
 

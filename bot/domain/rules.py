@@ -217,9 +217,7 @@ class Place:
 
     address: str  # the address of the conversation, as text
     private: bool
-    home: str = (
-        ""  # for an agent, its person's place, whose roles count; empty: the roles at ``address`` count
-    )
+    home: str = ""  # for an agent, its person's place, where roles count; empty: they count at ``address``
 
     @property
     def is_of_agent(self) -> bool:
@@ -533,8 +531,8 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
 
-        # `matching` leaves out rules whose condition is unknown. Such a rule counts if it is stricter than the
-        # value so far. Without a value (no rule matches, the default is None) there is nothing to compare
+        # `matching` leaves out rules whose condition is unknown. Such a rule counts if it is stricter than
+        # the value so far. Without a value (no rule matches, no default) there is nothing to compare
         if subject in self._subjects_with_limits and found.value is not None:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)

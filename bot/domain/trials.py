@@ -23,13 +23,13 @@ class TriedFile:
     change: str  # ``added``, ``changed`` or ``removed``
     old_size: int | None = None  # bytes; None: it did not exist
     new_size: int | None = None  # bytes; None: it was removed
-    code: bool = False  # a program runs the file later, as git runs hooks
+    code: bool = False  # programs run the file later, as git runs hooks
     field: str = ""  # the preview's field that shows its text; empty: one field lists it with others
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial."""
+    """The result of a trial. The fields have the names of the keys in rows."""
 
     tried: bool = True  # the call ran in the cage
     why: str = ""  # why the call was not tried, or why its changes can't be applied
@@ -37,8 +37,8 @@ class Trial:
     exit: int | None = None  # the exit code, if there is one
     output: str = ""  # the end of the printed output
     files: tuple[TriedFile, ...] = ()
-    token: str = ""  # SHA-256, in hex, of the changes that an approval applies; empty: none can be applied
-    final: str = ""  # why the changes can't be undone once they are applied; empty: they can
+    token: str = ""  # a hash (SHA-256, in hex) of the changes that an approval applies; empty: it can't
+    final: str = ""  # why the changes can't be undone once they are applied; empty: they can be
 
     @property
     def applies(self) -> bool:

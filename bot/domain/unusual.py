@@ -65,9 +65,7 @@ class PastCalls:
     """The earlier calls of a tool, newest first. Everyone who may decide the new call may see them."""
 
     calls: Sequence[EarlierCall] = ()
-    is_first: bool = (
-        False  # the chat has no earlier call of the tool, also none that some decider may not see
-    )
+    is_first: bool = False  # the chat has no earlier call of the tool, whether deciders may see it or not
     known: int = 0  # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
     is_cut: bool = False  # there are further calls, earlier than ``calls``
 
