@@ -217,15 +217,15 @@ def fill_in(
             values[field_.name] = value
         elif field_.required:
             faults[field_.name] = "This is needed."
-        else:
+        else:  # an optional field was emptied
             values.pop(field_.name, None)
     return values, faults
 
 
 def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Return a sentence if there are more arguments than `fields_of` returns; else an empty text."""
-    known = schema.get("properties")
-    names = {*arguments, *(known if isinstance(known, Mapping) else ())}
+    properties = schema.get("properties")
+    names = {*arguments, *(properties if isinstance(properties, Mapping) else ())}
     if len(names) > MOST_FIELDS:
         return _MORE_FIELDS
     return ""
@@ -255,8 +255,8 @@ def _cut_middle(prefix: str, text: str, most: int) -> str:
 def _list_fields(
     schema: Mapping[str, Any], arguments: Mapping[str, Any], most: int | None = None
 ) -> Iterator[Field]:
-    known = schema.get("properties")
-    properties: dict[str, Any] = dict(known) if isinstance(known, Mapping) else {}
+    declared = schema.get("properties")
+    properties: dict[str, Any] = dict(declared) if isinstance(declared, Mapping) else {}
     properties |= {name: {} for name in arguments if name not in properties}
     for name, part in list(properties.items())[:most]:
         yield _make_field(name, part, schema, arguments)
@@ -300,24 +300,35 @@ def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[di
         inner, nullable = resolve_part(find_referred(root, reference), root, depth + 1)
         flat = inner | _without_key(flat, "$ref")
     for word in ("allOf", "anyOf", "oneOf"):
-        parts = flat.get(word)
-        if not isinstance(parts, list):
-            continue
-        others = [other for other in parts if not _is_null_type(other)]
-        has_null = len(others) < len(parts)
-        if has_null and word != "allOf":
-            nullable = True
-        if word == "allOf" or len(others) == 1:
-            joined: dict[str, Any] = {}
-            for other in others:
-                inner, is_inner_nullable = resolve_part(other, root, depth + 1)
-                joined |= inner
-                if len(others) == 1:
-                    nullable = nullable or is_inner_nullable
-            flat = joined | _without_key(flat, word)
-        elif has_null:
-            flat[word] = others
+        if isinstance(flat.get(word), list):
+            flat, has_null = _join_parts(flat, word, root, depth)
+            nullable = nullable or has_null
     return _without_null(flat, nullable=nullable)
+
+
+def _join_parts(
+    flat: dict[str, Any], word: str, root: Mapping[str, Any], depth: int
+) -> tuple[dict[str, Any], bool]:
+    """Return a schema without the keyword ``word`` if its parts can be joined, and True if null is one value.
+
+    All parts of ``allOf`` are joined. So is a union with only one part besides null; of any other union null
+    is taken out.
+    """
+    parts = flat[word]
+    others = [part for part in parts if not _is_null_type(part)]
+    has_null = len(others) < len(parts)
+    nullable = has_null and word != "allOf"
+    if word == "allOf" or len(others) == 1:
+        joined: dict[str, Any] = {}
+        for other in others:
+            inner, is_inner_nullable = resolve_part(other, root, depth + 1)
+            joined |= inner
+            if len(others) == 1:
+                nullable = nullable or is_inner_nullable
+        return joined | _without_key(flat, word), nullable
+    if has_null:
+        return flat | {word: others}, nullable
+    return flat, nullable
 
 
 def _without_key(flat: Mapping[str, Any], left_out: str) -> dict[str, Any]:
@@ -397,7 +408,7 @@ def _describe_misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
         case Shape.CHOICE:
             fits = value in options
         case Shape.CHOICES:
-            fits = isinstance(value, list) and all(each in options for each in value)
+            fits = isinstance(value, list) and all(item in options for item in value)
         case Shape.LINES:
             fits = isinstance(value, list) and _all_text(value)
         case Shape.FLAG:
@@ -465,8 +476,8 @@ def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tupl
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the defaults that a tool's schema names, by argument; null doesn't count."""
-    known = schema.get("properties")
-    properties = known if isinstance(known, Mapping) else {}
+    declared = schema.get("properties")
+    properties = declared if isinstance(declared, Mapping) else {}
     defaults = {}
     for name, part in properties.items():
         resolved, _ = resolve_part(part, schema)

@@ -44,10 +44,10 @@ class UserText:
 
     @property
     def spoken(self) -> str:
-        """The text for the model after its speaker, ``Ana: hello``, below a line with ``when`` if known.
+        """The text for the model with its speaker in front, ``Ana: hello``; above it ``when``, if known.
 
-        The name is on one line, so that it can't pass for what someone else said. The servers' own fields for
-        names are not used, since they take only some letters.
+        The name is put on one line, so that it can't pass for what someone else said. The servers' own fields
+        for names are not used, since they take only some letters.
         """
         speaker = " ".join(self.name.split())
         words = f"{speaker}: {self.text}" if speaker else self.text

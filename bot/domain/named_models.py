@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # first three groups are its name in the three notations
 _HEADER = re.compile(r"\s*\[\s*(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))\s*(?P<mark>[.\]])")
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000_000
-_NODS_FIELDS = frozenset(
+_FIELDS_SET_BY_NOD = frozenset(
     {"model", "messages", "input", "instructions", "stream", "stream_options", "tools", "parallel_tool_calls"}
 )
 """The fields of a request to a model's server that Nod fills in, so that ``options`` may not."""
@@ -50,7 +50,7 @@ class NamedModel:
     name: str  # Nod's name for it, in rules and for people
     model: str = ""  # the server's name for it
     base_url: str | None = None  # the address of its server; None: the address in the settings
-    key: str = ""  # the name of the variable that holds the key; empty: the key of the settings
+    key: str = ""  # the name of the environment variable with the key; empty: the key of the settings
     api: Api = Api.CHAT
     tools: ToolCalls = ToolCalls.NATIVE
     images: bool = False  # it takes pictures
@@ -65,7 +65,7 @@ class NamedModel:
     parallel_tool_calls: bool = True  # an answer may have several calls
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further fields of each request
     secret: str = field(default="", repr=False)  # the key itself, which the settings fill in
-    setting: str = "NOD_MODELS"  # the setting to correct, for errors: of the file, or NOD_MODEL
+    setting: str = "NOD_MODELS"  # the setting that errors tell people to correct
 
     @property
     def host(self) -> str:
@@ -89,18 +89,21 @@ def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
     if len(tables) > _MOST_MODELS:
         raise ValueError(f"it has {len(tables)} models; {_MOST_MODELS} is the most")
     models = {name: _read_model(text, name, table) for name, table in tables.items()}
-    for each in models.values():
-        if each.fallback and (each.fallback not in {*models, default} or each.fallback == each.name):
-            line = _find_line(text, each.name, "fallback")
+    for model in models.values():
+        is_other_model = model.fallback in {*models, default} and model.fallback != model.name
+        if model.fallback and not is_other_model:
+            line = _find_line(text, model.name, "fallback")
             raise ValueError(f"line {line}: fallback: name another model of this file")
     return models
 
 
 def _read_model(text: str, name: str, table: Any) -> NamedModel:
     """Return the model of one table; ``text`` is the file, for the numbers of lines in errors."""
-    at = f"line {_find_line(text, name)}: {name[:100]}"
+    where = f"line {_find_line(text, name)}: {name[:100]}"
     if not isinstance(table, dict) or not _NAME.fullmatch(name):
-        raise ValueError(f'{at}: begin each model with its name in brackets, such as ["gpt-4.1"]; no spaces')
+        raise ValueError(
+            f'{where}: begin each model with its name in brackets, such as ["gpt-4.1"]; no spaces'
+        )
     values: dict[str, Any] = {}
     for key, value in table.items():
         try:
@@ -115,26 +118,46 @@ def _read_model(text: str, name: str, table: Any) -> NamedModel:
 def _find_line(text: str, table: str, key: str = "") -> int:
     """Return the number of the line on which a table begins or, with ``key``, a value in it.
 
-    The parser of TOML does not tell lines, so they are searched for. A value that is not found counts as on
-    the line of its table, and a table that is not found as on the first line.
+    The parser of TOML does not tell lines, so they are searched for. What is not found counts as on the first
+    line, but a value as on the line of its table's header, if there is one.
     """
+    if key:
+        return _find_key_line(text, table, key)
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.match(line)
+        if header:
+            is_beginning = _names_table(header, table)
+        else:
+            is_beginning = _assigns(line, table)  # a table without a header: claude = {…}
+        if is_beginning:
+            return number
+    return 1
+
+
+def _find_key_line(text: str, table: str, key: str) -> int:
+    """Return the number of the line with a value of a table; as `_find_line` if it is not found."""
     table_line = 0  # 0: not found yet
     is_inside = False  # the line belongs to the table
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
-        if header:
-            is_inside = table in header.groups()[:3]
-            if is_inside and not table_line:
-                table_line = number
-            # a value may have a header of its own, as ``options`` in [claude.options]
-            names_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
-            if is_inside and key and header["mark"] == "." and names_key:
+        if header is None:
+            if is_inside and _assigns(line, key):
                 return number
-        elif key and is_inside and _assigns(line, key):  # a line of the table: key = …
-            return number
-        elif not key and not table_line and _assigns(line, table):  # a table without a header: claude = {…}
+            continue
+        is_inside = _names_table(header, table)
+        if is_inside and not table_line:
             table_line = number
+        # a value may have a header of its own, as ``options`` in [claude.options]
+        names_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
+        if is_inside and header["mark"] == "." and names_key:
+            return number
     return table_line or 1
+
+
+def _names_table(header: re.Match[str], table: str) -> bool:
+    """Return whether a header is that of a table, or of a table in it."""
+    names = header.groups()[:3]  # the name, in one of the three notations
+    return table in names
 
 
 def _assigns(line: str, key: str) -> bool:
@@ -219,7 +242,7 @@ def _read_seconds(value: Any) -> float:
 def _read_options(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("write a table, such as options = { temperature = 0.2 }")
-    taken = sorted(_NODS_FIELDS & value.keys())
+    taken = sorted(_FIELDS_SET_BY_NOD & value.keys())
     if taken:
         raise ValueError(f"{', '.join(taken)} is set by Nod; leave it out")
     try:

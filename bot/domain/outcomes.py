@@ -27,15 +27,17 @@ EARLIER = "What you proposed earlier:"
 """The beginning of a note to the model on proposals that ended after the conversation had continued."""
 
 _END_CHARS = 2_000  # the characters kept from the end of a long text, where a command says how it went
-_MAX_END_SHARE = 4  # but at most a quarter of the characters that are kept
-# the numbers of characters left out, the handle, and the offset at which the left out part begins
+_END_DIVISOR = 4  # at most a quarter of the characters that are kept is from the end
+# ``chars``: the number of characters left out; ``offset``: where they begin in the full text
 _LEFT_OUT = (
-    "\n[{} characters left out here. Read further with output_read(handle='{}', offset={}). "
+    "\n[{chars} characters left out here. Read further with output_read(handle='{handle}', offset={offset}). "
     "What follows is the end.]\n"
 )
-# `_LEFT_OUT` as a pattern, with a group in each of its three gaps
 _LEFT_OUT_PATTERN = re.compile(
-    re.escape(_LEFT_OUT).replace(r"\{\}", "{}").format(r"(\d{1,12})", r"([\w-]+)", r"(\d{1,12})")
+    re.escape(_LEFT_OUT)
+    .replace(re.escape("{chars}"), r"(?P<chars>\d{1,12})")
+    .replace(re.escape("{handle}"), r"(?P<handle>[\w-]+)")
+    .replace(re.escape("{offset}"), r"(?P<offset>\d{1,12})")
 )
 _NOT_RUN = {
     Cause.TOOL_CHANGED: "the tool changed",
@@ -61,7 +63,7 @@ def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int |
     if len(text) <= most:
         return text
     length = length or len(text)
-    end_chars = min(_END_CHARS, most // _MAX_END_SHARE)
+    end_chars = min(_END_CHARS, most // _END_DIVISOR)
     longest_note = _note_left_out(handle, length, length)
     start_chars = most - end_chars - len(longest_note)
     note = _note_left_out(handle, start_chars, length - start_chars - end_chars)
@@ -78,14 +80,14 @@ class KeptText(NamedTuple):
 def find_full_text(text: str) -> KeptText | None:
     """Return the facts on the full text that `shorten_result` cut to ``text``; None if it was not cut."""
     for note in _LEFT_OUT_PATTERN.finditer(text):
-        left_out, handle, offset = int(note[1]), note[2], int(note[3])
-        if offset == note.start():  # otherwise the note was a part of the full text
-            return KeptText(handle, len(text) - len(note[0]) + left_out)
+        # a note that names another offset than its own place was already in the full text
+        if int(note["offset"]) == note.start():
+            return KeptText(note["handle"], len(text) - len(note[0]) + int(note["chars"]))
     return None
 
 
 def _note_left_out(handle: str, offset: int, left_out: int) -> str:
-    return _LEFT_OUT.format(left_out, handle, offset)
+    return _LEFT_OUT.format(chars=left_out, handle=handle, offset=offset)
 
 
 def for_model(p: Proposal) -> str:
@@ -104,13 +106,13 @@ def for_model(p: Proposal) -> str:
         case State.SUCCEEDED:
             end = f"ENDED BADLY: {p.ended_badly}," if p.ended_badly else "SUCCEEDED:"
             words = f"{end} approved by {who}. {_describe_misread(p)}Result: {_describe_result(p)}"
+        case State.DECLINED if p.decline_reason:
+            words = (
+                f"DECLINED: {who} asked for something else: {p.decline_reason.rstrip('.')}. "
+                "Nothing was changed. Change it accordingly and propose again."
+            )
         case State.DECLINED:
             words = f"DECLINED: {who} said no. Nothing was changed. Move on; do not ask again."
-            if p.decline_reason:
-                words = (
-                    f"DECLINED: {who} asked for something else: {p.decline_reason.rstrip('.')}. "
-                    "Nothing was changed. Change it accordingly and propose again."
-                )
         case State.EXPIRED:
             words = f"EXPIRED: {why_expired(p)}. Nothing was changed. This is not a refusal by a person."
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:

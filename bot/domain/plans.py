@@ -22,7 +22,7 @@ APPROVERS = ("lead", "human", "both")
 
 
 class Approver(StrEnum):
-    """The approver of plans. In every case people and the lead agent may reject them or ask for changes."""
+    """The approver of plans. People and the lead agent may always reject a plan or ask for changes."""
 
     HUMAN = "human"  # a person's press, and nothing else
     LEAD = "lead"  # the lead agent or a person: one of them is enough
@@ -36,7 +36,7 @@ class PlannedCall:
     tool: str
     version: str  # the version of the tool
     arguments: Mapping[str, Any]
-    asks: bool = False  # people are asked about the call in spite of the plan, since it can't be undone
+    asks: bool = False  # people are asked about the call all the same, since it can't be undone
 
     @property
     def digest(self) -> str:
@@ -111,7 +111,10 @@ def _join_lines(given: str | list[str] | None) -> str:
 
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
-    """Return the plan as preview fields, each part with its text in the version ``before``, if given."""
+    """Return the plan as preview fields: one for each part.
+
+    ``before``: the version before this one; its texts become the old values.
+    """
     old = {} if before is None else _label_parts(before)
     new = _label_parts(plan)
     step_count = max(len(plan.steps), len(before.steps) if before else 0)
@@ -156,8 +159,8 @@ def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] =
     for number, step in enumerate(plan.steps, 1):
         done = "✅ " if number in ticked else ""
         tokens = f" (about {step.tokens:,} tokens)" if step.tokens else ""
-        called = {call.tool for call in step.calls}  # the step's text names these
-        tools = tuple(name for name in step.tools if name not in called)
+        tools_of_calls = {call.tool for call in step.calls}  # the step's text names these
+        tools = tuple(name for name in step.tools if name not in tools_of_calls)
         mark = marks.get(f"Step {number}", "")
         lines.append(PlanLine(f"{done}{step.told}{tokens}", number, tools=tools, mark=mark))
     removed = [field for field in shown if field.new_value is None]
@@ -192,7 +195,7 @@ def find_current_plan(proposals: Iterable[Proposal]) -> Proposal | None:
 
 
 def list_carried_out(plan: Proposal, proposals: Iterable[Proposal]) -> tuple[int, ...]:
-    """Return the numbers of a plan's finished steps: ticked steps, and steps whose calls have all run since.
+    """Return the numbers of a plan's finished steps: ticked ones, and those whose calls have all run since.
 
     ``proposals``: all proposals of the plan's conversation.
     """

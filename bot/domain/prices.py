@@ -60,8 +60,8 @@ class Prices:
         """Return the prices with the price of a further model: two or three numbers, as in the file."""
         if not price:
             return self
-        # without a third number, cached prompts cost as much as others
-        prompt, answer, cached = (*price, price[0])[:3]
+        prompt, answer, *further = price
+        cached = further[0] if further else prompt  # without a price of their own, as other prompts
         return Prices(self.currency, {**self.models, model: Price(prompt, answer, cached)})
 
 

@@ -42,7 +42,7 @@ class PersonSigns:
     decided: int = 0
     approved: int = 0
     timed: int = 0  # decisions for which the time to read is known
-    faster: int = 0  # timed decisions that were faster than the shown text can be read
+    faster: int = 0  # decisions of these that were faster than the shown text can be read
     longest_run: int = 0  # the most approvals in a row
     days: int = 0  # the days with any decision
     busiest_hour: int = 0  # the most decisions within one hour of the clock
@@ -97,7 +97,10 @@ class PersonSigns:
 def count_signs(
     decisions: Iterable[ReadDecision], zone: tzinfo, own_zones: Mapping[str, tzinfo] | None = None
 ) -> dict[str, PersonSigns]:
-    """Return the signs of each person, by person. ``zone`` is the team's, ``own_zones`` are by person."""
+    """Return the signs of each person, by the Person's id.
+
+    ``zone``: the time zone of the team. ``own_zones``: the time zones of people who have set one, by id.
+    """
     zones = own_zones or {}
     signs_by_person: dict[str, PersonSigns] = defaultdict(PersonSigns)
     days: dict[str, set[str]] = defaultdict(set)

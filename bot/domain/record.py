@@ -13,7 +13,7 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """The deed of an audit row that is neither a press nor the end of a call. The comments say more of it."""
+    """The deed of an audit row that is neither a press nor the end of a call. Rows have these words."""
 
     # to a proposal
     PROPOSE = "propose"  # a call becomes a proposal
@@ -91,16 +91,16 @@ class Wanted:
     proposal: str = ""
     since: datetime | None = None
     grant: int | None = None  # the number of a grant; calls under it match, and changes of the grant
-    # True: there is a ``tool`` of this name, so rules about several tools (``issue_*``) match it, too. False:
-    # of the rules, only those about exactly this name match
+    # True: a tool with the name ``tool`` exists, so rows on rules about several tools (``issue_*``) match,
+    # too. False: of the rows on rules, only those about exactly this name match
     known: bool = True
     before: int | None = None  # only rows with a smaller number
     after: int | None = None  # only rows with a larger number
 
     def below(self, number: int | None) -> "Wanted":
-        """Return the same filter, for rows with lower numbers only; None: with any number."""
+        """Return the same filter for rows with a smaller number only; None: with any number."""
         return replace(self, before=number)
 
     def between(self, after: int, before: int) -> "Wanted":
-        """Return the same filter, for rows between two numbers only, both excluded."""
+        """Return the same filter for rows between two numbers only, both excluded."""
         return replace(self, after=after, before=before)

@@ -53,13 +53,14 @@ _SHAPES = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
 )
 _NAME_WORDS = r"password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
-# in the following, the named group before the secret stays
+# the following have a named group, the text in front of the secret: it stays. By the group's name
+# `_replace_secret` knows which pattern it was
 _AFTER_NAMES = (
     rf"(?P<set>(?i:{_NAME_WORDS})=)(?:[^\s\"'&;,$<{{(*=][^\s\"'&;,]*)",  # DB_PASSWORD=x
     rf"(?P<quote>(?i:{_NAME_WORDS})[\"']?\s{{0,3}}[:=]\s{{0,3}})(?:\"[^\"\n]+\"|'[^'\n]+')",  # "token": "x"
     r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@\"']*:)(?:[^\s/@\"']+)@",  # postgres://u:p@h
 )
-# a match of these is not always a secret: `_replace_secret` decides
+# a match of these is not always a secret: `_replace_secret` decides, by the name of the group
 _AMBIGUOUS = (
     r"(?P<scheme>\b(?i:bearer|basic)\s{1,3})(?:[\w.~+/-]{8,}=*)",
     r"(?P<random>\b[A-Za-z0-9/+]{40}\b)",  # the secret half of an AWS key
@@ -69,7 +70,7 @@ _MAX_SECRETS = 2000  # the most secrets that are looked for in one text
 _MAX_CACHED_NAME_CHARS = 64  # longer names are not cached, since they may be anything
 _MAX_SHORT_CHARS = 3  # a value of this length is a part of too many words to be hidden in them
 _MAX_STEPS = 100_000  # the most parts of a schema that are read
-_MIN_RANDOM_BITS = 4.4  # the entropy of each letter of a random text; of a path of words it is about 4
+_MIN_RANDOM_BITS = 4.4  # bits of entropy a letter: random texts have more, paths of words about 4
 # the keywords of JSON Schema whose subschemas are about the same value as the schema that has the keyword,
 # and not about its properties or items: keywords with a list of subschemas, and keywords with one
 _LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
@@ -329,7 +330,7 @@ def _list_anchored(schema: Any) -> Mapping[str, list[Any]]:
     while waiting:
         part = waiting.popleft()
         if isinstance(part, Mapping):
-            names = {name for word in _ANCHORS if isinstance(name := part.get(word), str)}
+            names = {part[word] for word in _ANCHORS if isinstance(part.get(word), str)}
             for name in names:
                 anchored.setdefault(name, []).append(part)
             waiting += part.values()
@@ -414,7 +415,8 @@ def _list_item_parts(parts: Sequence[Mapping[str, Any]], number: int) -> list[An
     """Return the schemas, within the parts of a list's schema, that could apply to one item."""
     found: list[Any] = []
     for part in parts:
-        for keyword in ("prefixItems", "items"):  # lists with a part for each item
+        # a list has a part for each item; "items" may be a list, or a single part for all further items
+        for keyword in ("prefixItems", "items"):
             found += _as_list(part.get(keyword))[number : number + 1]
         found += [part.get(word) for word in ("items", "additionalItems", "unevaluatedItems", "contains")]
     return found

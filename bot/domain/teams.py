@@ -53,8 +53,8 @@ class Teammate:
     tools: tuple[str, ...] | None  # None: all that the lead agent has
     needs_plan: bool
     rounds: int  # the number of plans that it submitted so far
-    standing: Standing
-    words: str  # its result, or why it ended
+    standing: Standing  # its stored state; `state` has the words for people
+    words: str  # its last words: its result, or why it ended
     created_at: datetime
     ended_at: datetime | None
     plan: Proposal | None = None  # its newest plan
@@ -62,7 +62,7 @@ class Teammate:
     doing: str = ""  # its last words or calls, while it works
     model_calls: int = 0
     tokens: int = 0
-    asked: int = 0  # the id of the person's line that made the lead agent start it
+    asked: int = 0  # the id of the person's line by which the lead agent started it
 
     @property
     def locked(self) -> bool:
@@ -83,7 +83,7 @@ class Teammate:
 
     @property
     def state(self) -> str:
-        """Its state for people: its standing or, while it works, what it waits for."""
+        """Its state in words for people: the stored state or, while it works, what it waits for."""
         if self.standing is not Standing.WORKING:
             return str(self.standing)
         waiting_ids = [proposal.id for proposal in self.waits_for]

@@ -58,7 +58,7 @@ _ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)  # a
 def storable(value: T) -> T:
     """Remove NUL characters and lone surrogates, which models and tools do send.
 
-    Works on a text, and on each text in a list, a tuple or the values of a dictionary.
+    Works on a text, and on each text in a list, a tuple or the values of a dictionary. Other values stay.
     """
     clean: Any = value
     if isinstance(value, str) and _UNSTORABLE.search(value):
@@ -69,7 +69,7 @@ def storable(value: T) -> T:
         clean = [storable(item) for item in value]
     elif isinstance(value, tuple):
         clean = tuple(storable(item) for item in value)
-    same_type: T = clean
+    same_type: T = clean  # for the type checker, which can't follow the branches
     return same_type
 
 
@@ -104,6 +104,7 @@ def whole_until(text: str, at: int) -> int:
     """
     if at >= len(text):
         return len(text)
+    # the look-up begins a little before the cut, not at the start of a long text
     end = start = max(0, at - _MAX_CLUSTER_POINTS)
     for cluster in _CLUSTER.finditer(text, start, at + _MAX_CLUSTER_POINTS):
         if cluster.end() > at:
@@ -157,7 +158,7 @@ _UNSEEN = regex.compile(f"{_WRITTEN_PATTERN}|({_make_class(HIDDEN)})")
 
 def make_visible(text: str, shown: Callable[[int], str]) -> str:
     """Return the text with each unseen character replaced by what ``shown`` makes of its code point."""
-    if not _MAYBE_UNSEEN.search(text):  # true of almost every text
+    if not _MAYBE_UNSEEN.search(text):  # almost every text has none
         return text
 
     def replace_unseen(match: regex.Match[str]) -> str:
@@ -184,13 +185,14 @@ def one_line(text: str) -> str:
 def in_reply_to(author: str, quoted: str, words: str) -> str:
     """Format the words of a person who replies to a message: the message, as a quote, and the words below.
 
-    Its author did not write to Nod, so a note says that the quote is data. Without a quote, only the words.
+    The author of the message did not write to Nod, so a note says that the quote is data. Without a quote,
+    only the words are returned.
     """
     return _put_above(f"In reply to {one_line(author)}", quoted, words)
 
 
 def format_forwarded(author: str, quoted: str, words: str) -> str:
-    """Format a forwarded message of someone else, as a quote, above the words of the person, perhaps none."""
+    """Format a message that a person forwards, as a quote, above the person's words, which may be empty."""
     return _put_above(f"Forwarded, written by {one_line(author)}", quoted, words, _MAX_THREAD_CHARS)
 
 

@@ -44,7 +44,8 @@ def format_relative(at: datetime, now: datetime) -> str:
         if is_ahead:
             return "in less than a minute"
         return "just now"
-    # rounded to the nearest, so that a limit of 24 h that was set a moment ago reads 24 h, not 23 h
+    # what is past is rounded down, what is ahead to the nearest: so a limit of 24 h that was set a moment ago
+    # reads 24 h, not 23 h
     half = 0.5 if is_ahead else 0.0
     if size < _HOUR:
         distance = f"{int(size / timedelta(minutes=1) + half)} min"
@@ -106,16 +107,17 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
     if length:
         return add_length(now, parse_duration(length[0]))
     day, _, clock = words.rpartition(" ")
-    is_day_alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)  # a single word that is no time
+    is_single_word = bool(clock) and not day
+    is_day_alone = is_single_word and not _CLOCK.fullmatch(clock)
     if is_day_alone:
         day, clock = clock, "00:00"
     found = _CLOCK.fullmatch(clock)
     if found is None:
         raise ValueError(_EXPECTED_MOMENT)
     first_day, step_days = _parse_day(day, now.date())
-    for each_day in (first_day, first_day + timedelta(days=step_days)):
-        candidates = _list_moments(each_day, found, now.tzinfo or UTC, is_day_alone=is_day_alone)
-        still_ahead = [each for each in candidates if each.astimezone(UTC) > now.astimezone(UTC)]
+    for candidate_day in (first_day, first_day + timedelta(days=step_days)):  # of a date, twice the same day
+        candidates = _list_moments(candidate_day, found, now.tzinfo or UTC, is_day_alone=is_day_alone)
+        still_ahead = [moment for moment in candidates if moment.astimezone(UTC) > now.astimezone(UTC)]
         if still_ahead:
             return still_ahead[-1] if last else still_ahead[0]
     raise ValueError("that time has passed")
@@ -229,10 +231,10 @@ def format_length(seconds: float) -> str:
     """Format a length of time as an admin would write it: ``36h``, ``1d 2h 3s``."""
     left = round(seconds)
     units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
-    for unit, size in units:
+    for unit, size in units:  # as a whole number of one unit
         if left and left % size == 0 and unit != "s":
             return f"{left // size}{unit}"
-    parts = []
+    parts = []  # else in several units
     for unit, size in units:
         count, left = divmod(left, size)
         parts += [f"{count}{unit}"] if count else []

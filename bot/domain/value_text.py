@@ -2,6 +2,15 @@
 
 An *outline* shows a nested value without JSON: a line for each field, indented below the field that it is in.
 What could be mistaken for something else in it, such as the text "yes" for a flag, is quoted.
+
+=====================  ================================================  ===============================
+Function               Use                                               A nested value
+=====================  ================================================  ===============================
+`speak_value`          a field of a card or a form                       becomes an outline
+`outline_value`        a nested value below its label                    becomes an outline
+`summarize_value`      a value in the title of a call                    is left out, or counted
+`summarize_arguments`  all arguments of a call in its title              is left out, or counted
+=====================  ================================================  ===============================
 """
 
 import json
@@ -51,7 +60,7 @@ def speak_value(value: Any, *, is_choice: bool = True) -> str:
         case int() | float():
             return json.dumps(value)
         case list() if all(map(_is_plain, value)):
-            return ", ".join(speak_value(each, is_choice=is_choice) for each in value)
+            return ", ".join(speak_value(item, is_choice=is_choice) for item in value)
     return outline_value(value)
 
 
@@ -93,7 +102,8 @@ def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
 
 def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
     label = _outline_label(name)
-    while isinstance(value, dict) and len(value) == 1 and depth < _MAX_DEPTH:  # in one line: Address / City
+    # an object with a single field is joined with that field in one label: "Address / City"
+    while isinstance(value, dict) and len(value) == 1 and depth < _MAX_DEPTH:
         inner_name, value = next(iter(value.items()))
         depth += 1
         label = f"{label} / {_outline_label(inner_name)}"
@@ -126,7 +136,7 @@ def _inline_value(value: Any) -> str:
             return "(empty)"
         case []:
             return "(no entries)"
-        case {}:
+        case dict() if not value:
             return "(no fields)"
         case list():
             return ", ".join(value)
@@ -139,10 +149,10 @@ def _inline_value(value: Any) -> str:
 
 def _is_list_of_words(value: Any) -> bool:
     """Tell if a list holds single words only, so that commas separate them without doubt."""
-    return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
+    return isinstance(value, list) and all(isinstance(item, str) and _WORD.fullmatch(item) for item in value)
 
 
-def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
+def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] = lambda words: words) -> str:
     """Return a call's arguments in one line for its title: ``issue = 7, labels = ["bug"]``.
 
     ``cut`` shortens each value. Lists of objects are counted. Objects and texts of several lines are left
