@@ -88,17 +88,22 @@ def make_core(
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
-    site_url: Callable[[], str] = str,  # str() is empty: no console
+    site_url: Callable[[], str] = lambda: "",
     hooks: Hooks | None = None,
     commands: Sequence[Callable[[CommandParts], CommandSet]] = (),
 ) -> Core:
     """Assemble the core; nothing runs yet.
 
-    ``policies``: the rules of approval. ``limits``: the limits of one turn of the agent. ``briefing``: what
-    the prompt tells the model about the team. ``named``: the settings of the configured models. ``routes``:
-    the chats that get every card. ``retention``: how long output is kept. ``notice``: a remark for everyone,
-    such as that a demo model answers. ``site_url``: returns the address of the console. ``hooks`` and
-    ``commands`` come from features.
+    - ``policies``: the rules of approval
+    - ``limits``: the limits of one turn of the agent
+    - ``briefing``: what the prompt tells the model about the team
+    - ``prices``: the prices of models
+    - ``named``: the settings of those models in ``ports`` that have any
+    - ``routes``: the chats that get a copy of every card
+    - ``retention``: how long output is kept
+    - ``notice``: a remark for everyone, such as that a demo model answers
+    - ``site_url``: returns the address of the console; empty without a console
+    - ``hooks`` and ``commands`` come from features
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry
@@ -127,6 +132,7 @@ def make_core(
         routes=routes,
         watchers=hooks.watch_delivery,
     )
+    # an empty id: another process may do the work that this one makes, so most of it is not cached
     own_work = OwnWork(process if ports.is_only_process else "", bounds.turns_by_person)
     gate = Gate(
         registry=registry,
@@ -182,7 +188,7 @@ def make_core(
 
 
 def policies_of(settings: Settings, clock: Clock = now) -> Policies:
-    """Return the policies: the rules of people over the defaults of the settings."""
+    """Return the policies: the rules that people set, over the defaults of the settings."""
     return Policies(
         Policy(
             mode=Mode(settings.approval_policy),

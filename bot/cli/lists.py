@@ -51,7 +51,8 @@ def pending(
         if as_json:
             print_json([_proposal_to_json(proposal, database) for proposal in waiting])
             return
-        for proposal, *others_of_batch in group_by_card(waiting):  # the proposals of each card
+        # one group for each card: a single proposal, or the rows of a batch
+        for proposal, *others_of_batch in group_by_card(waiting):
             print(_format_row(proposal, len(others_of_batch)))
         if count > len(waiting):
             print(f"…and {count - len(waiting)} more; nod pending --json lists all.")
@@ -59,46 +60,48 @@ def pending(
             print("Nothing is waiting for a decision.")
 
 
-def _format_row(proposal: Proposal, more: int = 0) -> str:
-    """Return the line of a proposal. ``more``: the number of other proposals in its batch.
+def _format_row(proposal: Proposal, other_count: int = 0) -> str:
+    """Return the line of a proposal, or of a batch by its first proposal.
 
-    A batch is several calls of one answer of the model, which people decide on one card.
+    A batch is several calls of one answer of the model, which people decide on one card. ``other_count``: the
+    number of the other proposals in it.
     """
     due = format_expiry(proposal.expires_at, now())
     asked = f"asked by {safe_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
-    description = f"{safe_line(proposal.description)}{describe_others(more)}"
+    description = f"{safe_line(proposal.description)}{describe_others(other_count)}"
     row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({asked})")
     return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
 
 def _watch(database: Database, *, as_json: bool) -> None:
     """Print the waiting proposals, then a line for each that is new, changed or decided, until Ctrl+C."""
-    known: dict[str, int] = {}  # the round in which each waiting proposal was printed, by id
+    printed_rounds: dict[str, int] = {}  # the round in which each waiting proposal was printed, by id
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             waiting, _ = database.read_now(proposals.list_soonest, limit=None)
-            new = [proposal for proposal in waiting if known.get(proposal.id) != proposal.round]
-            ended = []
-            for proposal_id in known.keys() - {proposal.id for proposal in waiting}:
+            new = [proposal for proposal in waiting if printed_rounds.get(proposal.id) != proposal.round]
+            no_longer_waiting = []
+            for proposal_id in printed_rounds.keys() - {proposal.id for proposal in waiting}:
                 found = database.read_now(proposals.get, proposal_id)
                 if found is not None:
-                    ended.append(found)
+                    no_longer_waiting.append(found)
             if as_json:
-                lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in ended + new]
+                changed = no_longer_waiting + new
+                lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in changed]
             else:
-                lines = [_format_ended(proposal) for proposal in ended]
+                lines = [_format_outcome(proposal) for proposal in no_longer_waiting]
                 for proposal, *others_of_batch in group_by_card(new):
                     lines.append(_format_row(proposal, len(others_of_batch)))
             if lines:
                 print("\n".join(lines), flush=True)
-            known = {proposal.id: proposal.round for proposal in waiting}
+            printed_rounds = {proposal.id: proposal.round for proposal in waiting}
             time.sleep(_POLL_SECONDS)
 
 
-def _format_ended(proposal: Proposal) -> str:
+def _format_outcome(proposal: Proposal) -> str:
     from bot.domain.cards import card_of
 
-    return fit_to_terminal(f"{proposal.id}  {safe_line(card_of(proposal, {}).outcome)}")
+    return fit_to_terminal(f"{proposal.id}  {safe_line(card_of(proposal, schema={}).outcome)}")
 
 
 def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
@@ -106,7 +109,7 @@ def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
 
 
 def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
-    """Return a proposal as JSON, its names as over HTTP."""
+    """Return a proposal as JSON, with the field names of the HTTP API."""
     schema = _load_schema(proposal, database)
     return {
         "id": proposal.id,
@@ -135,6 +138,7 @@ def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
 
 
 def _step_to_json(step: DueStep) -> dict[str, Any]:
+    """Return a step, by which a target is notified of the waiting proposal, as JSON."""
     return {"to": step.to, "at": step.at.isoformat(), "is_over": step.is_over}
 
 
@@ -164,9 +168,9 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
             lines += [f"Next: {step.to}, {format_relative(step.at, now())}" for step in open_steps]
             if card.undo_note:
                 lines.append(card.undo_note)
-        if card.again:
+        if card.again:  # "Checked: …"
             lines.append(card.again)
-        if card.undoing:
+        if card.undoing:  # then ``undo_until`` is set, too
             undo_end = format_relative(found.undo_until or now(), now())
             lines.append(f"Undo ends {undo_end}: nod undo {found.id}")
         lines += [*card.votes, *card.notes, "", whole_text(card)]

@@ -23,7 +23,7 @@ Server = Annotated[
 ]
 
 app = typer.Typer()
-_SECONDS = 60.0  # the time for one answer of the running Nod, which waits up to 20 s for a person
+_TIMEOUT_SECONDS = 60.0  # for one request; the running Nod itself may wait up to 20 s before it answers
 
 
 @app.callback(invoke_without_command=True)
@@ -42,22 +42,22 @@ def serve(
     settings = load_settings()
     log_at("error")
 
-    def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
+    def connect(_request_headers: Mapping[str, str] | None) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=settings.own_url, headers=_make_headers(settings))
 
-    asyncio.run(agents_server(connect, patience, settings.agent_wait).run_stdio_async())
+    asyncio.run(agents_server(connect, patience=patience, wait=settings.agent_wait).run_stdio_async())
 
 
 @command(app)
 def login(name: Server) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
     with _connect_to_nod() as nod:
-        begun = _read_answer(nod.post(f"/api/mcp/{name}/login"))
+        sign_in = _read_answer(nod.post(f"/api/mcp/{name}/login"))
         print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
-        print(plain(begun["url"]), flush=True)
+        print(plain(sign_in["url"]), flush=True)
         text = None
-        while text is None:  # each request waits for a while on the side of the running nod
-            text = _read_answer(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]
+        while text is None:  # a long poll: the running nod answers late, with None if nothing has happened
+            text = _read_answer(nod.get(f"/api/mcp/logins/{sign_in['id']}"))["text"]
         print(plain(text))
 
 
@@ -74,7 +74,7 @@ def _connect_to_nod() -> Iterator[httpx2.Client]:
     settings = load_settings()
     log_at("error")
     url = settings.own_url
-    with httpx2.Client(base_url=url, headers=_make_headers(settings), timeout=_SECONDS) as client:
+    with httpx2.Client(base_url=url, headers=_make_headers(settings), timeout=_TIMEOUT_SECONDS) as client:
         try:
             yield client
         except httpx2.TransportError:

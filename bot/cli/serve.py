@@ -17,7 +17,7 @@ import webbrowser
 import httpx2
 from sqlmodel import Session
 
-from bot.agent.demo.team import REQUEST
+from bot.agent.demo.team import REQUEST as TEAM_REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
@@ -33,7 +33,8 @@ from bot.features.issues.tools import seed
 from bot.settings import Settings, find_surrounding_faults
 from bot.store import proposals
 from bot.store.audit import log
-from bot.web.channel import NAME, key_of
+from bot.web.channel import NAME as CONSOLE_CHANNEL
+from bot.web.channel import key_of as console_key
 
 _INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
 _POLL_SECONDS = 5.0  # the time after which the demo looks for ended proposals, in case a signal is lost
@@ -50,16 +51,16 @@ def demo(port: int | None, *, team: bool, browser: bool) -> None:
 
 def run_server(*, no_work: bool) -> None:
     if no_work:
-        _serve_as_set_up("Nod is up: {url}", works=False, command="nod run --no-work")
+        _serve_configured("Nod is up: {url}", works=False, command="nod run --no-work")
     else:
-        _serve_as_set_up("Nod is up: {url}")
+        _serve_configured("Nod is up: {url}")
 
 
 def worker() -> None:
-    _serve_as_set_up("Nod is at work.", receives=False, command="nod worker")
+    _serve_configured("Nod is at work.", receives=False, command="nod worker")
 
 
-def _serve_as_set_up(
+def _serve_configured(
     greeting: str, *, receives: bool = True, works: bool = True, command: str = "nod run"
 ) -> None:
     """Serve with the settings of the environment. ``command``: the command line, for messages.
@@ -68,8 +69,8 @@ def _serve_as_set_up(
     """
     settings = load_settings()
     require_admin(settings)
-    needs_others = not (receives and works)
-    if needs_others and settings.sqlite_file is not None:
+    needs_other_processes = not (receives and works)
+    if needs_other_processes and settings.sqlite_file is not None:
         raise SettingsError(
             f"NOD_DATABASE_URL: {command} needs PostgreSQL. On SQLite one nod run does everything."
         )
@@ -92,9 +93,11 @@ def serve(
 ) -> None:
     """Run until SIGINT, SIGTERM or SIGHUP; print ``greeting`` with its ``{url}`` once everything is up.
 
-    ``demo``: add the demo's issues, and print what becomes of proposals. ``team``: ask for the demo's team
-    first, once for each database, and show the URL of that conversation. ``browser``: open the console in a
-    browser if a person sits at this machine. ``receives``, ``works`` and ``clock`` are as in `build`.
+    - ``demo``: add the demo's issues, and print what becomes of proposals
+    - ``team``: first send the demo's request for a team, and show the URL of that conversation. A second
+      start on the same database sends nothing new
+    - ``browser``: open the console in a browser if a person sits at this machine
+    - ``receives``, ``works`` and ``clock`` are as in `build`
     """
     if not (demo and settings.scripted):  # the demo's own model needs no network
         check_surroundings()
@@ -116,11 +119,12 @@ async def _run_until_signal(app: App, greeting: str, *, demo: bool, team: bool, 
 
     def stop() -> None:
         if is_stopping.is_set():
-            os._exit(_INTERRUPTED_EXIT)  # loses nothing: the next start continues from the rows
+            # loses nothing: all state is in the database, and the next start continues from there
+            os._exit(_INTERRUPTED_EXIT)
         is_stopping.set()
         announce("Stopping… Press Ctrl+C again to end now.")
         if main_task is not None and not has_started.is_set():
-            main_task.cancel()  # a start may wait for other processes for long
+            main_task.cancel()  # a start may have to wait long for other processes
 
     def hang_up() -> None:
         if not is_stopping.is_set():  # a closing terminal sends SIGHUP twice
@@ -199,22 +203,22 @@ async def _announce_running_changes(app: App) -> None:
 
 async def _announce_ends(app: App) -> None:
     """Print a line for each proposal that ends, until cancelled: people who try the demo see what happens."""
-    last_seen = await app.database.read(log.last_id)
+    last_row_id = await app.database.read(log.last_id)
     while True:
         generation = app.notifier.generation  # read before the rows, so that no change in between is missed
-        last_seen, ended = await app.database.read(_list_ended, last_seen)
+        last_row_id, ended = await app.database.read(_list_ended, last_row_id)
         for proposal in ended:
-            announce(f"{safe_line(proposal.description)}: {safe_line(card_of(proposal, {}).outcome)}")
+            announce(f"{safe_line(proposal.description)}: {safe_line(card_of(proposal, schema={}).outcome)}")
         await app.notifier.wait(generation, _POLL_SECONDS)
 
 
-def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:
-    """Return the id of the audit log's newest row, and the proposals that ended after row ``last_seen``."""
-    rows = log.since(session, last_seen)
+def _list_ended(session: Session, last_row_id: int) -> tuple[int, list[Proposal]]:
+    """Return the id of the audit log's newest row, and the proposals that ended after row ``last_row_id``."""
+    rows = log.since(session, last_row_id)
     if not rows:
-        return last_seen, []
+        return last_row_id, []
     ended = []
-    for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):
+    for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):  # each once, in order
         proposal = proposals.get(session, proposal_id)
         if proposal is not None and proposal.settled:
             ended.append(proposal)
@@ -224,10 +228,10 @@ def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:
 def _make_team_request() -> Message:
     """Return the demo's request for a team. Its event id never changes, so a second start adds nothing."""
     return Message(
-        Address(NAME, key_of(LOCAL, _TEAM_CONVERSATION)),
-        LOCAL,
-        REQUEST,
-        f"{LOCAL.key}/{_TEAM_CONVERSATION}",
+        address=Address(CONSOLE_CHANNEL, console_key(LOCAL, _TEAM_CONVERSATION)),
+        actor=LOCAL,
+        text=TEAM_REQUEST,
+        event_id=f"{LOCAL.key}/{_TEAM_CONVERSATION}",
         begin=_TEAM_CONVERSATION,
     )
 

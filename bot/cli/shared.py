@@ -48,9 +48,9 @@ Id = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def load_settings(*, demo: bool = False, **more: Any) -> Settings:
-    """Return the settings, overridden by ``-d``, ``--demo`` and ``more``. Raises SettingsError."""
-    return Settings.load(**make_overrides(demo=demo) | more)
+def load_settings(*, demo: bool = False, **overrides: Any) -> Settings:
+    """Return the settings, overridden by ``-d``, ``--demo`` and then ``overrides``. Raises SettingsError."""
+    return Settings.load(**make_overrides(demo=demo) | overrides)
 
 
 def make_overrides(*, demo: bool = False) -> dict[str, Any]:
@@ -80,16 +80,16 @@ def database_url(database: str) -> str:
     return f"sqlite:///{database}"
 
 
-def log_at(usual: str, *, aside: bool = False) -> None:
-    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say.
+def log_at(default_level: str, *, aside: bool = False) -> None:
+    """Log from the level ``default_level`` on, or from the level that ``-q`` and ``-v`` choose.
 
     ``aside``: a thread writes the lines, so that a slow reader of the log delays no work.
     """
-    logs.configure(get_chosen().log_level(usual), queued=aside)
+    logs.configure(get_chosen().log_level(default_level), queued=aside)
 
 
 def plain(text: str) -> str:
-    """Make control and direction characters visible, for text of models and tools on a terminal."""
+    """Return a text of models or tools for a terminal, with its unseen characters as escapes."""
     return make_visible(text, escape_point)
 
 
@@ -120,7 +120,10 @@ def safe_line(text: str) -> str:
 
 @contextlib.contextmanager
 def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
-    """Open the database, create it if needed, and upgrade its schema. ``progress`` gets each version."""
+    """Open the database, create it if needed, and upgrade its schema.
+
+    ``progress`` is told of each step of the upgrade.
+    """
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
         raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
@@ -159,7 +162,7 @@ def open_readonly(settings: Settings) -> Iterator[Database]:
 
 
 def _find_schema_fault(database: Database) -> str:
-    """Return why the schema can't be read as it is, in words; empty if it can."""
+    """Return why this nod can't read the database's schema, in words; empty if it can."""
     current = migrations.read_version(database.engine)
     newest = migrations.find_newest_version()
     if current == newest:
@@ -207,8 +210,8 @@ def decode_object(text: str) -> dict[str, Any]:
 def operator() -> Actor:
     """Return the account of the person at this command line.
 
-    In the demo it is the account of the demo's console. With two accounts, the only person there could not
-    approve a deletion that they asked for with the other account.
+    In the demo it is the account of the demo's console. If the shell had an account of its own, that account
+    could not approve a deletion which the same person asked for in the console.
     """
     if get_chosen().demo:
         return LOCAL

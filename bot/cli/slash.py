@@ -34,7 +34,8 @@ _SLASH_PATTERN = re.compile(
     r"(?<![\w./])/(?:nod )?"
     r"(approvals|connections|memory|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
-_OTHER_CHAT_MARK = "(Telegram: "  # follows a text that is to be sent from a chat
+# a reply with this mark says what to send from another chat, so its slash commands stay as they are
+_OTHER_CHAT_MARK = "(Telegram: "
 
 
 @command(app)
@@ -81,7 +82,7 @@ def connections(
 
     An admin sees everyone's, and never a token.
     """
-    say("nod", f"connections {' '.join(words or [])}", as_json=as_json, find_reason=_find_no_connections)
+    say("nod", f"connections {' '.join(words or [])}", as_json=as_json, find_reason=_explain_no_connections)
 
 
 @command(app)
@@ -135,7 +136,7 @@ def unlink(account: Annotated[str, typer.Argument(help="One of your accounts.")]
     say("nod", f"unlink {account}")
 
 
-def _find_no_connections(database: Database) -> str:
+def _explain_no_connections(database: Database) -> str:
     if get_connections(database) is not None:
         return ""
     return (
@@ -149,8 +150,8 @@ def say(
 ) -> None:
     """Run a slash command of this shell's person, and print the reply. Exits with 1 unless it is accepted.
 
-    ``find_reason`` returns why the command has nothing to do on this database; empty if it has. The reason
-    is then the reply.
+    ``find_reason`` returns why the command can do nothing on this database, in words; empty if it can do
+    something. A reason is printed as the reply, and the command does not run.
     """
     settings = load_settings()
     log_at("error")
@@ -195,13 +196,13 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             if kind.name != place.channel:
                 continue
             for finding in await kind.check(settings, [place]):
-                if finding.name == f"posting in {place}":
+                if finding.name == f"posting in {place}":  # the name that a channel's check gives it
                     return finding.fix
         return ""
 
     async with presses_of(settings, database) as presses:
 
-        async def press(incoming: Incoming) -> Reply:
+        async def take_press(incoming: Incoming) -> Reply:
             if not isinstance(incoming, Press):
                 raise TypeError("the shell only presses")
             return (await presses.take(incoming)).reply
@@ -212,7 +213,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             policies=gate.policies,
             registry=gate.registry,
             clock=now,
-            inbox=press,
+            inbox=take_press,
             stop=stop_nothing,
             wake=wake_nothing,
             site_url=settings.site_url,

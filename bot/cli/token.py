@@ -93,24 +93,37 @@ async def _make_agent(
         raise NodError(str(error)) from None
     if until > made_at + _MAX_AGENT_LIFE:
         raise NodError("--for: a token of an agent lasts for 366 days at most")
-    whose = await database.read(_find_person, person) if person else operator()
+    account = await database.read(_find_person, person) if person else operator()
     async with gate_of(settings, database, all_now=True) as gate:
-        matching = await list_matching(gate.registry, whose, patterns)
+        matching = await list_matching(gate.registry, account, patterns)
         matching = sorted(matching, key=lambda tool: tool.name)
         names = [tool.name for tool in matching]
         for tool in matching:
             print(plain(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
         if not matching:
             print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
-        # no servers yet (``[]``): the person allows them with the token
-        terms = AgentTerms(whose, patterns, [], names, until)
+        terms = AgentTerms(
+            person=account,
+            tools=patterns,
+            servers=[],  # none yet: the person who agrees to the token allows its servers, too
+            known=names,
+            until=until,
+        )
         token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
         label = _label_of(token)
-        agent = Agent(name, label, whose, patterns, (), frozenset(names), until=until)
-        consent = make_consent(agent, names, find_servers(matching), operator(), until)
-        proposal = (await gate.open(consent)).proposal
+        agent = Agent(
+            name=name,
+            label=label,
+            person=account,
+            tools=patterns,
+            servers=(),
+            known=frozenset(names),
+            until=until,
+        )
+        consent_request = make_consent(agent, names, find_servers(matching), operator(), until)
+        proposal = (await gate.open(consent_request)).proposal
     print(token)
-    words = f"Copy it now. It is not shown again. It calls for {whose.label} until {until:%Y-%m-%d}."
+    words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."
     asked = f"It opens nothing before they say yes: in their chat, the console, or nod approve {proposal.id}"
     print(plain(f"{words}\n{asked}\nTo end it: nod token revoke {label}"), file=sys.stderr)
 
@@ -143,7 +156,7 @@ def list_(*, as_json: Json = False) -> None:
         return
     for token in issued:
         made = f"by {token.made_by}, {format_relative(token.made_at, now())}"
-        print(plain(f"{token.label}  {_name_holder(token)}  {made}{_describe_agent(token)}"))
+        print(plain(f"{token.label}  {_name_holder(token)}  {made}{_format_agent_part(token)}"))
     for name in configured_names:
         print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
     if not issued and not configured_names:
@@ -154,7 +167,8 @@ def _name_holder(token: IssuedToken) -> str:
     return f"agents/{token.name}" if token.is_agent else f"http:{token.name}"
 
 
-def _describe_agent(token: IssuedToken) -> str:
+def _format_agent_part(token: IssuedToken) -> str:
+    """Return the end of a token's line on its agent; empty for the token of a script."""
     if not token.is_agent:
         return ""
     agreed = "" if token.agreed_at else ", not allowed yet"
@@ -163,7 +177,7 @@ def _describe_agent(token: IssuedToken) -> str:
 
 
 def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, Any]:
-    """Return a token as JSON. A token of NOD_HTTP_TOKENS is not stored (None): it has an account alone."""
+    """Return a token as JSON. A token of NOD_HTTP_TOKENS is not stored (None): only its account is known."""
     row: dict[str, Any] = {"label": None, "account": f"http:{name}", "made_by": None, "made_at": None}
     if token is None:
         return row

@@ -68,7 +68,7 @@ def list_(*, as_json: Json = False) -> None:
         row = f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {_first_line(tool)}"
         print(fit_to_terminal(row))
     for tool in tools:
-        omissions = ", ".join(list_omissions(tool.spec))
+        omissions = ", ".join(list_omissions(tool.spec))  # parts of its schema that models are not sent
         if omissions:
             print(safe_line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
 
@@ -81,7 +81,7 @@ def _tool_to_json(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "group": tool.group,
-        "risk": tool.harm,  # for people a tool's harm is its risk
+        "risk": tool.harm,  # in all that people and programs see, a tool's harm is called its risk
         "description": tool.description,
         "parameters": tool.parameters,
         "untold": list_omissions(tool.spec),
@@ -129,8 +129,13 @@ async def _call(
     async with gate_of(settings, database, all_now=True) as gate:
         tool = _find_tool(_list_callable(await gate.registry.available()), name)
         who = operator()
-        words = f"{who.label} calls {tool.name} from the command line."
-        request = Request(who, tool.name, given, Address(SHELL, who.key), words)
+        request = Request(
+            actor=who,
+            tool_name=tool.name,
+            arguments=given,
+            address=Address(SHELL, who.key),
+            text=f"{who.label} calls {tool.name} from the command line.",
+        )
         # the gate runs a call that reads; for a call that writes there is no result
         result = await gate.run_if_read(tool, await tool.check_arguments(given), request)
         if result is not None:
@@ -160,7 +165,7 @@ async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
 
 def _print_end(proposal: Proposal) -> None:
     """Print how a proposal ended. Exits with 1 unless it succeeded."""
-    card = card_of(proposal, {})
+    card = card_of(proposal, schema={})
     print(plain(card.outcome))
     if card.result:
         print(plain(redact_text(card.result)))
