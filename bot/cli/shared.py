@@ -122,7 +122,7 @@ def safe_line(text: str) -> str:
 def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
     """Open the database, create it if needed, and upgrade its schema.
 
-    ``progress`` is told of each step of the upgrade.
+    ``progress`` is called after each version of the schema that is reached.
     """
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():

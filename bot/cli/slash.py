@@ -82,7 +82,12 @@ def connections(
 
     An admin sees everyone's, and never a token.
     """
-    say("nod", f"connections {' '.join(words or [])}", as_json=as_json, find_reason=_explain_no_connections)
+    say(
+        "nod",
+        f"connections {' '.join(words or [])}",
+        as_json=as_json,
+        explain_nothing_to_do=_explain_no_connections,
+    )
 
 
 @command(app)
@@ -146,18 +151,22 @@ def _explain_no_connections(database: Database) -> str:
 
 
 def say(
-    name: str, text: str, *, as_json: bool = False, find_reason: Callable[[Database], str] = lambda _: ""
+    name: str,
+    text: str,
+    *,
+    as_json: bool = False,
+    explain_nothing_to_do: Callable[[Database], str] = lambda _: "",
 ) -> None:
     """Run a slash command of this shell's person, and print the reply. Exits with 1 unless it is accepted.
 
-    ``find_reason`` returns why the command can do nothing on this database, in words; empty if it can do
+    ``explain_nothing_to_do`` returns why the command can do nothing on this database, in words; empty if it can do
     something. A reason is printed as the reply, and the command does not run.
     """
     settings = load_settings()
     log_at("error")
     with open_as_permitted(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))
-        reason = find_reason(database)
+        reason = explain_nothing_to_do(database)
         if reason:
             reply = Reply(Answer.ACCEPTED, reason)
         else:
