@@ -86,7 +86,7 @@ def connections(
         "nod",
         f"connections {' '.join(words or [])}",
         as_json=as_json,
-        explain_nothing_to_do=_explain_no_connections,
+        explain_idle=_explain_no_connections,
     )
 
 
@@ -155,18 +155,18 @@ def say(
     text: str,
     *,
     as_json: bool = False,
-    explain_nothing_to_do: Callable[[Database], str] = lambda _: "",
+    explain_idle: Callable[[Database], str] = lambda _: "",
 ) -> None:
     """Run a slash command of this shell's person, and print the reply. Exits with 1 unless it is accepted.
 
-    ``explain_nothing_to_do`` returns why the command can do nothing on this database, in words; empty if it can do
+    ``explain_idle`` returns why the command can do nothing on this database, in words; empty if it can do
     something. A reason is printed as the reply, and the command does not run.
     """
     settings = load_settings()
     log_at("error")
     with open_as_permitted(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))
-        reason = explain_nothing_to_do(database)
+        reason = explain_idle(database)
         if reason:
             reply = Reply(Answer.ACCEPTED, reason)
         else:

@@ -410,7 +410,7 @@ def card_of(
       buttons for all. Otherwise empty
     - ``grantable``: the rules let people allow calls like this one from the card
     - ``paused``: the words on who paused Nod and since when; empty while Nod runs
-    - ``declined``: an earlier proposal of the same call that was declined; None: there is none
+    - ``declined``: an earlier proposal of the same call that was declined, if there is one
     - ``names``: the names of the accounts and places that the card mentions
     - ``stand_ins``: the people who decide for others, in words
     """
