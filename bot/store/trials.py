@@ -2,8 +2,8 @@
 
 A trial runs a call in a closed copy before people decide (``bot/domain/trials.py``). Its beginning and its
 end are rows of the audit log, by which the trials of a person are counted and limited. What the trial would
-change is kept here as a text, the *token*, under its hash; an approval applies exactly that, by the hash in
-the proposal.
+change is kept here as one text, its *token*, with the hash of the text as the key. The proposal has the hash,
+so an approval applies exactly that text.
 
 Every function runs in the transaction of its session.
 """
@@ -54,26 +54,28 @@ class TrialTokenRow(Row, table=True):
 
 
 def begin_trial(
-    session: Session, asker: Actor, tool: str, what: Mapping[str, Any], process: str, now: datetime
+    session: Session, asker: Actor, tool: str, facts: Mapping[str, Any], process: str, now: datetime
 ) -> str | None:
     """Record that a trial begins, and return its key; None while this person has too many under way.
 
-    ``what``: the facts on the call for the record. ``process``: the id of the process that runs the trial.
+    ``facts``: the facts on the call for the record. ``process``: the id of the process that runs the trial.
     Raises TooMuch for too many trials within an hour. An earlier trial that no living process runs is
     recorded as ended.
     """
     person = people.person_of(session, asker)
+    # the lock takes any name: trials of one person begin one after the other
     conversation_lock.in_conversation(session, f"trials of {person.id}")
+    # the rows of this transaction are inserted at its end; the query below must see them
     chain.link_added(session)
     values = {"accounts": list(person.accounts), "since": now - _HOUR}
     rows = session.connection().execute(_RECENT, values).all()
-    begun = {row.key: row for row in rows if row.verb == Act.TRY}
-    if len(begun) >= MAX_PER_HOUR:
+    begun_within_hour = {row.key: row for row in rows if row.verb == Act.TRY}
+    if len(begun_within_hour) >= MAX_PER_HOUR:
         raise TooMuch(f"{MAX_PER_HOUR} calls were tried for this person within an hour.")
     ended = {row.key for row in rows if row.verb == Act.TRIED}
     living = {process, *session.connection().execute(_LIVING_PROCESSES).scalars()}
     under_way = 0
-    for key, row in begun.items():
+    for key, row in begun_within_hour.items():
         if key in ended:
             continue
         if row.after["process"] in living:
@@ -83,7 +85,7 @@ def begin_trial(
     if under_way >= MAX_CONCURRENT:
         return None
     key = secrets.token_hex(8)
-    _record(session, key, Act.TRY, asker, tool, {**what, "process": process}, now)
+    _record(session, key, Act.TRY, asker, tool, {**facts, "process": process}, now)
     return key
 
 
@@ -92,7 +94,7 @@ def end(
     key: str,
     asker: Actor,
     tool: str,
-    how: Mapping[str, Any],
+    outcome: Mapping[str, Any],
     now: datetime,
     token: str | None = None,
 ) -> None:
@@ -100,13 +102,13 @@ def end(
     if token is not None:
         row = {"id": hash_text(token), "content": token, "created_at": now}
         session.execute(insert_or_ignore(session, TrialTokenRow), row)
-    _record(session, key, Act.TRIED, asker, tool, how, now)
+    _record(session, key, Act.TRIED, asker, tool, outcome, now)
 
 
 def _record(
-    session: Session, key: str, verb: Act, asker: Actor, tool: str, what: Mapping[str, Any], now: datetime
+    session: Session, key: str, verb: Act, asker: Actor, tool: str, facts: Mapping[str, Any], now: datetime
 ) -> None:
-    admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, what, now, tool)
+    admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, facts, now, tool)
 
 
 def load_token(session: Session, digest: str) -> str | None:
@@ -117,9 +119,9 @@ def load_token(session: Session, digest: str) -> str | None:
     return None
 
 
-def purge(session: Session, before: datetime, most: int) -> int:
-    """Delete up to ``most`` tokens from before then; return how many.
+def purge(session: Session, before: datetime, limit: int) -> int:
+    """Delete up to ``limit`` tokens that were stored before ``before``; return how many.
 
     An approval whose token is deleted tries the call again.
     """
-    return delete_older(session, TrialTokenRow, "created_at", before, most)
+    return delete_older(session, TrialTokenRow, "created_at", before, limit)

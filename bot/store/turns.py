@@ -41,31 +41,35 @@ _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model") 
 
 _TURN = table_of(TurnRow)
 _LINE = table_of(MessageRow)
-_PLACE = table_of(ConversationRow)
+_CONVERSATION = table_of(ConversationRow)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)
 
 # Statements that run often are built once: building one costs several times what running it costs.
-# A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
+# The state is a literal: with a parameter the database can't choose an index over these rows alone.
 IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _IS_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WANTED
 _WANTED_TURN = select(_TURN.c.id).where(_IS_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 
-# for `load_turn`: the turn with its conversation and the version of the rules, and if lines or files there
-# are undelivered
+# for `load_turn`: the turn with its conversation and the version of the rules, and whether lines or files of
+# the conversation are undelivered
+_RULES_VERSION, _RULES_PAUSED_AT = rules.VERSION
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
-_WITH_PLACE = (
-    select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
-    .add_columns(*rules.VERSION, _HAS_UNDELIVERED, *_PLACE.c)
-    .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
+_WANTED_TURN_WITH_CONVERSATION = (
+    select(
+        _TURN.c.id.label("turn_id"), _TURN.c.owner.label("turn_owner"), *(_TURN.c[name] for name in _USAGE)
+    )
+    .add_columns(_RULES_VERSION.label("rules_version"), _RULES_PAUSED_AT.label("rules_paused_at"))
+    .add_columns(_HAS_UNDELIVERED, *_CONVERSATION.c)
+    .join_from(_TURN, _CONVERSATION, _CONVERSATION.c.id == _TURN.c.conversation_id)
     .where(_IS_WANTED_HERE)
 )
 
 # for `store_answer`, `end_turn` and `find_newest_end`
-_STORE_ANSWERED = (
+_UPDATE_AFTER_ANSWER = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("turn_owner"))
     .values({name: bindparam(name) for name in (*_USAGE, "asker", "asked", "state", "ended_at")})
     .values(attempts=0)  # an answer is progress: failed attempts are counted from here again
 )
@@ -85,21 +89,21 @@ _NEWEST_END = (
 
 # for `claim_turn`, `give_up_turn` and `list_wanted`: no other living process owns the turn
 _IS_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
-_IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
-"""1 for a turn that another process has as its owner, else 0.
+_LOST_ATTEMPT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
+"""1 for a turn that another process owns, else 0.
 
-If this process may take such a turn over, the owner is gone: one more failed attempt.
+It is added to the attempts where `_IS_FREE` holds: there the other process is gone, so its attempt failed.
 """
 _CLAIM = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _IS_FREE)
-    .where(_TURN.c.attempts + _IS_LEFT < bindparam("max_attempts"))
-    .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
+    .where(_TURN.c.attempts + _LOST_ATTEMPT < bindparam("max_attempts"))
+    .values(attempts=_TURN.c.attempts + _LOST_ATTEMPT, owner=bindparam("process"))
 )
 _GIVE_UP = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _IS_FREE)
-    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("max_attempts"))
+    .where(_TURN.c.attempts + _LOST_ATTEMPT >= bindparam("max_attempts"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 _LIST_WANTED = select(_TURN.c.conversation_id).where(IS_WANTED, _IS_FREE)
@@ -152,7 +156,7 @@ def _select_queue_facts() -> Any:
     """Return the query of `find_queue`, built once: one row for a conversation.
 
     Its columns are the account for which the agent works, the id of the Person behind that account, the
-    failed attempts of the turn, the role of the newest spoken line, and if a call of that line was decided.
+    failed attempts of the turn, the role of the newest spoken line, and whether a call of it was decided.
     """
     here = _LINE.c.conversation_id == bindparam("conversation_id")
     newest_account = (
@@ -164,9 +168,9 @@ def _select_queue_facts() -> Any:
         .order_by(_LINE.c.id.desc())
         .limit(1)
     )
-    asker = func.coalesce(func.nullif(newest_account.scalar_subquery(), ""), _PLACE.c.owner)
-    person = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == asker).correlate(_PLACE)
-    attempts = select(_TURN.c.attempts + _IS_LEFT).where(_IS_WANTED_HERE)
+    asker = func.coalesce(func.nullif(newest_account.scalar_subquery(), ""), _CONVERSATION.c.owner)
+    person = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == asker).correlate(_CONVERSATION)
+    attempts = select(_TURN.c.attempts + _LOST_ATTEMPT).where(_IS_WANTED_HERE)
     decided_calls = select(_PROPOSAL.c.id).where(
         _PROPOSAL.c.message_id == _LINE.c.id, _PROPOSAL.c.state != literal(str(State.EXPIRED))
     )
@@ -178,24 +182,24 @@ def _select_queue_facts() -> Any:
             _LINE.c.role,
         )
         .add_columns(decided_calls.correlate(_LINE).exists().label("decided"))
-        .outerjoin_from(_PLACE, _LINE, _LINE.c.id == newest_spoken.scalar_subquery())
-        .where(_PLACE.c.id == bindparam("conversation_id"))
+        .outerjoin_from(_CONVERSATION, _LINE, _LINE.c.id == newest_spoken.scalar_subquery())
+        .where(_CONVERSATION.c.id == bindparam("conversation_id"))
     )
 
 
 def load_turn(session: Session, conversation_id: str) -> Turn | None:
     """Return the wanted turn of a conversation with its transcript; None if no turn is wanted."""
-    row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
+    row = (
+        session.connection()
+        .execute(_WANTED_TURN_WITH_CONVERSATION, {"conversation_id": conversation_id})
+        .first()
+    )
     if row is None:
         return None
-    before_version = 2 + len(
-        _USAGE
-    )  # the number of columns before those of `rules.VERSION`, which have no names
-    version, paused_at = row[before_version : before_version + 2]
-    rules.know_version(session, version, paused_at)
+    rules.know_version(session, row.rules_version, row.rules_paused_at)
     transcript = conversations.load_transcript_of(session, conversations.from_row(row))
     usage = Usage(*(getattr(row, name) for name in _USAGE))
-    return Turn(row.turn_id, transcript, usage, row.runs_it, row.has_undelivered)
+    return Turn(row.turn_id, transcript, usage, row.turn_owner, row.has_undelivered)
 
 
 class StoredAnswer(NamedTuple):
@@ -224,7 +228,7 @@ def store_answer(
     """
     values = {
         "turn_id": turn.id,
-        "runs_it": turn.owner,
+        "turn_owner": turn.owner,
         **asdict(turn.usage),
         "asker": str(turn.transcript.asker),
         "asked": turn.transcript.order,
@@ -233,13 +237,15 @@ def store_answer(
     }
     # The row is locked from here. A message that comes after `messages.add_answer` has looked for new ones
     # waits for this lock, and then requests another turn.
-    if not count_changed(session.connection().execute(_STORE_ANSWERED, values)):
+    if not count_changed(session.connection().execute(_UPDATE_AFTER_ANSWER, values)):
         check_owned(session, turn)
         return None
-    message_id, heard = messages.add_answer(session, turn, text, calls, results, now, delivered=delivered)
-    if ending and heard:
+    message_id, has_new_lines = messages.add_answer(
+        session, turn, text, calls, results, now, delivered=delivered
+    )
+    if ending and has_new_lines:
         session.connection().execute(_CONTINUE, {"turn_id": turn.id})
-    return StoredAnswer(message_id, None if heard else ending)
+    return StoredAnswer(message_id, None if has_new_lines else ending)
 
 
 def check_owned(session: Session, turn: Turn) -> None:
@@ -316,9 +322,9 @@ def lock_wanted_turn(session: Session, conversation_id: str) -> None:
 def is_under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
     """Return whether one of the conversations has a wanted turn, or an approved call that has not ended."""
     wanted = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
-    is_moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
-    moving = is_moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
-    found = select(_TURN.c.id).where(wanted).exists() | select(_PROPOSAL.c.id).where(moving).exists()
+    is_approved = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
+    approved_calls = is_approved & _PROPOSAL.c.conversation_id.in_(conversation_ids)
+    found = select(_TURN.c.id).where(wanted).exists() | select(_PROPOSAL.c.id).where(approved_calls).exists()
     return bool(session.connection().execute(select(found)).scalar())
 
 
@@ -385,9 +391,9 @@ def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
 
 
 def list_with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
-    """Return the conversations with an undelivered message from before then, and no turn under way.
+    """Return the conversations with no turn under way and an undelivered message from before ``before``.
 
-    A message from the command line is due immediately, since that process posts nothing.
+    A message from the command line is due immediately, since the process of a command posts nothing.
     """
     from_shell = (
         select(ConversationRow.id)

@@ -57,7 +57,7 @@ def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequ
     may_have_cards = [line.id for line in lines if line.calls or line.role is not LineRole.ASSISTANT]
     cards: defaultdict[int, list[Proposal]] = defaultdict(list)
     for proposal in proposals.list_of_messages(session, may_have_cards):
-        # a cancelled one gets a card only if it stands for its batch
+        # a cancelled one gets a card only if it is the first of its batch, which has its id
         if proposal.state is not State.CANCELLED or proposal.batch == proposal.id:
             cards[proposal.message_id].append(proposal)
     return [(line, cards[line.id]) for line in lines]

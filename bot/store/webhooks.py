@@ -1,7 +1,8 @@
 """Webhooks as rows: the addresses to call when scripts' requests have ended.
 
-A row counts the attempts to call its address. Each change of the row names the number that was read, so of
-several processes only one makes an attempt (`claim`). ``bot/jobs/webhooks.py`` sends the webhooks.
+A row counts the attempts to call its address. Each update of a row requires the number of attempts that was
+read before, so of several processes only one makes an attempt (`claim`). ``bot/jobs/webhooks.py`` sends the
+webhooks.
 """
 
 from datetime import datetime
@@ -28,7 +29,7 @@ def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
 
 def list_due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
     """Return the due webhooks of ended requests, oldest first."""
-    ended = (
+    due = (
         select(CallbackRow)
         .join(ProposalRow, col(ProposalRow.id) == col(CallbackRow.proposal_id))
         .where(
@@ -39,7 +40,7 @@ def list_due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
         .order_by(col(CallbackRow.next_at))
         .limit(limit)
     )
-    return list(session.exec(ended))
+    return list(session.exec(due))
 
 
 def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
@@ -52,18 +53,18 @@ def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
 
 
 def mark_arrived(session: Session, callback: CallbackRow, now: datetime) -> None:
-    """Store a successful delivery. ``callback``: the row as it was before `claim`."""
+    """Store a successful delivery. ``callback``: the row as it was before `claim`, which adds an attempt."""
     values = {"over": True, "told_at": now, "fault": ""}
     _change(session, callback.proposal_id, callback.attempts + 1, values)
 
 
 def mark_failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
-    """Store a failed delivery; with ``over``, no one tries again. ``callback``: the row as before `claim`."""
+    """Store a failed delivery. ``over``: no one tries again. ``callback``: as in `mark_arrived`."""
     _change(session, callback.proposal_id, callback.attempts + 1, {"over": over, "fault": fault})
 
 
 def _change(session: Session, proposal_id: str, attempts: int, values: dict[str, Any]) -> bool:
-    """Change the row of a webhook; False if its number of attempts is another one by now, or it is over."""
+    """Change the row of a webhook. Return False if another process has claimed it, or no one tries again."""
     statement = (
         update(CallbackRow)
         .where(

@@ -38,7 +38,7 @@ _CLOSED_SOCKET_TEXT = "socket.send() raised exception."
 """The line that asyncio logs for each write after a caller has left."""
 _MAX_QUEUED_LINES = 2000
 _DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`, in place of a level and a part
-_FINISH_SECONDS = 1.0  # the time that the end of the process waits for the log's reader
+_FINISH_SECONDS = 1.0  # the time that the end of the process waits until the log is written
 _FINISH_POLL_SECONDS = 0.01
 
 problems: Counter[tuple[str, str]] = Counter()
@@ -67,7 +67,8 @@ def redact_in_logs(secrets: _Secrets) -> Iterator[None]:
 def configure(level: str, *, queued: bool = False) -> None:
     """Set up logging for the whole process, also for the records of libraries.
 
-    ``queued``: a thread writes the lines, for a process that may not wait for the log's reader.
+    ``queued``: a thread writes the lines, for a process that may not wait for the program that reads its
+    standard error stream.
     """
     import structlog
 
@@ -109,7 +110,10 @@ def configure(level: str, *, queued: bool = False) -> None:
 
 
 def logger(name: str) -> Any:
-    """Return a logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
+    """Return a logger.
+
+    Its methods take an event, and its values by keyword: ``log.info("proposal opened", proposal=id)``.
+    """
     return _Logger(name)
 
 
@@ -157,7 +161,7 @@ def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> 
     ``source``: the logger, named like its module. The part is a channel, else the folder below ``bot``.
     """
     match getattr(source, "name", "").split("."):
-        case ["bot", "channels", channel, _, *_]:
+        case ["bot", "channels", channel, _, *_]:  # bot.channels.slack.cards, but not bot.channels.base
             part = channel
         case ["bot", folder, *_]:
             part = folder
@@ -169,7 +173,7 @@ def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> 
 
 
 class _QueuedHandler(QueueHandler):
-    """A handler that passes lines to a writing thread, so that a slow reader of the log delays no work.
+    """A handler that passes lines to a writing thread, so that slow writing delays no work.
 
     Lines that don't fit into the queue are dropped, and counted in `problems`.
     """
@@ -197,7 +201,7 @@ class _Listener(QueueListener):
 
     def handle(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
-            # directly to the descriptor: the end of the process would wait for locks of sys.stderr
+            # directly to the descriptor: at its end the process would wait for the locks of sys.stderr
             os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
         dropped = problems[_DROPPED] - self._reported
         if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:
@@ -206,7 +210,7 @@ class _Listener(QueueListener):
 
 
 def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
-    """Wait for the remaining lines, but not longer than `_FINISH_SECONDS`, as the reader may hang."""
+    """Wait until the remaining lines are written, for `_FINISH_SECONDS` at most."""
     deadline = time.monotonic() + _FINISH_SECONDS
     while lines.unfinished_tasks and time.monotonic() < deadline:
         time.sleep(_FINISH_POLL_SECONDS)

@@ -88,11 +88,11 @@ class Otel:
     def begin_keyed(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
         """Begin the keyed trace of ``key``. ``cause``: the span that caused it."""
         links = [Link(cause.get_span_context())] if cause else []
-        forced = _forced_ids.set(_first_span_of(key))
+        token = _forced_ids.set(_first_span_of(key))
         try:
             return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
         finally:
-            _forced_ids.reset(forced)
+            _forced_ids.reset(token)
 
     def continue_keyed(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
         """Begin a further span in the keyed trace of ``key``, below its first span."""

@@ -10,30 +10,30 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 # codes of damage; those of PostgreSQL are data_corrupted and index_corrupted
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
-_REFUSALS = (
+_CODES_OF_OTHER_ERRORS = (
     "25006",  # read_only_sql_transaction: a full disk, a replica
     "25P03",  # idle_in_transaction_session_timeout: its process was stopped for a while
 )
-"""Codes of PostgreSQL for which psycopg does not raise OperationalError, though they are outages."""
-_OUTAGES = (
+"""Codes of outages for which psycopg raises another error than OperationalError."""
+_NAMED_OUTAGES = (
     "08",  # connection exceptions
     "55P03",  # lock_not_available
     "57",  # operator intervention, as at a shutdown
-    *_REFUSALS,
+    *_CODES_OF_OTHER_ERRORS,
     "SQLITE_BUSY",
     "SQLITE_FULL",
     "SQLITE_IOERR",
     "SQLITE_READONLY",
     *_DAMAGE,
 )
-"""The beginnings of an outage's codes: names of SQLite, SQLSTATE of PostgreSQL.
+"""The beginnings of the codes of outages whose message says all: names of SQLite, SQLSTATE of PostgreSQL.
 
 https://www.postgresql.org/docs/current/errcodes-appendix.html
 """
 
 
 class FileFault(OperationalError):
-    """The database's file is gone or damaged; ``words`` say what to do, for people."""
+    """The database's file is gone or damaged. ``words``: a text for people that says what to do."""
 
     def __init__(self, words: str) -> None:
         super().__init__(None, None, sqlite3.OperationalError(words))
@@ -49,12 +49,17 @@ def is_outage(error: BaseException) -> bool:
     """Return whether the database is unreachable, busy, read-only or damaged."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
-    return isinstance(error, DBAPIError) and (_code_of(error.orig) in _REFUSALS or is_damage(error))
+    return isinstance(error, DBAPIError) and (
+        _code_of(error.orig) in _CODES_OF_OTHER_ERRORS or is_damage(error)
+    )
 
 
 def describe_outage(error: BaseException | None) -> str:
-    """Return the database's message for an outage; empty for any other error."""
-    if isinstance(error, DBAPIError) and is_outage(error) and _code_of(error.orig).startswith(_OUTAGES):
+    """Return the database's message for an outage of `_NAMED_OUTAGES`; empty for any other error.
+
+    An OperationalError with another code is retried like these, but logged with its traceback.
+    """
+    if isinstance(error, DBAPIError) and is_outage(error) and _code_of(error.orig).startswith(_NAMED_OUTAGES):
         return str(error.orig).strip()
     return ""
 

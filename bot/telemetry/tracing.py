@@ -72,7 +72,7 @@ def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Ca
 def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[TracedSpan]:
     """Trace a turn of the agent. ``teammate``: its name; empty for the lead agent.
 
-    ``continued``: the ids of the proposals after whose end the turn continues.
+    ``continued``: the ids of the ended proposals whose results the turn takes up.
     """
     agent = teammate or "nod"
     values = {
@@ -80,7 +80,7 @@ def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) ->
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation_id,
     }
-    yield from _trace_current(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
+    yield from _trace_block(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
 
 
 def begin_model_call(model: str, provider: str) -> TracedSpan:
@@ -100,7 +100,7 @@ def begin_model_call(model: str, provider: str) -> TracedSpan:
 @contextmanager
 def trace_read(tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs within a turn."""
-    yield from _trace_current(
+    yield from _trace_block(
         lambda otel: otel.begin_child(f"execute_tool {tool}", _describe_tool(tool, call_id))
     )
 
@@ -109,7 +109,7 @@ def trace_read(tool: str, call_id: str) -> Iterator[TracedSpan]:
 def trace_execution(proposal_id: str, tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs for an approved proposal."""
     values = {**_describe_tool(tool, call_id), "nod.proposal.id": proposal_id}
-    yield from _trace_current(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
+    yield from _trace_block(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
 
 
 def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) -> None:
@@ -147,8 +147,8 @@ def _describe_tool(name: str, call_id: str) -> dict[str, Value]:
     return values
 
 
-def _trace_current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
-    """Make a span current while its work runs. An exception is recorded by its type alone."""
+def _trace_block(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
+    """Yield a span that is current while the work runs. An exception is recorded by its type alone."""
     otel = _otel  # read once: another thread may end the tracing while the work runs
     if otel is None:
         yield _NOTHING

@@ -26,7 +26,7 @@ class Driver(Protocol):
     """A conversation of Ana with Nod in one channel, which Ben and Eve can see.
 
     The fixture's settings make Ana an admin (NOD_ADMINS) and Ben an approver (NOD_APPROVERS). Eve is a
-    stranger. All lists are in order, with the oldest first.
+    stranger. ``eve``: act as Eve instead of Ana. All lists are in order, with the oldest first.
     """
 
     world: World
@@ -73,8 +73,8 @@ class Driver(Protocol):
     async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         """Press "Approve similar" as Ana, choose a scope and a duration, and confirm.
 
-        Returns what she could read before confirming. Raises LookupError if the card does not offer the
-        choice.
+        ``rung`` is the scope, ``lasting`` the duration. Returns what she could read before confirming. Raises
+        LookupError if the card does not offer the choice.
         """
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
@@ -94,7 +94,7 @@ class Driver(Protocol):
 
 
 class PlacedDriver(Driver, Protocol):
-    """The driver of a channel in which places may go away, and people have private chats with Nod."""
+    """The driver of a channel with several places (chats, groups), which may go away, and private chats."""
 
     closed: str
     """The address of a place where Nod can't post."""

@@ -1,8 +1,9 @@
 """The tools with which the contract tests channels. They write into a list of notes, which tests look into.
 
-Each tool is there for one trait of calls: `erase` can't be undone, `print_lines` has a long result, `brood`
-never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. ``NOD_TOOLS`` may name
-this module: a process that is started that way gets the tools `elsewhere`, with a list of notes of its own.
+Each tool has one property that the contract tests: `erase` can't be undone, `print_lines` has a long result,
+`brood` never ends, `rewrite` and `pin` can be undone, and `tidy` is tried in a copy first. A test that starts
+Nod as a process of its own names this module in ``NOD_TOOLS``. That process gets the tools `elsewhere`, with
+a list of notes of its own.
 """
 
 import asyncio
@@ -13,11 +14,11 @@ from bot.domain.proposals import PreviewField
 from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
 
 
-async def _wait_for_nothing() -> None:
-    """Hold up no trial."""
+async def _do_not_wait() -> None:
+    """Let a trial continue right away."""
 
 
-def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _wait_for_nothing) -> FixedToolset:
+def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _do_not_wait) -> FixedToolset:
     """Return the tools, which write into ``notes``. A trial of `tidy` waits for ``trial()`` first."""
 
     @tool(summary="Note {text}")
@@ -56,11 +57,11 @@ def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _wait_fo
         return "rewritten"
 
     return FixedToolset(
-        "notebook", (note, erase, print_lines, brood, rewrite, *_make_undo_and_trial_tools(notes, trial))
+        "notebook", (note, erase, print_lines, brood, rewrite, *_make_pin_and_tidy_tools(notes, trial))
     )
 
 
-def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
+def _make_pin_and_tidy_tools(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
     async def undo_pin(ran: Ran) -> InverseCall:
         return InverseCall("unpin", ran.arguments)
 

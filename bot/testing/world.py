@@ -61,7 +61,7 @@ class ScriptedModel:
     def __init__(self) -> None:
         self.answers: deque[Says] = deque()
         self.of_teammates: dict[str, deque[Says]] = {}  # the answers as a teammate, by the teammate's name
-        self.seen: list[Sequence[Entry]] = []
+        self.seen: list[Sequence[Entry]] = []  # the transcripts, one for each call of the model
         self._ids = 0
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
@@ -119,7 +119,7 @@ class World:
     add_channel: Callable[[App], Channel | None]  # makes the channel under test, unless Nod has it already
     clock: Clock = field(default_factory=FakeClock)
     prepare: Callable[[str], None] = _upgrade  # makes the tables of a new database, given its URL
-    elsewhere: bool = False  # a second process does the work, and `app` only receives (PostgreSQL)
+    elsewhere: bool = False  # a second App works, like a worker process; `app` only receives (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
     trial: Hold | None = None  # a trial of the tool `tidy` waits until the test releases this
@@ -178,7 +178,7 @@ class World:
             await self._stack.enter_async_context(self._worker.running())
 
     def _build(self, **roles: bool) -> App:
-        """Return a process of Nod. ``roles``: the arguments ``works`` and ``receives`` of `build`."""
+        """Return an App, which stands for a process. ``roles``: ``works`` and ``receives`` of `build`."""
         toolsets = [notebook(self.notes, self._in_trial), self.asking()]
         app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **roles)
         channel = self.add_channel(app)
@@ -206,6 +206,7 @@ class World:
         assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
         await self.app.dispatcher.idle()
         self.clock.forward(time)
+        # the jobs of the scheduler
         await self.app.core.recovery.expire_due(self.clock())
         await self.app.core.recovery.retry(self.clock())
         for sweep in self.app.sweeps:

@@ -56,12 +56,12 @@ class Child:
 
         ``data``: bytes that the child's script reads itself from its standard input, after the question.
         """
-        written = json.dumps(question).encode() + b"\n" + data
+        request = json.dumps(question).encode() + b"\n" + data
         with self._lock:
             with contextlib.suppress(_ChildEnded):  # it may have ended before it was asked, so try again
-                return self._ask_child(written)
+                return self._ask_child(request)
             try:
-                return self._ask_child(written)
+                return self._ask_child(request)
             except _ChildEnded:  # twice: the question itself ended it, or no child can be started
                 raise TookTooLong from None
 
@@ -71,13 +71,13 @@ class Child:
         with self._lock:
             self._end()
 
-    def _ask_child(self, written: bytes) -> Any:
+    def _ask_child(self, request: bytes) -> Any:
         """Start a child unless it runs, and ask it once. Raises TookTooLong or _ChildEnded."""
         process = self._process
         try:
             if process is None or process.poll() is not None:
                 process = self._start()
-            return json.loads(self._exchange(process, written, self._seconds * _BUSY_FACTOR))
+            return json.loads(self._exchange(process, request, self._seconds * _BUSY_FACTOR))
         except ValueError:  # the line is no JSON: from here on the lines may not fit the questions
             self._end()
             raise _ChildEnded from None
@@ -102,7 +102,7 @@ class Child:
             raise _ChildEnded
         return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], written: bytes, max_seconds: float) -> bytes:
+    def _exchange(self, process: subprocess.Popen[bytes], request: bytes, max_seconds: float) -> bytes:
         """Write to the child, and return the line that it answers. Raises TookTooLong or _ChildEnded.
 
         After ``max_seconds`` the child is killed.
@@ -115,7 +115,7 @@ class Child:
         answer = b""
         try:
             with contextlib.suppress(OSError):  # the child has closed its end of a pipe
-                process.stdin.write(written)
+                process.stdin.write(request)
                 process.stdin.flush()
                 answer = process.stdout.readline()
             is_complete = answer.endswith(b"\n")

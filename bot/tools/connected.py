@@ -35,7 +35,7 @@ _LACKING_TEXT = (
 )
 
 SecretLister = Callable[[], Sequence[str]]
-"""Returns the texts to hide that are known by now, the longest first. A refreshed token adds further ones."""
+"""Returns the texts to hide, the longest first. After a token was refreshed, it returns further ones."""
 
 
 class ConnectedTools:
@@ -84,15 +84,15 @@ async def find_connections(
     """
     if context is None or not identities:
         return {}
-    call_context = context
+    call_context = context  # for the type checker: not None in the function below
 
     def find(session: Session) -> dict[str, Connection]:
-        whose = find_whose(session, call_context)
-        if whose is None:
+        owners = find_whose(session, call_context)
+        if owners is None:
             return {}
         connections = {}
         for server, identity in identities.items():
-            connection = find_connection(session, server, identity, whose)
+            connection = find_connection(session, server, identity, owners)
             if connection is not None and connection.is_usable:
                 connections[server] = connection
         return connections
@@ -101,7 +101,7 @@ async def find_connections(
 
 
 def find_whose(session: Session, context: CallContext) -> Whose | None:
-    """Return whose connections a call uses: a person's accounts and a chat's address; None if not known.
+    """Return the owners whose connections a call uses: a person and a chat. None if they are not known.
 
     A proposed call names the owner of its connection. Any other call uses those of the person who asks, and
     of the chat where they ask.

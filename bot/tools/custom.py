@@ -34,15 +34,15 @@ class Source:
 
 
 class OwnTools:
-    """Implements `Toolset` over all sources. ``taken``: the names of Nod's own tools."""
+    """Implements `Toolset` over all sources. ``reserved_names``: the names of Nod's own tools."""
 
     name = "own"
 
-    def __init__(self, sources: Sequence[Source], taken: frozenset[str] = frozenset()) -> None:
+    def __init__(self, sources: Sequence[Source], reserved_names: frozenset[str] = frozenset()) -> None:
         self.sources = tuple(sources)
         self.known: frozenset[str] = frozenset()
         """The names of the tools that were found last."""
-        self._taken = taken
+        self._reserved_names = reserved_names
 
     async def start(self) -> None:
         """Raise SettingsError for tools whose names are taken or that models cannot call."""
@@ -51,14 +51,14 @@ class OwnTools:
             raise SettingsError("; ".join(faults))
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return all tools that fit. One that no longer fits since the start is left out, and logged."""
+        """Return the tools whose names are free, and can be called by models; log the others."""
         tools, faults = await self._list(context)
         for fault in faults:
             log.error("custom tool skipped", why=fault)
         return tools
 
     async def _list(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
-        """Return the tools that fit, and the faults of the other tools."""
+        """Return the tools that may be offered, and the faults of the others."""
         tools: dict[str, Tool] = {}
         owners: dict[str, str] = {}
         faults = []
@@ -66,18 +66,24 @@ class OwnTools:
             source_tools, toolset_faults = await _tools_of(source, context)
             faults += toolset_faults
             for tool in source_tools:
-                owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
-                if not _MODEL_NAME.fullmatch(tool.name):
-                    fault = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
-                elif owner:
-                    fault = f"has the name of a tool of {owner}; rename it"
+                owner = "Nod itself" if tool.name in self._reserved_names else owners.get(tool.name)
+                fault = _find_name_fault(tool.name, owner)
+                if fault:
+                    faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {fault}")
                 else:
                     tools[tool.name] = tool
                     owners[tool.name] = source.name
-                    continue
-                faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {fault}")
         self.known = frozenset(tools)
         return list(tools.values()), faults
+
+
+def _find_name_fault(name: str, owner: str | None) -> str:
+    """Return the fault of a tool's name; empty if it has none. ``owner``: of another tool with this name."""
+    if not _MODEL_NAME.fullmatch(name):
+        return "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
+    if owner:
+        return f"has the name of a tool of {owner}; rename it"
+    return ""
 
 
 async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[Tool], list[str]]:
@@ -99,16 +105,17 @@ def _complete(tool: Tool) -> Tool:
     return tool
 
 
-def load_tools(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
+def load_tools(names: Sequence[str], reserved_names: frozenset[str] = frozenset()) -> OwnTools:
     """Import what ``NOD_TOOLS`` names: modules, also of the current folder, and ``entry:NAME``.
 
-    Raises SettingsError with the name and the fix if one can't be imported or has no tools.
+    ``reserved_names``: the names of Nod's own tools. Raises SettingsError with the name and the fix if one
+    can't be imported or has no tools.
     """
     folder = str(Path.cwd())
     if names and folder not in sys.path:
         sys.path.append(folder)  # last, so that no file in it replaces an installed module
     loaded_ids: set[int] = set()
-    return OwnTools([_load_source(name, loaded_ids) for name in dict.fromkeys(names)], taken)
+    return OwnTools([_load_source(name, loaded_ids) for name in dict.fromkeys(names)], reserved_names)
 
 
 def _load_source(name: str, loaded_ids: set[int]) -> Source:

@@ -70,11 +70,11 @@ class Documents:
             return await asyncio.to_thread(_ask, HTML, data)
 
 
-def cut_text(text: str, remark: Callable[[str], None]) -> str:
-    """Return a text, cut if it is too long. The end of a cut text says so, and ``remark`` is called."""
+def cut_text(text: str, on_cut: Callable[[str], None]) -> str:
+    """Return a text, cut if it is too long. The end of a cut text says so, and ``on_cut`` is called."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
-    remark(_CUT_TEXT)
+    on_cut(_CUT_TEXT)
     return f"{text[:MAX_TEXT_CHARS]}\n[The rest of the file is left out. {_CUT_TEXT}]"
 
 
@@ -82,7 +82,7 @@ def _read(data: bytes) -> FileContent:
     if not data.strip():
         return FileContent(TEXT, fault=_EMPTY_TEXT, data=data)
     kind = type_by_sign(data)  # empty if the first bytes tell no type, as those of a text
-    if not kind and _is_plain(data):
+    if not kind and _is_plain_utf8(data):
         return _read_here(data)
     if kind and kind not in _PARSED_TYPES:
         if kind == OLE and _is_protected(data):
@@ -98,7 +98,11 @@ def _read(data: bytes) -> FileContent:
     elif kind in PICTURES:  # a picture that can't be drawn again may have hidden parts
         safe_data = None
     return FileContent(
-        kind, answer.get("text", ""), answer.get("fault", ""), safe_data, answer.get("note", "")
+        kind,
+        text=answer.get("text", ""),
+        fault=answer.get("fault", ""),
+        data=safe_data,
+        note=answer.get("note", ""),
     )
 
 
@@ -114,8 +118,8 @@ def _ask(kind: str, data: bytes) -> dict[str, Any]:
     return answer
 
 
-def _is_plain(data: bytes) -> bool:
-    """Tell if the bytes are UTF-8, and text that needs no parser."""
+def _is_plain_utf8(data: bytes) -> bool:
+    """Return whether the bytes are UTF-8, and text that needs no parser."""
     if strip_controls(data) != data or b";base64," in data or _NEEDS_PARSER.match(data):
         return False
     try:
@@ -128,9 +132,9 @@ def _is_plain(data: bytes) -> bool:
 def _read_here(data: bytes) -> FileContent:
     remarks: list[str] = []
     text = cut_text(data.decode(), remarks.append)
-    return FileContent(TEXT, text, "", data, " ".join(remarks))
+    return FileContent(TEXT, text=text, data=data, note=" ".join(remarks))
 
 
 def _is_protected(data: bytes) -> bool:
-    """Tell if an OLE file is an encrypted Office document, by the name of a stream in it."""
+    """Return whether an OLE file is an encrypted Office document, by the name of a stream in it."""
     return "EncryptedPackage\0".encode("utf-16-le") in data

@@ -6,8 +6,8 @@ is refused (`TooLarge`).
 
 Two faults are repaired instead, because the SDK's parser (jiter) would refuse the full message for them, and
 with it each harmless tool of a list. A value nested more than `DEEPEST` levels deep (jiter: 200) becomes the
-text `_TOO_DEEP`; a tool whose schema had such a value is later left out alone, since a text is no schema.
-Half a surrogate pair becomes the replacement character.
+text `_TOO_DEEP`. A tool whose schema had such a value is later left out, but no other tool is. Half a
+surrogate pair becomes the replacement character.
 
 `bound_response` is a hook of the HTTP clients. The transport to a process uses `Lines` and `bound_message`.
 """
@@ -28,7 +28,10 @@ _TOO_LARGE_TEXT = f"it sent a message larger than {MOST_BYTES >> 20} MiB or with
 _HEAD_BYTES = 200  # the beginning of a refused message that its error keeps
 _MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
-"""The content codings that are unpacked, each with the value of zlib's ``wbits`` for it."""
+"""The content codings that are unpacked, each with the value of zlib's ``wbits`` for it.
+
+By zlib's documentation 16 + 15 is for gzip. 32 + 15 is for zlib or gzip, by the header of the data.
+"""
 
 # a string, also one that does not end, or a mark outside strings. Its possessive quantifiers (``*+``) never
 # try again, so it takes linear time in any text
@@ -61,6 +64,7 @@ async def bound_message(message: bytes) -> bytes:
         raise TooLarge(message)
     if b"\\u" in message:
         message = _ESCAPE.sub(_replace_lone_half, message)
+    # upper bounds, since brackets and commas in strings are counted, too
     max_depth = message.count(b"[") + message.count(b"{")
     max_values = max_depth + message.count(b",")
     if max_depth <= DEEPEST and max_values <= MOST_VALUES:

@@ -17,9 +17,10 @@ from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspect
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
 _STOP_SECONDS = 10  # the time that a container has to stop by itself
+_MARGIN_SECONDS = 10  # a change may take that much longer, for the inspections before and after
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
-_REFERENTS = {"container": Referent.NAME_OR_ID}
+_REFERENTS = {"container": Referent.NAME_OR_ID}  # the kind of name that an argument has, for rules
 Lines = Annotated[int, Field(ge=1, le=5000)]
 
 
@@ -74,13 +75,13 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
         summary: str,
         wanted: str | None,
         *,
-        grace: int = 0,
+        grace_seconds: int = 0,
         idempotent: bool = False,
         destructive: bool = False,
     ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
         """Return a decorator for a tool that brings a container to the state ``wanted``; None removes it.
 
-        ``grace``: the seconds that Docker gives the container to stop by itself.
+        ``grace_seconds``: the seconds that Docker gives the container to stop by itself.
         """
         return tool(
             group="runtime",
@@ -88,7 +89,7 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
             preview=_make_preview(daemon, wanted),
             current=_make_state_reader(daemon, wanted),
             touches="containers",  # one change at a time: a name and an id may be one container
-            timeout=daemon.seconds + grace + 10,
+            timeout=daemon.seconds + grace_seconds + _MARGIN_SECONDS,
             idempotent=idempotent,
             destructive=destructive,
             names=_REFERENTS,
@@ -104,7 +105,7 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return await _change_state(daemon, container, "start")
 
-    @change_tool("Restart container {container}", "restarted", grace=_STOP_SECONDS)
+    @change_tool("Restart container {container}", "restarted", grace_seconds=_STOP_SECONDS)
     async def docker_restart(container: Name) -> dict[str, Any]:
         """Stop a container and start it again.
 
@@ -115,7 +116,7 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
         return await _change_state(daemon, container, "restart", t=_STOP_SECONDS)
 
     @change_tool(
-        "Stop container {container}", "exited", grace=_STOP_SECONDS, idempotent=True, destructive=True
+        "Stop container {container}", "exited", grace_seconds=_STOP_SECONDS, idempotent=True, destructive=True
     )
     async def docker_stop(container: Name) -> dict[str, Any]:
         """Stop a container that runs; it can be started again.
@@ -144,7 +145,7 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
 def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
     """Return the preview of a change of state. ``wanted``: the state afterwards; None for a removal."""
 
-    async def read(arguments: Arguments) -> Sequence[PreviewField]:
+    async def read_preview(arguments: Arguments) -> Sequence[PreviewField]:
         current = describe_inspected(await daemon.inspect(arguments["container"]))
         name, state = current["name"], current["state"]
         if state == wanted:
@@ -168,23 +169,23 @@ def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
             PreviewField("started", current["started_at"], "" if wanted == "exited" else "now"),
         ]
 
-    return read
+    return read_preview
 
 
 def _make_state_reader(daemon: Daemon, wanted: str | None) -> Current:
-    """Return a function that reads the state of a container.
+    """Return a function that reads the state of a container after a change, to check the change.
 
     For a restart or a removal it returns nothing: a restarted container runs as before, and a removed one has
     no state.
     """
 
-    async def read(arguments: Arguments) -> Mapping[str, str | None]:
+    async def read_state(arguments: Arguments) -> Mapping[str, str | None]:
         if wanted not in ("running", "exited"):
             return {}
         state = describe_inspected(await daemon.inspect(arguments["container"]))["state"]
         return {"state": state}
 
-    return read
+    return read_state
 
 
 async def _change_state(daemon: Daemon, container: str, verb: str, **query: int) -> dict[str, Any]:

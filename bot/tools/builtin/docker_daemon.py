@@ -45,7 +45,7 @@ class Daemon:
     async def inspect(self, container: str) -> dict[str, Any]:
         """Inspect a container. Raises ToolError for less than `_ID_CHARS` characters of an id.
 
-        Docker takes any beginning of an id. A rule about a container could not list so many spellings.
+        Docker itself takes any beginning of an id: more spellings than a rule about a container could list.
         """
         async with self._send_request("GET", f"/containers/{container}/json") as answer:
             inspected = dict(await _read_json(answer))
@@ -105,7 +105,12 @@ class Daemon:
     def _client(self) -> httpx2.AsyncClient:
         scheme, _, location = self.url.partition("://")  # the path of a socket, or a host and a port
         transport = httpx2.AsyncHTTPTransport(uds=location) if scheme == "unix" else None
-        url = {"unix": "http://docker", "tcp": f"http://{location}"}.get(scheme, self.url)
+        if scheme == "unix":
+            url = "http://docker"  # any host: the socket decides
+        elif scheme == "tcp":
+            url = f"http://{location}"
+        else:
+            url = self.url
         headers = {"Accept-Encoding": "identity"}
         return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 

@@ -30,6 +30,7 @@ from bot.tools.target import Resolve, Target, parse_target, resolve_by_system, r
 from bot.tools.tool import Arguments, CallContext, FixedToolset, tool
 
 _MAX_REDIRECTS = 5
+_MARGIN_SECONDS = 5.0  # the tool may take that much longer than the fetch, to read the page
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _USER_AGENT = "nod (+https://pypi.org/project/nod-approvals)"
 _TEXT_TYPES = (
@@ -117,6 +118,7 @@ def fetch_tools(
         return f"Let Nod read {host_of(arguments['url'])}"
 
     async def key(arguments: Arguments) -> dict[str, Any]:
+        """Return what a grant for similar calls fixes: the host."""
         return {"host": host_of(arguments["url"])}
 
     @tool(
@@ -125,9 +127,9 @@ def fetch_tools(
         summary="Fetch {url}",
         title=title,
         key=key,
-        touches="",
-        timeout=seconds + 5,
-        open_world=True,
+        touches="",  # it changes nothing, so calls run side by side
+        timeout=seconds + _MARGIN_SECONDS,
+        open_world=True,  # it reaches servers outside
         names={"url": Referent.ADDRESS},
     )
     async def http_fetch(url: Url, context: CallContext) -> dict[str, Any]:
@@ -178,7 +180,7 @@ def _decode(page: _Page) -> str:
         text = page.body.decode(charset, errors="replace")
     except (LookupError, ValueError):
         text = page.body.decode(errors="replace")
-    return text.replace("\0", "\ufffd")
+    return text.replace("\0", "\ufffd")  # PostgreSQL stores no NUL
 
 
 def _make_absolute(page: str, links: Sequence[str]) -> list[str]:
@@ -230,7 +232,7 @@ async def _request(
 ) -> _Page | _Redirect:
     """Make one request, and return the response."""
     headers = [
-        ("Host", target.url.split("/")[2]),
+        ("Host", target.url.split("/")[2]),  # with the port, if the URL has one
         ("User-Agent", _USER_AGENT),
         ("Accept", ", ".join(_TEXT_TYPES)),
         ("Accept-Encoding", "identity"),  # compressed content could be a million times longer

@@ -1,12 +1,13 @@
 """The HTTP transport to an MCP server: it turns refused requests into errors that say if anything was done.
 
-The SDK itself gives each refusal over HTTP one of two meanings, and drops the words. Here each refusal
-becomes a JSON-RPC error with the reason and one of the codes below. ``server.py`` knows by the code if a call
-may be sent again.
+The SDK itself gives each refusal over HTTP one of two meanings, and drops the text. Here each refusal becomes
+a JSON-RPC error with the reason and one of the codes below. ``server.py`` knows by the code if a call may be
+sent again.
 
-Two faults end the connection (the *line*, see ``line.py``): the address can't be reached, or the server no
-longer knows the *session*, the id that it gave out with its first response. By the protocol a server says the
-latter with 404. The SDKs of Python, TypeScript and Rust, and gateways, say it in words of many kinds.
+Two faults end the *line*, which is the connection to the server (``line.py``). Either the address can't be
+reached, or the server no longer knows the *session*, the id that it gave out with its first response. By the
+protocol a server says the latter with 404. The SDKs of Python, TypeScript and Rust, and gateways, say it in
+words of many kinds.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
 """
 
@@ -75,14 +76,14 @@ class _RpcError(NamedTuple):
 class AddressTransport(httpx2.AsyncBaseTransport):
     """A transport of httpx that sends by an inner client, which uses the proxies of the environment."""
 
-    def __init__(self, client: httpx2.AsyncClient, lose: Lose) -> None:
+    def __init__(self, client: httpx2.AsyncClient, on_lost: Lose) -> None:
         self.has_session = False
         """True once the server has given a session, which it may forget."""
         self._client = client
-        self._lose = lose
+        self._on_lost = on_lost
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request, and return the response with its faults fitted to JSON-RPC, as the module says."""
+        """Send a request, and return the response. Its faults become JSON-RPC errors."""
         self.has_session = self.has_session or _SESSION_HEADER in request.headers
         rpc_request = _parse_request(request)
         try:
@@ -93,7 +94,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
                 return await _fit_response(request, rpc_request, response)
             return await self._explain_refusal(request, rpc_request, response)
         except _NOT_SENT_ERRORS as error:
-            self._lose(UNREACHABLE)
+            self._on_lost(UNREACHABLE)
             if rpc_request is None:
                 raise
             proxy = " through the proxy" if isinstance(error, httpx2.ProxyError) else ""
@@ -101,7 +102,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         except httpx2.TransportError:
             if rpc_request is None:
                 raise
-            self._lose(_CUT_OFF_TEXT)
+            self._on_lost(_CUT_OFF_TEXT)
             return _make_error(request, rpc_request, BROKEN, _CUT_OFF_TEXT)
 
     async def _explain_refusal(
@@ -121,10 +122,10 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         if rpc_request is not None and _SESSION_HEADER in request.headers:
             names_request = error is not None and error.request_id == rpc_request["id"]
             if _refuses_session(status, error, words, names_request=names_request):
-                self._lose(SESSION_LOST)
+                self._on_lost(SESSION_LOST)
                 return _make_error(request, rpc_request, FORGOTTEN, SESSION_LOST)
             if _may_refuse_session(status, error, words, names_request=names_request):
-                self._lose(SESSION_LOST)  # the call may have begun, so a write is not repeated
+                self._on_lost(SESSION_LOST)  # the call may have begun, so a write is not repeated
 
         if rpc_request is None or status in _SIGN_IN_STATUSES:
             return _copy_response(request, response, body)
@@ -133,7 +134,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
 
         status_text = f"it answered HTTP {status}: {words}" if words else f"it answered HTTP {status}"
         if status in _AWAY_STATUSES or status in _GONE_STATUSES:
-            self._lose(status_text)
+            self._on_lost(status_text)
         if status in _NOT_TAKEN_STATUSES or status in _GONE_STATUSES:
             return _make_error(request, rpc_request, UNREACHED, status_text)
         return _make_error(request, rpc_request, BROKEN, status_text)
@@ -143,7 +144,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
 
 
 def may_be_about_mcp_session(error: types.ErrorData) -> bool:
-    """Tell if an error in a response with the status 200 may mean that the session is lost.
+    """Return whether an error in a response with the status 200 may mean that the session is lost.
 
     The words of such an error may be the tool's own: many tools have sessions (of a browser, a login).
     """
@@ -153,7 +154,10 @@ def may_be_about_mcp_session(error: types.ErrorData) -> bool:
 
 
 def is_about_mcp_session(error: types.ErrorData) -> bool:
-    """Tell if an error in a response with the status 200 certainly refuses MCP's session, and so the call."""
+    """Return whether an error in a response with the status 200 certainly refuses MCP's session.
+
+    Then the call was refused, too.
+    """
     if not may_be_about_mcp_session(error):
         return False
     return _MCP_SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
@@ -175,11 +179,11 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
 
 
 def _refuses_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
-    """Tell if the server certainly refused the session, and so did not begin the call.
+    """Return whether the server certainly refused the session, and so did not begin the call.
 
     ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``names_request``: the
-    error names the request by its id, so the server has read the call. Then a refusal of the session is
-    certain only with the protocol's status 404, or with words for MCP's own session.
+    error has the request's id, so the server has read the call. Then a refusal of the session is certain only
+    with the protocol's status 404, or if the message is about MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
@@ -192,10 +196,10 @@ def _refuses_session(status: int, error: _RpcError | None, words: str, *, names_
 
 
 def _may_refuse_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
-    """Tell if the server may have lost the session, so that the next call needs a new one.
+    """Return whether the server may have lost the session, so that the next call needs a new one.
 
-    That is so if the words are about a session, and the error may not be the tool's own. The arguments are
-    those of `_refuses_session`.
+    That is so if the message is about a session, and the error may be another one than the tool's own. The
+    arguments are those of `_refuses_session`.
     """
     if not _SESSION_PATTERN.search(words):
         return False
@@ -283,7 +287,7 @@ def _find_error(body: bytes) -> _RpcError | None:
 
 
 def _find_words(body: bytes) -> str:
-    """Return the words of a body on one line: the message of a JSON document, or the text of a page."""
+    """Return the message of a JSON document, or the text of a page, on one line."""
     text = body.decode(errors="replace")
     try:
         content = json.loads(body)
@@ -295,8 +299,8 @@ def _find_words(body: bytes) -> str:
     if isinstance(content, dict | list):
         content = json.dumps(content, ensure_ascii=False)
     printable = "".join(char if char.isprintable() else " " for char in str(content))
-    line = " ".join(printable.split())
-    return shorten(line, _MAX_WORDS_CHARS)
+    one_line = " ".join(printable.split())
+    return shorten(one_line, _MAX_WORDS_CHARS)
 
 
 def _copy_response(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:

@@ -82,6 +82,7 @@ def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
     if isinstance(tools, list):
         fitted = [_fit_tool(tool, number, version) for number, tool in enumerate(tools, 1)]
         return result | {"tools": fitted}
+    # a sampled message has "content" as well, but also "model"
     if any(key in result for key in _RESULT_KEYS) and "model" not in result:
         return _fit_result(result, version)
     return result
@@ -101,12 +102,13 @@ def _fit_tool(tool: Any, number: int, version: str) -> Any:
             tool = dict(tool)
             tool["_meta"] = {**own_meta, OUTPUT: tool.pop("outputSchema")}
     try:
+        # older versions ignore the fields of the newest one
         parse_server_result("tools/list", version, _MODERN_FIELDS | {"tools": [tool]})
     except ValidationError as error:
         fault = error.errors()[0]
         location = ".".join(map(str, fault["loc"][2:]))  # without "tools" and the index
-        why = f"{location}: {fault_in_words(fault)}".removeprefix(": ")
-        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
+        reason = f"{location}: {fault_in_words(fault)}".removeprefix(": ")
+        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: reason}}
     return tool
 
 
@@ -141,7 +143,7 @@ def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
 def _is_fit(result: Mapping[str, Any], version: str) -> bool:
     try:
         parse_server_result("tools/call", version, {"resultType": "complete", **result})
-    except (ValidationError, KeyError):
+    except (ValidationError, KeyError):  # KeyError: the SDK knows no such request in this version
         return False
     return True
 

@@ -7,7 +7,8 @@
 
 An `AuthorizationRequest` has all that the later steps need, so it may be stored as a row. Discovery and
 registration are left to the SDK. PKCE, the state and the exchange are done here, because the SDK has them in
-one coroutine, which a restart would end. ``login.py`` uses that coroutine.
+one coroutine, which a restart would end. The sign-ins of ``login.py`` may be lost by a restart, so they use
+that coroutine.
 """
 
 import asyncio
@@ -58,7 +59,10 @@ _LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A page at which a person signs in, and the values that check and exchange their code afterwards."""
+    """A page at which a person signs in, and the values that check and exchange their code afterwards.
+
+    Some of its fields are stored in columns of the same names.
+    """
 
     page: str
     """The address that the person opens."""
@@ -131,24 +135,24 @@ async def request_authorization(
 
 
 async def exchange_code(
-    name: str, url: str, request: AuthorizationRequest, brought: Mapping[str, str]
+    name: str, url: str, request: AuthorizationRequest, return_query: Mapping[str, str]
 ) -> OAuthToken:
     """Exchange the code with which a person came back for tokens. Raises SignInError.
 
-    ``name`` and ``url``: of the MCP server. ``brought``: the query of the address of return, whose ``state``
-    the caller has checked.
+    ``name`` and ``url``: of the MCP server. ``return_query``: the query of the address of return. The caller
+    has checked its ``state``.
     """
     found = Discovered.model_validate_json(request.found)
     client = OAuthClientInformationFull.model_validate_json(request.client)
     context = make_context(url, client, found)
     server_words: list[str] = []
     with _explain_errors(name, request.back, server_words):
-        code = brought.get("code")
+        code = return_query.get("code")
         if not code:
-            words = words_of(dict(brought))
+            words = words_of(dict(return_query))
             why = f": {words}" if words else ""
             raise SignInError(f"You were not let in at {name}{why}. Start again.")
-        result = AuthorizationCodeResult(code=code, state=request.state, iss=brought.get("iss"))
+        result = AuthorizationCodeResult(code=code, state=request.state, iss=return_query.get("iss"))
         validate_authorization_response_iss(spell_issuer(result, found.server).iss, found.server)
         form = {
             "grant_type": "authorization_code",
@@ -171,14 +175,17 @@ async def exchange_code(
 
 
 async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json: str) -> bool:
-    """Revoke tokens at their sign-in server (RFC 7009). Return False if another attempt may succeed."""
+    """Revoke tokens at their sign-in server (RFC 7009).
+
+    Return True if that is done, or no further attempt would help; False if another attempt may succeed.
+    """
     found = Discovered.model_validate_json(found_json)
     if found.server is None or found.server.revocation_endpoint is None:
         return True
     client = OAuthClientInformationFull.model_validate_json(client_json)
     tokens = OAuthToken.model_validate_json(tokens_json)
     context = make_context(url, client, found)
-    is_settled = True
+    is_done = True
     for hint, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
         if not token:
             continue
@@ -189,13 +196,13 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
                 endpoint = str(found.server.revocation_endpoint)
                 status = (await http.post(endpoint, data=form, headers=headers)).status_code
             if status >= httpx2.codes.BAD_REQUEST and status not in _FINAL_STATUSES:
-                is_settled = False
+                is_done = False
         except OAuthTokenError:
             return True  # the SDK can't authenticate the client, so no attempt would succeed
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError) as error:
             log.info("a sign-in server was not told of an end", why=type(error).__name__)
-            is_settled = False
-    return is_settled
+            is_done = False
+    return is_done
 
 
 async def _stop_at_page(page: str) -> None:
@@ -277,7 +284,7 @@ def _origin(url: str) -> str:
 
 
 class AskingAuth(httpx2.Auth):
-    """The SDK's sign-in flow, started also at a server that accepts `HELLO` from anyone.
+    """Runs the SDK's sign-in flow, even if the server accepts the first request (`HELLO`) without a token.
 
     The flow starts when the server refuses a request with 401. Some servers refuse only the first call of a
     tool, so an accepted `HELLO` is passed to the flow as if it had been refused. What the flow then requests
@@ -287,13 +294,13 @@ class AskingAuth(httpx2.Auth):
 
     requires_response_body = True
 
-    def __init__(self, flow: OAuthClientProvider, challenge: str, note: Callable[[str], None]) -> None:
+    def __init__(self, flow: OAuthClientProvider, challenge: str, on_words: Callable[[str], None]) -> None:
         """``challenge``: the MCP server's last ``WWW-Authenticate`` header, which says how to sign in.
 
-        ``note`` gets the words of each response of the sign-in server.
+        ``on_words`` is called with the words of each response of the sign-in server.
         """
         self._flow = flow
-        self._note = note
+        self._on_words = on_words
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
 
     async def async_auth_flow(
@@ -312,7 +319,7 @@ class AskingAuth(httpx2.Auth):
                     response = yield next_request
                     if next_request is not request:
                         await response.aread()
-                        self._note(words_of(read_answer(response)))
+                        self._on_words(words_of(read_answer(response)))
                         response = fit_response(response, self._flow.context.auth_server_url)
 
 
@@ -336,19 +343,19 @@ def set_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
 
 
 def set_auth_method(
-    known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
+    client: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
 ) -> None:
-    """Set how a client (``known``) authenticates, if it was configured or its registration does not say."""
-    if known is None:
+    """Set how a client authenticates, if it was configured or its registration does not say it."""
+    if client is None:
         return
     if configured.id:
-        known.token_endpoint_auth_method = _choose_auth_method(configured.secret, server)
-    elif not known.token_endpoint_auth_method:
-        known.token_endpoint_auth_method = _choose_auth_method(known.client_secret, server)
+        client.token_endpoint_auth_method = _choose_auth_method(configured.secret, server)
+    elif not client.token_endpoint_auth_method:
+        client.token_endpoint_auth_method = _choose_auth_method(client.client_secret, server)
 
 
 def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
-    """Return the answer with the issuer as its server's description spells it, if only a slash differs."""
+    """Return the answer with the issuer as the server's metadata spell it, if only a slash differs."""
     if result.iss and server is not None and is_same_issuer(result.iss, str(server.issuer)):
         return result.model_copy(update={"iss": str(server.issuer)})
     return result

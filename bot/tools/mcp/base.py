@@ -64,14 +64,17 @@ def make_no_server_error(name: str) -> SignInError:
 
 
 class SignIns:
-    """Sign-ins at MCP servers if none is configured. The subclass `Logins` serves configured ones."""
+    """The interface of sign-ins at MCP servers.
+
+    This class itself is for a Nod without servers. The subclass `Logins` is for configured ones.
+    """
 
     async def status(self) -> list[ServerStatus]:
         """Return the status of every configured server."""
         return []
 
     def troubles(self) -> Mapping[str, str | None]:
-        """Return why each configured server is unavailable now, by its name; None for a server that is up."""
+        """Return the reason why each server is unavailable now, by its name; None for a server that is up."""
         return {}
 
     def check(self, name: str) -> None:
@@ -107,7 +110,10 @@ class SignIns:
 
 
 class Servers:
-    """Implements `Toolset` if no server is configured. The subclass `McpToolset` serves configured ones."""
+    """The interface of MCP servers. It is a `Toolset`.
+
+    This class itself is for a Nod without servers. The subclass `McpToolset` is for configured ones.
+    """
 
     name = "mcp"
 
@@ -124,8 +130,11 @@ class Servers:
         """Return the status of every configured server."""
         return []
 
-    def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002
-        """Return the sign-ins at the servers; ``back`` gives the address to which people return."""
+    def sign_ins(self, database: Database, clock: Clock, get_return_address: Callable[[], str]) -> SignIns:  # noqa: ARG002
+        """Return the sign-ins at the servers.
+
+        ``get_return_address`` returns the address to which a sign-in server sends people back.
+        """
         return SignIns()
 
     async def stop(self) -> None:
@@ -133,6 +142,8 @@ class Servers:
 
 
 class Action(StrEnum):
+    """What a person did with a server's question."""
+
     ACCEPT = "accept"  # the person filled it in, or went to the address
     DECLINE = "decline"  # the person said no
     CANCEL = "cancel"  # no one answered

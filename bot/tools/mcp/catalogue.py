@@ -37,7 +37,7 @@ class Catalogue:
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
         self.known: tuple[types.Tool, ...] = ()
-        """The last list. Only a different list replaces it, so ``is`` tells if it changed."""
+        """The list as read last. Only a different list replaces it, so ``is`` shows if it has changed."""
         self.fault = ""
         """The reason why the list was not read to its end; empty if it was."""
         self._config = config
@@ -124,8 +124,7 @@ async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, ma
         page = await ask(cursor)
         count_before = len(items)
         for item in getattr(page, field):
-            key = getattr(item, "uri", None) or getattr(item, "uri_template", item.name)
-            items.setdefault(str(key), item)
+            items.setdefault(_key_of(item), item)
         size += len(page.model_dump_json())
         if len(items) > max_items:
             break
@@ -147,6 +146,11 @@ async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, ma
     return ListedItems(first_items, fault)
 
 
+def _key_of(item: Any) -> str:
+    """Return the address of a resource, the address template of a template, the name of any other item."""
+    return str(getattr(item, "uri", None) or getattr(item, "uri_template", item.name))
+
+
 def find_first_error(error: BaseException) -> BaseException:
     """Return the first error of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
@@ -155,7 +159,7 @@ def find_first_error(error: BaseException) -> BaseException:
 
 
 def is_line_closed(error: BaseException) -> bool:
-    """Tell if the SDK reports a closed connection. A server's own error may have the same code."""
+    """Return whether the SDK reports a closed connection. A server's own error may have the same code."""
     return isinstance(error, MCPError) and (error.code, error.message) == _CLOSED_ERROR
 
 

@@ -6,14 +6,14 @@ done in Nod's own process but in one that is killed when it takes too long (``bo
 A question is a JSON object:
 
 - ``schema``: the JSON schema
-- ``given``: the arguments
+- ``arguments``: the arguments
 - ``defaults``: values for arguments that are not given; it may be left out
 
 The answer is a JSON object with one of these keys. Its texts never repeat a value, which may be a secret.
 
-- ``kept``: the arguments, which fit the schema, with the defaults filled in
+- ``checked``: the arguments, which fit the schema, with the defaults filled in
 - ``fields``: the faults of arguments that don't fit, as texts by field
-- ``bad``: a text that says why the schema is no JSON schema
+- ``schema_fault``: a text that says why the schema is no JSON schema
 """
 
 import json
@@ -35,33 +35,33 @@ from referencing import Registry
 from bot.domain.text import shorten
 from bot.tools.child import serve
 
-_MAX_WANTED_CHARS = 160  # the part of a schema's demand that an error shows
+_MAX_DEMAND_CHARS = 160  # the part of a schema's demand that an error shows
 _MAX_ERRORS = 50
 _MAX_LISTED_FIELDS = 30  # the fields that the error for an unknown field names
 
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one question. References are followed inside the schema only; nothing is fetched."""
-    schema, given = question["schema"], question["given"]
+    schema, arguments = question["schema"], question["arguments"]
     dialect = validator_for(schema, default=Draft202012Validator)
     validator_class = extend(dialect, {"pattern": _check_pattern})
     try:
         # without the check of formats, which would refuse a pattern that is valid in JavaScript only
         validator_class.check_schema(schema, format_checker=FormatChecker(()))
-        schema = _drop_foreign_names(schema)
+        schema = _drop_unreadable_patterns(schema)
     except (SchemaError, RecursionError) as error:
         first_line = str(error).splitlines()[0]
-        return {"bad": f"this is no JSON schema: {first_line[:_MAX_WANTED_CHARS]}"}
+        return {"schema_fault": f"this is no JSON schema: {first_line[:_MAX_DEMAND_CHARS]}"}
     required = frozenset(schema.get("required", ()))
     try:
         validator = validator_class(schema, registry=Registry())
-        kept, errors = _check_without_nulls(validator, given, required)
+        checked, errors = _check_without_nulls(validator, arguments, required)
         if not errors:
-            kept = _fill_in(validator, kept, question.get("defaults", {}))
+            checked = _fill_in(validator, checked, question.get("defaults", {}))
     except Exception as error:  # noqa: BLE001 - a reference that leads nowhere or round in circles
         return {"fields": {"arguments": f"they can't be checked ({type(error).__name__})"}}
     if not errors:
-        return {"kept": kept}
+        return {"checked": checked}
     fields: dict[str, str] = {}
     for fault in errors[:_MAX_ERRORS]:
         fields.update(_describe_faults(fault))
@@ -69,18 +69,20 @@ def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_without_nulls(
-    validator: Any, given: dict[str, Any], required: frozenset[str]
+    validator: Any, arguments: dict[str, Any], required: frozenset[str]
 ) -> tuple[dict[str, Any], list[ValidationError]]:
-    """Return the arguments and their errors, without optional arguments that are null but may not be.
+    """Return the arguments and their errors.
 
-    Models write null for "not given".
+    Optional arguments that are null, though the schema forbids null, are left out: models write null for "not
+    given".
     """
-    errors = list(validator.iter_errors(given))
-    refused_nulls = {_find_refused_null(error) for error in errors} - required - {None}
+    errors = list(validator.iter_errors(arguments))
+    refused_nulls = {_find_refused_null(error) for error in errors} - required
+    refused_nulls.discard(None)
     if not refused_nulls:
-        return given, errors
-    kept = {name: value for name, value in given.items() if name not in refused_nulls}
-    return kept, list(validator.iter_errors(kept))
+        return arguments, errors
+    remaining = {name: value for name, value in arguments.items() if name not in refused_nulls}
+    return remaining, list(validator.iter_errors(remaining))
 
 
 def _find_refused_null(error: Any) -> str | None:
@@ -91,17 +93,17 @@ def _find_refused_null(error: Any) -> str | None:
     return None
 
 
-def _fill_in(validator: Any, kept: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_in(validator: Any, arguments: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments with all missing defaults, or with the missing defaults that the schema allows."""
-    missing = {name: value for name, value in defaults.items() if name not in kept}
-    with_all = {**kept, **missing}
+    missing = {name: value for name, value in defaults.items() if name not in arguments}
+    with_all = {**arguments, **missing}
     if validator.is_valid(with_all):
         return with_all
     for name, value in missing.items():
-        with_one_more = {**kept, name: value}
+        with_one_more = {**arguments, name: value}
         if validator.is_valid(with_one_more):
-            kept = with_one_more
-    return kept
+            arguments = with_one_more
+    return arguments
 
 
 def _check_pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
@@ -129,20 +131,20 @@ def _translate(pattern: str) -> str:
     return translated.replace("[^]", r"[\s\S]")
 
 
-def _drop_foreign_names(schema: Any) -> Any:
+def _drop_unreadable_patterns(schema: Any) -> Any:
     """Return the schema without ``patternProperties`` that Python's `re` can't read, at any depth.
 
     The keywords that forbid other fields go with them: they would refuse the fields of those patterns.
     """
     if isinstance(schema, list):
-        return [_drop_foreign_names(part) for part in schema]
+        return [_drop_unreadable_patterns(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     patterns = schema.get("patternProperties")
     dropped: set[str] = set()
     if isinstance(patterns, dict) and not all(map(_is_python, patterns)):
         dropped = {"patternProperties", "additionalProperties", "unevaluatedProperties"}
-    return {key: _drop_foreign_names(part) for key, part in schema.items() if key not in dropped}
+    return {key: _drop_unreadable_patterns(part) for key, part in schema.items() if key not in dropped}
 
 
 def _is_python(pattern: str) -> bool:
@@ -168,14 +170,14 @@ def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
     return [(field, _describe_keyword(error.validator, error.validator_value))]
 
 
-def _describe_keyword(keyword: str, wanted: Any) -> str:
-    """Describe the demand of a schema's keyword; ``wanted`` is the keyword's value."""
+def _describe_keyword(keyword: str, demand: Any) -> str:
+    """Describe the demand of a schema's keyword; ``demand`` is the keyword's value."""
     if keyword == "type":
-        types = [wanted] if isinstance(wanted, str) else wanted
+        types = [demand] if isinstance(demand, str) else demand
         return f"should be {' or '.join(types)}"
     if keyword in ("anyOf", "oneOf", "not"):
         return "fits none of the forms that are allowed here"
-    value = shorten(json.dumps(wanted, ensure_ascii=False), _MAX_WANTED_CHARS)
+    value = shorten(json.dumps(demand, ensure_ascii=False), _MAX_DEMAND_CHARS)
     if keyword == "enum":
         return f"should be one of {value}"
     return f"should satisfy {keyword} {value}"

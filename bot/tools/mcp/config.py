@@ -78,7 +78,7 @@ class Trust(StrEnum):
 class Stdio:
     """A server that Nod starts as a process, with a minimal environment and ``env``.
 
-    ``filled``: the values of the variables (`_fill_variables`) in its entry, which may be secrets.
+    ``filled``: the values of the variables in its entry, such as ``${GIT_TOKEN}``, which may be secrets.
     """
 
     command: str
@@ -134,6 +134,7 @@ class ServerConfig:
 
     name: str
     launch: Stdio | Http
+    """The process to start, or the address to call."""
     trust: Trust = Trust.UNTRUSTED
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
@@ -155,7 +156,7 @@ class ServerConfig:
         return ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
-        """Tell if the model may see a tool, by the server's own name for it; ``deny`` wins."""
+        """Return whether the model may see a tool, by the server's own name for it; ``deny`` wins."""
         if any(fnmatchcase(tool_name, pattern) for pattern in self.deny):
             return False
         return any(fnmatchcase(tool_name, pattern) for pattern in self.allow)
@@ -180,7 +181,7 @@ class ServerConfig:
         return redact_text(text)
 
     def has_learned(self, text: str) -> bool:
-        """Tell if a text contains a token of a sign-in at this server (`Http.learned`)."""
+        """Return whether a text contains a token of a sign-in at this server (`Http.learned`)."""
         learned = self.launch.learned if isinstance(self.launch, Http) else frozenset()
         return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
 
@@ -209,7 +210,7 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
             continue
         entry_faults = list(_find_entry_faults(name, raw_entry))
         values = raw_entry if isinstance(raw_entry, dict) else {}
-        filled: set[str] = set()
+        filled: set[str] = set()  # the validators add the values of variables
         try:
             entry = _Entry.of(values, environment, path.parent, filled)
             configs.append(entry.make_config(name, frozenset(filled)))
@@ -232,8 +233,8 @@ def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return json_object
 
 
-class _Shape(BaseModel):
-    """A JSON object with known keys and values of the right types."""
+class _StrictModel(BaseModel):
+    """A JSON object that has known keys only, with values of the right types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -287,10 +288,10 @@ def _check_address(url: str) -> str:
 
 
 Filled = Annotated[str, AfterValidator(_fill_variables)]
-"""A text in which variables are replaced by their values."""
+"""A text in which variables are replaced by their values (`_fill_variables`)."""
 
 
-class _OAuth(_Shape):
+class _OAuth(_StrictModel):
     id: Annotated[Filled, Field(alias="clientId")] = ""
     secret: Annotated[Filled, Field(alias="clientSecret")] = ""
     scopes: tuple[str, ...] = ()
@@ -302,13 +303,13 @@ class _OAuth(_Shape):
         return self
 
 
-class _WhoAmI(_Shape):
+class _WhoAmI(_StrictModel):
     tool: Annotated[str, Field(min_length=1, max_length=200)]
     field: Annotated[str, Field(min_length=1, max_length=200)]
     subject: Annotated[str, Field(max_length=200)] = ""
 
 
-class _Entry(_Shape):
+class _Entry(_StrictModel):
     """One server's entry in the file."""
 
     command: Filled = ""

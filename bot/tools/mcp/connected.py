@@ -54,16 +54,16 @@ class _SessionEntry:
 class ConnectedServers:
     """The sessions of all connections.
 
-    ``make`` makes the `Server` of a session. ``forget`` is called with the server of each session that ends.
-    ``most``: the number of sessions at one time.
+    ``make_server`` makes the `Server` of a session. ``on_session_end`` is called with the server of each
+    session that ends. ``most``: the maximum number of sessions at one time.
     """
 
     def __init__(
         self,
         configs: Sequence[ServerConfig],
         database: Database,
-        make: MakeServer,
-        forget: Callable[[Server], None],
+        make_server: MakeServer,
+        on_session_end: Callable[[Server], None],
         *,
         ask: Ask,
         clock: Clock,
@@ -72,14 +72,14 @@ class ConnectedServers:
     ) -> None:
         self.configs = {config.name: config for config in configs}
         self._database = database
-        self._make = make
-        self._forget = forget
+        self._make_server = make_server
+        self._on_session_end = on_session_end
         self._ask = ask
         self._clock = clock
         self._sleep = sleep
-        self._most = most
+        self._max_sessions = most
         self._sessions: dict[tuple[str, str], _SessionEntry] = {}
-        """By the connection's id and its `Connection.key`; the least recently used comes first."""
+        """By the connection's id and its account (`Connection.key`); the least recently used comes first."""
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -96,8 +96,8 @@ class ConnectedServers:
     def list_status(self) -> list[ServerStatus]:
         """Return the status of each server, over all of its sessions.
 
-        It has the largest number of tools that a session offers, and the tools that are left out of the first
-        session which leaves any out.
+        Its number of tools is the largest of its sessions. Its left-out tools are those of the first session
+        that has any.
         """
         return [self._describe(name) for name in self.configs]
 
@@ -107,7 +107,15 @@ class ConnectedServers:
         count = max((len(server.known) for server in sessions), default=0)
         left_out_texts = [server.describe_left_out() for server in sessions]
         left_out = next((text for text in left_out_texts if text), "")
-        return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
+        return ServerStatus(
+            name,
+            f"mcp:{name}",
+            trouble=None,
+            tools=count,
+            left_out=left_out,
+            sign_in=None,
+            signed_out=False,
+        )
 
     async def stop(self) -> None:
         """End every session; afterwards no session starts."""
@@ -128,7 +136,7 @@ class ConnectedServers:
         entry.used_at = now
         entry.connected = replace(entry.connected, connection=connection)
         self._sessions[key] = entry  # again at the end, as the most recently used
-        self._end_least_used(but=key)
+        self._end_least_used(kept_key=key)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())
         return entry.connected
@@ -140,13 +148,13 @@ class ConnectedServers:
             raise ValueError(f"{config.name} has no connections")
         launch = replace(config.launch, learned=set())
         access = connections.access(connection)
-        tokens = _ScrubbedTokens(access, launch.learned)
-        server = self._make(replace(config, launch=launch), tokens, self._ask_owner(connection))
+        tokens = _RecordedTokens(access, launch.learned)
+        server = self._make_server(replace(config, launch=launch), tokens, self._ask_owner(connection))
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
     def _ask_owner(self, connection: Connection) -> Ask:
-        """Return an `Ask` for a session. Of a person's connection it asks only the owner, and in private."""
+        """Return the `Ask` of a session. For a person's connection it asks only the owner, and in private."""
         if not connection.is_personal:
             return self._ask
 
@@ -165,28 +173,30 @@ class ConnectedServers:
 
         return ask
 
-    def _end_least_used(self, *, but: tuple[str, str]) -> None:
+    def _end_least_used(self, *, kept_key: tuple[str, str]) -> None:
         """End the least recently used sessions beyond the limit.
 
-        Sessions with a call in progress stay, and so does the session with the key ``but``.
+        Sessions with a call in progress stay, and so does the session with the key ``kept_key``.
         """
         idle = [
-            key for key, entry in self._sessions.items() if key != but and not entry.connected.server.is_busy
+            key
+            for key, entry in self._sessions.items()
+            if key != kept_key and not entry.connected.server.is_busy
         ]
-        excess = max(0, len(self._sessions) - self._most)
+        excess = max(0, len(self._sessions) - self._max_sessions)
         for key in idle[:excess]:
             self._end(key)
 
     def end_idle(self) -> None:
         """End the sessions that were not used for `IDLE`."""
-        since = self._clock() - IDLE
+        used_before = self._clock() - IDLE
         for key, entry in list(self._sessions.items()):
-            if entry.used_at <= since and not entry.connected.server.is_busy:
+            if entry.used_at <= used_before and not entry.connected.server.is_busy:
                 self._end(key)
 
     def _end(self, key: tuple[str, str]) -> None:
         server = self._sessions.pop(key).connected.server
-        self._forget(server)
+        self._on_session_end(server)
         task = asyncio.create_task(server.stop())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -197,8 +207,8 @@ class ConnectedServers:
             self.end_idle()
 
 
-class _ScrubbedTokens:
-    """Implements `TokenSource` for a connection, and adds its tokens to ``learned``, which is `Http.learned`.
+class _RecordedTokens:
+    """Implements `TokenSource` for a connection, and records its tokens in ``learned`` (`Http.learned`).
 
     `ServerConfig.scrub` hides the texts in that set.
     """

@@ -24,8 +24,13 @@ def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Respon
     answer = read_answer(response)
     if response.status_code >= httpx2.codes.BAD_REQUEST or not answer:
         return response
-    named = answer.get("issuer")
-    if issuer and isinstance(named, str) and named != issuer and is_same_issuer(named, issuer):
+    named_issuer = answer.get("issuer")
+    if (
+        issuer
+        and isinstance(named_issuer, str)
+        and named_issuer != issuer
+        and is_same_issuer(named_issuer, issuer)
+    ):
         return _replace_answer(response, answer | {"issuer": issuer})
     if "error" in answer and "access_token" not in answer:  # an error sent with the status 200, as by GitHub
         return _replace_answer(response, answer, status=httpx2.codes.BAD_REQUEST)
@@ -36,7 +41,7 @@ def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Respon
 
 
 def is_same_issuer(one: str, other: str) -> bool:
-    """Tell if two issuers are the same, or differ only by a slash at the end."""
+    """Return whether two issuers are the same, but for a slash at the end."""
     return one.removesuffix("/") == other.removesuffix("/")
 
 

@@ -20,22 +20,22 @@ class ServerLine:
 
     def __init__(self, *, renews: bool = False) -> None:
         self.renews = renews
-        """True if it replaces a line whose session was lost."""
+        """True if this line replaces one whose session was lost."""
         self.client: Client | None = None
         """The client for calls, while the line is up."""
         self.since: datetime | None = None
-        """The time at which it came up; None if it never did."""
+        """The time at which the line came up; None if it never did."""
         self.why = ""
-        """The reason why it was lost; empty until then."""
+        """The reason why the line was lost; empty until then."""
         self.has_answered = False
-        """True once the server has answered a request on it."""
+        """True once the server has answered a request on this line."""
         self.is_signed_out = False
-        """True if it was lost because no one is signed in at the server."""
+        """True if the line was lost because no one is signed in at the server."""
         self.decided = asyncio.Event()
-        """Set once it has come up, or was lost before it did."""
+        """Set once the start of the line has ended: it has come up, or was lost before."""
         self.lost = asyncio.Event()
         self.over = asyncio.Event()
-        """Set when it is lost and its calls have ended."""
+        """Set when the line is lost and its calls have ended."""
         self.followed = asyncio.Event()
         """Set when ``next`` is set."""
         self.next: ServerLine | None = None
@@ -55,13 +55,13 @@ class ServerLine:
             self.over.set()
 
     def begin_calls(self, client: Client, now: datetime) -> None:
-        """Be up: take calls from now on, unless the line was lost in the meantime."""
+        """Take calls from now on, unless the line was lost in the meantime."""
         if not self.lost.is_set():
             self.client, self.since = client, now
             self.decided.set()
 
     def lose(self, why: str) -> None:
-        """Be lost: take no more calls. Only the first reason is noted."""
+        """Take no more calls. Only the first reason is kept."""
         if not self.lost.is_set():
             self.why = why
             self.client = None
@@ -71,16 +71,16 @@ class ServerLine:
             self.over.set()
 
     def lose_if_up(self, why: str) -> None:
-        """Be lost if the line is up. Before it is up, its start fails with a reason of its own."""
+        """Lose the line if it is up. A line that is not up yet fails with a reason of its own."""
         if self.client is not None:
             self.lose(why)
 
     def end(self, why: str = "it ended") -> None:
-        """Be lost and over: the connection ends, and the calls on it with it."""
+        """Lose the line and end the connection, with the calls on it. A reason that was kept before stays."""
         self.lose(why)
         self.over.set()
 
     def follow(self, line: "ServerLine | None") -> None:
-        """Name the next line; None if there will be none."""
+        """Set the line that takes this line's place; None if there will be none."""
         self.next = line
         self.followed.set()

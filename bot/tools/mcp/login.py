@@ -6,7 +6,8 @@ process where it began (`_SignInRun`), and waits there for the code. The person 
 process on the same database, which passes the code on through a row. Once the server has accepted the tokens,
 they are stored as a `SignIn`, and `Keys` (``signin.py``) sends them.
 
-A restart, or the end of `patience`, ends a sign-in in progress; people begin again.
+A restart, or the end of the person's time (`PATIENCE`), ends a sign-in in progress; people begin again. The
+sign-ins of single people (``authorization.py``) run in steps instead, and survive a restart.
 """
 
 import asyncio
@@ -49,8 +50,8 @@ from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_
 log = logger(__name__)
 
 PATIENCE = 600.0  # the seconds that a person has to sign in
-_MAX_ACTIVE_LOGINS = 20  # a further sign-in ends the oldest
-_MAX_LOGINS = 100  # the active sign-ins, and ended sign-ins whose outcome can still be asked for
+_MAX_ACTIVE_RUNS = 20  # a further sign-in ends the oldest
+_MAX_RUNS = 100  # the active sign-ins, and ended sign-ins whose outcome can still be asked for
 _POLL_SECONDS = 0.5  # between two reads of a sign-in's row
 _RETURN_KEYS = ("code", "iss", "error", "error_description")  # parameters of the address of return
 _MAX_PARAMETER_CHARS = 4000
@@ -59,14 +60,14 @@ _MAX_REMOTE_SECONDS = 30.0  # the wait for another process to end a sign-in that
 
 @dataclass(eq=False)
 class _SignInRun:
-    """A run of the flow in this process: in progress, or ended while its outcome can still be asked for."""
+    """A sign-in that runs in this process, or has ended while its outcome can still be asked for."""
 
     server: Server
     keys: Keys
     """The tokens that the server has so far."""
     by: str
     """The account of the person who signs in."""
-    login_id: str
+    sign_in_id: str
     page: asyncio.Future[str]
     """The page that the person is to open."""
     answer: asyncio.Future[AuthorizationCodeResult]
@@ -95,7 +96,10 @@ class _SignInRun:
 
 @dataclass
 class Logins(SignIns):
-    """All sign-ins of this process. ``back`` returns the address to which people are sent back."""
+    """All sign-ins of this process.
+
+    ``back`` returns the address to which people are sent back. ``patience``: the seconds that they have.
+    """
 
     servers: Iterable[Server]
     database: Database
@@ -103,7 +107,7 @@ class Logins(SignIns):
     back: Callable[[], str]
     patience: float = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _logins: dict[str, _SignInRun] = field(default_factory=dict)
+    _runs: dict[str, _SignInRun] = field(default_factory=dict)
 
     async def status(self) -> list[ServerStatus]:
         return [await server.status() for server in self.servers]
@@ -129,28 +133,28 @@ class Logins(SignIns):
     async def begin(self, name: str, by: str) -> tuple[str, str]:
         """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
-        login_id = secrets.token_urlsafe(12)
+        sign_in_id = secrets.token_urlsafe(12)
         server, keys = self._find_server(name)
-        login = _SignInRun(server, keys, by, login_id, loop.create_future(), loop.create_future())
-        active_tasks = [other.task for other in self._logins.values() if other.is_active]
-        if len(active_tasks) >= _MAX_ACTIVE_LOGINS:
+        run = _SignInRun(server, keys, by, sign_in_id, loop.create_future(), loop.create_future())
+        active_tasks = [other.task for other in self._runs.values() if other.is_active]
+        if len(active_tasks) >= _MAX_ACTIVE_RUNS:
             active_tasks[0].cancel()
-        if len(self._logins) >= _MAX_LOGINS:
-            oldest_id = next(iter(self._logins))
-            self._logins.pop(oldest_id).task.cancel()
-        self._logins[login_id] = login
-        login.task = asyncio.create_task(self._run(login), name=f"sign in at {name}")
-        login.task.add_done_callback(_note_failure)
-        await asyncio.wait({login.task, login.page}, return_when=asyncio.FIRST_COMPLETED)
-        if not login.page.done():
-            await login.outcome()  # raises the fault, if it ended with one
-        return login_id, login.page.result()
+        if len(self._runs) >= _MAX_RUNS:
+            oldest_id = next(iter(self._runs))
+            self._runs.pop(oldest_id).task.cancel()
+        self._runs[sign_in_id] = run
+        run.task = asyncio.create_task(self._run_to_end(run), name=f"sign in at {name}")
+        run.task.add_done_callback(_retrieve_error)
+        await asyncio.wait({run.task, run.page}, return_when=asyncio.FIRST_COMPLETED)
+        if not run.page.done():
+            await run.outcome()  # raises: a run that ends before its page has failed
+        return sign_in_id, run.page.result()
 
     async def wait_for_end(self, ident: str) -> str:
         """Wait for the end of a sign-in, and return its outcome in words. Raises SignInError."""
-        login = self._logins.get(ident)
-        if login is not None:
-            return await login.outcome()
+        run = self._runs.get(ident)
+        if run is not None:
+            return await run.outcome()
         return await self._wait_for_remote(hash_text(ident), UNKNOWN)
 
     async def take_return(self, parameters: Mapping[str, str]) -> str:
@@ -159,30 +163,32 @@ class Logins(SignIns):
         Each ``state`` works once. Raises SignInError.
         """
         state = parameters.get("state", "")
-        login = self._find_login(state)
-        if login is not None:
-            if not login.is_active or login.answer.done():
+        run = self._find_run(state)
+        if run is not None:
+            if not run.is_active or run.answer.done():
                 raise SignInError(OVER)
-            _set_answer(login, parameters)
-            return await login.outcome()
+            _set_answer(run, parameters)
+            return await run.outcome()
         # the sign-in may run in another process, which reads the parameters from its row
-        kept = {key: parameters[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in parameters}
-        row_key = await self.database.write(store.store_return, state, kept, self.clock())
+        return_parameters = {
+            key: parameters[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in parameters
+        }
+        row_key = await self.database.write(store.store_return, state, return_parameters, self.clock())
         if row_key is None:
             raise SignInError(OVER)
         return await self._wait_for_remote(row_key, OVER)
 
-    def _find_login(self, state: str) -> _SignInRun | None:
-        """Return the sign-in of this process with this ``state``; None if it began in another process."""
-        for login in self._logins.values():
-            if state and login.state == state:
-                return login
+    def _find_run(self, state: str) -> _SignInRun | None:
+        """Return the sign-in of this process with this ``state``; None if there is none."""
+        for run in self._runs.values():
+            if state and run.state == state:
+                return run
         return None
 
-    async def _wait_for_remote(self, key: str, unknown: str) -> str:
+    async def _wait_for_remote(self, key: str, error_text: str) -> str:
         """Wait for the end of a sign-in that another process runs, and return its outcome in words.
 
-        ``key``: of the sign-in's row. Raises SignInError, with the text ``unknown`` if there is no such
+        ``key``: of the sign-in's row. Raises SignInError, with the text ``error_text`` if there is no such
         sign-in or it does not end in time.
         """
         deadline = self.clock() + timedelta(seconds=_MAX_REMOTE_SECONDS)
@@ -191,8 +197,8 @@ class Logins(SignIns):
             await self.sleep(_POLL_SECONDS)
             row = await self.database.read(store.find_sign_in, key)
         if row is None or row.ended is None:
-            raise SignInError(unknown)
-        if not row.well:  # `ended` says why it failed
+            raise SignInError(error_text)
+        if not row.well:  # it failed, and `ended` says why
             raise SignInError(row.ended)
         server, _ = self._find_server(row.server)
         server.note_sign_in()
@@ -205,33 +211,33 @@ class Logins(SignIns):
 
     async def stop(self) -> None:
         """End all sign-ins."""
-        tasks = [login.task for login in self._logins.values()]
+        tasks = [run.task for run in self._runs.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, login: _SignInRun) -> str:
+    async def _run_to_end(self, run: _SignInRun) -> str:
         """Run the sign-in, and store its outcome in its row."""
         try:
-            words = await self._sign_in(login)
+            words = await self._sign_in(run)
         except SignInError as error:
-            await self.database.write(partial(store.end_sign_in, well=False), login.login_id, error.message)
+            await self.database.write(partial(store.end_sign_in, well=False), run.sign_in_id, error.message)
             raise
-        await self.database.write(partial(store.end_sign_in, well=True), login.login_id, words)
+        await self.database.write(partial(store.end_sign_in, well=True), run.sign_in_id, words)
         return words
 
-    async def _sign_in(self, login: _SignInRun) -> str:
+    async def _sign_in(self, run: _SignInRun) -> str:
         """Run the flow, store the tokens, and return the outcome in words. Raises SignInError."""
-        name = login.server.config.name
+        name = run.server.config.name
         try:
             async with asyncio.timeout(self.patience):
-                sign_in = await self._run_flow(login)
+                sign_in = await self._run_flow(run)
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(explain_registration(name, self.back(), login.server_words)) from None
+            raise SignInError(explain_registration(name, self.back(), run.server_words)) from None
         except (OAuthTokenError, ValidationError):
-            why = f": {login.server_words}" if login.server_words else ""
+            why = f": {run.server_words}" if run.server_words else ""
             raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
         except OAuthFlowError as error:
             log.warning("a sign-in failed", server=name, why=str(error)[:500])
@@ -240,14 +246,14 @@ class Logins(SignIns):
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
         await self.database.write(store.store_sign_in, sign_in)
-        login.server.note_sign_in()
-        log.info("signed in at an mcp server", server=name, by=login.by)
+        run.server.note_sign_in()
+        log.info("signed in at an mcp server", server=name, by=run.by)
         return f"You are signed in at {name}."
 
-    async def _run_flow(self, login: _SignInRun) -> SignIn:
+    async def _run_flow(self, run: _SignInRun) -> SignIn:
         """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
-        name = login.server.config.name
-        keys = login.keys
+        name = run.server.config.name
+        keys = run.keys
         launch = keys.launch
         client = launch.client
         back = self.back()
@@ -267,33 +273,18 @@ class Logins(SignIns):
             metadata.scope = union_scopes(configured_scopes or metadata.scope, more_scopes)
             # writes into the client's registration how it proves itself when it exchanges the code
             set_auth_method(storage.client, client, flow.context.oauth_metadata)
-            login.state = page.params["state"]
-            now = self.clock()
-            until = now + timedelta(seconds=self.patience)
-            # the row by which the code reaches this process if the person comes back to another
-            await self.database.write(store.begin_sign_in, login.login_id, login.state, name, now, until)
-            login.page.set_result(str(set_scope(page, metadata.scope)))
+            await self._store_state(run, page.params["state"])
+            run.page.set_result(str(set_scope(page, metadata.scope)))
 
-        # the SDK awaits the code from this; the answer comes from `take_return`, here or in another process
+        # the SDK awaits the code from this
         async def wait_for_code() -> AuthorizationCodeResult:
-            while not login.answer.done():
-                pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))
-                futures: set[asyncio.Future[Any]] = {pause, login.answer}
-                try:
-                    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    pause.cancel()
-                if not await self.database.read(store.has_returned, login.login_id):
-                    continue
-                parameters = await self.database.write(store.pop_return, login.login_id)
-                if parameters is not None and not login.answer.done():
-                    _set_answer(login, parameters | {"state": login.state})
+            result = await self._wait_for_answer(run)
             # the SDK compares the issuer with its server's own spelling, where a final slash may differ
-            return spell_issuer(login.answer.result(), flow.context.oauth_metadata)
+            return spell_issuer(result, flow.context.oauth_metadata)
 
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
         # starts the flow even if the server lets anyone send `HELLO`
-        auth = AskingAuth(flow, keys.challenge, login.note_words)
+        auth = AskingAuth(flow, keys.challenge, run.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
             # the flow runs inside this request, and at its end the SDK repeats the request with the new token
             async with http.stream(
@@ -320,26 +311,51 @@ class Logins(SignIns):
             tokens.model_dump_json(exclude_none=True),
             discovered.model_dump_json(exclude_none=True),
             find_token_end(tokens.expires_in, now),
-            login.by,
+            run.by,
             now,
         )
 
+    async def _store_state(self, run: _SignInRun, state: str) -> None:
+        """Store the row by which the code reaches this process if the person comes back to another."""
+        run.state = state
+        now = self.clock()
+        until = now + timedelta(seconds=self.patience)
+        name = run.server.config.name
+        await self.database.write(store.begin_sign_in, run.sign_in_id, state, name, now, until)
 
-def _set_answer(login: _SignInRun, parameters: Mapping[str, str]) -> None:
+    async def _wait_for_answer(self, run: _SignInRun) -> AuthorizationCodeResult:
+        """Wait until the person has come back: to this process (`take_return`), or to another one."""
+        while not run.answer.done():
+            pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))
+            futures: set[asyncio.Future[Any]] = {pause, run.answer}
+            try:
+                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                pause.cancel()
+            # a read comes first, since a write for each look would be too much
+            if not await self.database.read(store.has_returned, run.sign_in_id):
+                continue
+            parameters = await self.database.write(store.pop_return, run.sign_in_id)
+            if parameters is not None and not run.answer.done():
+                _set_answer(run, parameters | {"state": run.state})
+        return run.answer.result()
+
+
+def _set_answer(run: _SignInRun, parameters: Mapping[str, str]) -> None:
     """Pass on the code or the error with which a person came back to the flow that waits for it."""
     code = parameters.get("code")
     if code:
         result = AuthorizationCodeResult(code=code, state=parameters["state"], iss=parameters.get("iss"))
-        login.answer.set_result(result)
+        run.answer.set_result(result)
     else:
-        name = login.server.config.name
+        name = run.server.config.name
         words = words_of(dict(parameters))
         why = f": {words}" if words else ""
         error = SignInError(f"You were not let in at {name}{why}. Start the sign-in again.")
-        login.answer.set_exception(error)
+        run.answer.set_exception(error)
 
 
-def _note_failure(task: asyncio.Task[str]) -> None:
-    """Retrieve a task's error, so that asyncio does not log it; another function tells people."""
+def _retrieve_error(task: asyncio.Task[str]) -> None:
+    """Retrieve a task's error, so that asyncio does not log it. `_SignInRun.outcome` raises it for people."""
     if not task.cancelled():
         task.exception()

@@ -33,16 +33,16 @@ ShortText = Annotated[str, Field(max_length=_MAX_TEXT_CHARS)]
 class ReadingTools:
     """The tools that read one server's resources and prompts, if it has any."""
 
-    def __init__(self, server: Server, patience: float) -> None:
-        """``patience``: the seconds that a person has to answer a question of the server."""
+    def __init__(self, server: Server, answer_seconds: float) -> None:
+        """``answer_seconds``: the time that a person has to answer a question of the server."""
         self._server = server
         self._config = server.config
-        self._timeout = server.config.timeout + LOOK_SECONDS + patience
+        self._timeout = server.config.timeout + LOOK_SECONDS + answer_seconds
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
         self._tools = {  # the tools by the server's capability, as `Server.readable` has it
-            "resources": self._adopt_offered(self._make_resource_tools()),
-            "prompts": self._adopt_offered(self._make_prompt_tools()),
+            "resources": self._finish_offered(self._make_resource_tools()),
+            "prompts": self._finish_offered(self._make_prompt_tools()),
         }
 
     def tools(self) -> tuple[Tool, ...]:
@@ -52,16 +52,16 @@ class ReadingTools:
             tools += self._tools[capability]
         return tuple(tools)
 
-    def _adopt_offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        return tuple(self._adopt(tool) for tool in tools if self._config.offers(tool.name))
+    def _finish_offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        return tuple(self._finish(tool) for tool in tools if self._config.offers(tool.name))
 
-    def _adopt(self, tool: Tool) -> Tool:
+    def _finish(self, tool: Tool) -> Tool:
         """Return a tool with the name, version and group of its server."""
-        seed = f"{self._config.name} {tool.name} {tool.version}"
+        identity_text = f"{self._config.name} {tool.name} {tool.version}"
         return replace(
             tool,
             name=name_of(self._config, tool.name),
-            version=hashlib.sha256(seed.encode()).hexdigest()[:16],
+            version=hashlib.sha256(identity_text.encode()).hexdigest()[:16],
             group=self._server.group,
             timeout=self._timeout,
         )
@@ -86,12 +86,12 @@ class ReadingTools:
                 ],
             }
 
-        def classify(values: Arguments) -> Risk:
-            return self._classify(known=values.get("uri") in self._listed_addresses, what="the address")
+        def classify_resource(values: Arguments) -> Risk:
+            return self._judge(is_listed=values.get("uri") in self._listed_addresses, what="the address")
 
         @tool(
             writes=False,
-            classify=None if self._is_trusted else classify,
+            classify=None if self._is_trusted else classify_resource,
             summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {server_name}",
         )
         async def read_resource(uri: ShortText, context: CallContext) -> ToolOutput:
@@ -117,13 +117,13 @@ class ReadingTools:
             self._listed_prompts.update(prompt.name for prompt in prompts)
             return [_describe_prompt(prompt) for prompt in prompts]
 
-        def classify(values: Arguments) -> Risk:
-            known = values.get("name") in self._listed_prompts and not values.get("arguments")
-            return self._classify(known=known, what="what it is given")
+        def classify_prompt(values: Arguments) -> Risk:
+            is_listed = values.get("name") in self._listed_prompts and not values.get("arguments")
+            return self._judge(is_listed=is_listed, what="what it is given")
 
         @tool(
             writes=False,
-            classify=None if self._is_trusted else classify,
+            classify=None if self._is_trusted else classify_prompt,
             summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {server_name}",
         )
         async def get_prompt(
@@ -145,12 +145,12 @@ class ReadingTools:
     def _is_trusted(self) -> bool:
         return self._config.trust is Trust.TRUSTED
 
-    def _classify(self, *, known: bool, what: str) -> Risk:
-        """Return the risk of a call. ``known``: all that the call sends was listed by the server itself.
+    def _judge(self, *, is_listed: bool, what: str) -> Risk:
+        """Return the risk of a call. ``is_listed``: all that the call sends was listed by the server itself.
 
         ``what``: the part of the call that may carry data to the server, in words.
         """
-        if known:
+        if is_listed:
             return Risk(Level.READ, "it only reads")
         return Risk(Level.WRITE, f"{what} goes to {self._config.name}, which is not trusted")
 

@@ -15,7 +15,7 @@ from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
 
 SECONDS = 2.0
-"""How long one check may take; then it is killed."""
+"""The time for one check; then it is killed."""
 
 _OBJECTS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")  # keywords
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")  # keywords
@@ -35,7 +35,7 @@ class ArgumentSchema:
 
     The constructor raises ValueError if the schema is no JSON schema, or takes too long to check (TooSlow).
     The constructor and `check` block for at most `SECONDS`, so use them in a thread. The keys of the child's
-    answers, ``kept``, ``fields`` and ``bad``, are described in ``checker.py``.
+    answers (``checked``, ``fields`` and ``schema_fault``) are described in ``checker.py``.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -46,11 +46,11 @@ class ArgumentSchema:
         self._is_too_slow = False
         """True once a check took too long; no further check is tried then."""
         try:
-            answer = _CHILD.ask({"schema": schema, "given": {}})
+            answer = _CHILD.ask({"schema": schema, "arguments": {}})
         except TookTooLong:
             raise TooSlow(f"its schema takes longer than {SECONDS:g} s to check") from None
-        if "bad" in answer:
-            raise ValueError(answer["bad"])
+        if "schema_fault" in answer:
+            raise ValueError(answer["schema_fault"])
 
     def check(self, raw: Any) -> dict[str, Any]:
         """Return a copy of the arguments with the schema's defaults. Raises BadArguments, naming the fields.
@@ -67,13 +67,14 @@ class ArgumentSchema:
         if self._is_too_slow:
             raise BadArguments(_TOO_SLOW_FAULT)
         try:
-            answer = _CHILD.ask({"schema": self._schema, "given": raw, "defaults": self.defaults})
+            question = {"schema": self._schema, "arguments": raw, "defaults": self.defaults}
+            answer = _CHILD.ask(question)
         except TookTooLong:
             self._is_too_slow = True
             raise BadArguments(_TOO_SLOW_FAULT) from None
-        if "kept" not in answer:
+        if "checked" not in answer:
             raise BadArguments(answer["fields"])
-        arguments: dict[str, Any] = answer["kept"]
+        arguments: dict[str, Any] = answer["checked"]
         return arguments
 
 

@@ -1,9 +1,11 @@
 """One MCP server: started at its first use, called by any task, restarted when it dies.
 
-A *line* is one connection to the server (`ServerLine`). It has a *session*: an id from the server, which the
-server may forget. A line that is *lost* takes no new calls, and it is *over* once its calls have ended. The
-*owner* is the server's task that makes one line after the other. An SDK client must be entered and left by
-the same task, so each line has a task that owns its client; calls of other tasks use that client.
+A *line* (`ServerLine`) is one connection to the server. ("Connection" itself means something else in Nod: the
+account under which calls are made.) A line has a *session*: an id from the server, which the server may
+forget. A line that is *lost* takes no new calls, and it is *over* once its calls have ended.
+
+One task of the server, `Server._own`, makes one line after the other. An SDK client must be entered and left
+by the same task, so each line has a task that owns its client; calls of other tasks use that client.
 
 A call is sent a second time, on a new line, only if the server refused the session of the first line: then it
 is certain that nothing was done. A call that only reads is also repeated if the server may have refused it.
@@ -19,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -55,7 +57,7 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
-_MAX_PROGRESS_CHARS = 500  # a server's words about its progress
+_MAX_PROGRESS_CHARS = 500  # a server's message about its progress
 _MAX_QUESTION_CHARS = 2000  # a server's question to a person
 READABLE = ("resources", "prompts")
 """The capabilities of a server that `ReadingTools` reads."""
@@ -102,15 +104,26 @@ _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.Context
 
 
 class _SessionLost(Exception):
-    """The server refused the session of a call, so the call is sent again in a new session.
+    """The server refused the session of a call, so nothing was done. The call is sent in a new session."""
 
-    ``words`` is empty if that is certain: then nothing was done. For a call that only reads it is enough that
-    the server may have refused the session. Then ``words`` are the server's.
+
+class _SessionMayBeLost(_SessionLost):
+    """The server may have refused the session of a call that only reads, so the call is sent again, too.
+
+    ``text``: the server's error, for people.
     """
 
-    def __init__(self, words: str = "") -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class _Restart(NamedTuple):
+    """How a server is restarted after it was lost."""
+
+    renews: bool  # without a pause, to renew a lost session
+    pause_seconds: float  # the pause otherwise
+    failures: int  # the failures in a row, with this one
 
 
 class Server:
@@ -126,10 +139,10 @@ class Server:
         keys: TokenSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """``ask`` puts questions of the server to people, who have ``patience`` seconds to answer."""
+        """``ask`` asks people what the server wants to know; they have ``patience`` seconds to answer."""
         self.config = config
         self.keys = keys
-        """The tokens of the sign-in or of a person's connection; None if people do not sign in there."""
+        """The tokens of the sign-in or of a person's connection; None if people don't sign in there."""
         self.tried = asyncio.Event()
         """Set once the first attempt to start the server has succeeded or failed."""
         self._ask_person = ask
@@ -138,7 +151,7 @@ class Server:
         self._sleep = sleep
         self._line: ServerLine | None = None
         self._created_at = clock()
-        self._why = ""
+        self._loss_reason = ""
         """The reason why the last line was lost; empty while the server is up."""
         self._owner: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None  # cancels the owner; made in an event loop
@@ -158,8 +171,8 @@ class Server:
         """The reason why the server is unavailable now; None while it is up."""
         if self._line is not None and self._line.client is not None:
             return None
-        if self._why or self._line is None:
-            return self._why or "it is still starting"
+        if self._loss_reason or self._line is None:
+            return self._loss_reason or "it is still starting"
         waited = round((self._clock() - self._created_at).total_seconds())
         since = f", for {waited} s now" if waited >= _SLOW_START_SECONDS else ""
         return f"it is still starting{since}"
@@ -204,7 +217,7 @@ class Server:
         )
 
     def describe_left_out(self) -> str:
-        """Return which tools are not offered, and why, in words; empty if all tools are offered."""
+        """Return a text that names the tools that are not offered, with reasons; empty if all are offered."""
         remarks = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
         if self._catalogue.fault:
             remarks.insert(0, self._catalogue.fault)
@@ -259,31 +272,32 @@ class Server:
                 words = f"{self.config.name} changed {name} after it was shown. Nothing was done."
                 raise ToolError(words)
 
-        return await self.ask(call_tool, context, before=check_unchanged if is_unchanged else None)
+        write_check = check_unchanged if is_unchanged is not None else None
+        return await self.ask(call_tool, context, write_check=write_check)
 
     async def ask(
         self,
         send: Callable[[Client], Awaitable[T]],
         context: CallContext,
         *,
-        before: Callable[[Client], Awaitable[None]] | None = None,
+        write_check: Callable[[Client], Awaitable[None]] | None = None,
     ) -> T:
         """Send a request to the server, a second time if its session was refused. Raises as `call` does.
 
-        ``before`` is given for a write, and runs before the request.
+        ``write_check``: for a request that writes, a check that runs before it; None for one that only reads.
         """
         line, client = await self._find_line()
         try:
-            return await self._send_on(line, client, send, context, before)
+            return await self._send_on(line, client, send, context, write_check)
         except _SessionLost:
             line, client = await self._find_next_line(line)
 
         # the second time, on a line with a new session
         try:
-            return await self._send_on(line, client, send, context, before)
-        except _SessionLost as error:
-            if error.words:  # the same words in a new session are about the tool, not about the session
-                raise ToolError(error.words) from None
+            return await self._send_on(line, client, send, context, write_check)
+        except _SessionMayBeLost as error:  # the same error in a new session is not about the session
+            raise ToolError(error.text) from None
+        except _SessionLost:
             raise self._unavailable(SESSION_LOST) from None
 
     async def _send_on(
@@ -292,12 +306,13 @@ class Server:
         client: Client,
         send: Callable[[Client], Awaitable[T]],
         context: CallContext,
-        before: Callable[[Client], Awaitable[None]] | None,
+        write_check: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
         """Send a request on one line. Raises _SessionLost if it is to be sent again, else as `call` does."""
+        writes = write_check is not None
         with self._track_call(context, line) as call:
-            if before is not None:
-                await self._run_before(client, before)
+            if write_check is not None:
+                await self._run_write_check(client, write_check)
             try:
                 async with call.limit:
                     answer = await send(client)
@@ -307,18 +322,18 @@ class Server:
                 words = f"{self.config.name} did not answer within {self.config.timeout:g} s."
                 raise ToolTimedOut(words) from None
             except MCPError as error:
-                raise self._explain_error(error, line, writes=before is not None) from None
+                raise self._explain_error(error, line, writes=writes) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = describe_error(self.config, error)
-                raise self._explain_unreadable(words, writes=before is not None) from None
+                raise self._explain_unreadable(words, writes=writes) from None
 
-    async def _run_before(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
+    async def _run_write_check(self, client: Client, check: Callable[[Client], Awaitable[None]]) -> None:
         """Run the check before a write. Whatever fails in it, the write was not sent.
 
         Raises ToolError, or _SessionLost if the session was refused.
         """
         try:
-            await before(client)
+            await check(client)
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - of the SDK, or of what the server sends
@@ -328,19 +343,19 @@ class Server:
             raise self._unavailable(describe_error(self.config, error)) from None
 
     def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
-        """Return the error to raise for a call that the server answered with an error.
-
-        What is certain comes first: the session is lost, nothing was done. Then errors after which a write
-        may have happened. Any other error is the tool's own answer.
-        """
+        """Return the error to raise for a call that the server answered with an error."""
         name = self.config.name
         words = describe_error(self.config, error)
+
+        # errors after which it is certain that nothing was done, or that may be repeated
         if error.code == FORGOTTEN:
             return _SessionLost()
         if not writes and line.why == SESSION_LOST:
-            return _SessionLost(f"{name} says: {words}")
+            return _SessionMayBeLost(f"{name} says: {words}")
         if error.code in _NOT_DONE_CODES:
             return self._unavailable(words)
+
+        # no answer: a write may have been carried out
         if error.code == BROKEN or is_line_closed(error):
             log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
             if writes:
@@ -348,6 +363,8 @@ class Server:
             return self._unavailable(words)
         if error.code == UNREAD:
             return self._explain_unreadable(words, writes=writes)
+
+        # the server's own error, by which a tool usually says that it failed
         if not writes or error.code not in _MAYBE_DONE_CODES:
             return ToolError(f"{name} says: {words}")
         log.warning("an mcp server does not say what was done", server=name, why=words, code=error.code)
@@ -379,7 +396,7 @@ class Server:
             async with asyncio.timeout(_RENEWAL_SECONDS):
                 if line.lost.is_set():
                     await line.followed.wait()
-                    line = line.next or line
+                    line = line.next or line  # there is no next one if Nod is stopping
                 await line.decided.wait()
         except TimeoutError:
             raise self._unavailable(self.trouble or SESSION_LOST) from None
@@ -388,7 +405,7 @@ class Server:
         return line, line.client
 
     def _report_progress(self, context: CallContext) -> ProgressFnT:
-        """Return a callback that passes on the server's progress: a share of a known total, and its words."""
+        """Return a callback that passes on the server's progress: the share of the total, and a message."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             share = ""
@@ -416,9 +433,9 @@ class Server:
             line.remove(call)
 
     def _find_asking_call(self) -> "_CurrentCall | None":
-        """Return the call in which the server asks a question, or None if that is not known.
+        """Return the call in which the server asks a question; None if that is not known.
 
-        Older protocols don't say it, so it is only known while a single call is in progress.
+        Older protocols don't name the call, so with them it is only known while a single call is in progress.
         """
         call = _current_call.get()
         if call:
@@ -427,7 +444,7 @@ class Server:
             return next(iter(self._calls))
         return None
 
-    async def _answer(
+    async def _answer_question(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK gives it by this name
         params: types.ElicitRequestParams,
@@ -448,12 +465,7 @@ class Server:
     # the owner's task
 
     async def _own(self, scope: anyio.CancelScope) -> None:
-        """Keep the server up: run one line after the other, until ``scope`` is cancelled.
-
-        After a failure there is a pause, twice as long after each further one, up to `LONGEST_PAUSE`. A lost
-        session is renewed without a pause if the server had answered a request in it, or if it is the first
-        failure in a row.
-        """
+        """Keep the server up: run one line after the other, until ``scope`` is cancelled."""
         line = ServerLine()
         with scope:
             try:
@@ -464,29 +476,39 @@ class Server:
                         lines.start_soon(self._run_line, line)
                         await line.lost.wait()
                         self._note_loss(line)
-                        renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
-                        was_stable = line.since is not None and self._clock() - line.since >= _STABLE_AFTER
-                        if was_stable:
-                            failures = 0
-                        if not renews:
-                            await self._pause(min(2.0**failures, LONGEST_PAUSE))
-                        if renews and line.has_answered:  # the session was of use: this is no failure
-                            failures = 0
-                        else:
-                            failures = min(failures + 1, _MAX_COUNTED_FAILURES)
-                        next_line = ServerLine(renews=renews)
+                        restart = self._plan_restart(line, failures)
+                        failures = restart.failures
+                        if not restart.renews:
+                            await self._pause(restart.pause_seconds)
+                        next_line = ServerLine(renews=restart.renews)
                         line.follow(next_line)
                         line = next_line
             finally:
-                self._why = "Nod is stopping"
-                line.lose(self._why)
+                self._loss_reason = "Nod is stopping"
+                line.lose(self._loss_reason)
                 line.follow(None)
 
+    def _plan_restart(self, line: ServerLine, failures: int) -> _Restart:
+        """Return how the server is restarted after a line was lost. ``failures``: earlier ones in a row.
+
+        A pause is twice as long after each failure, up to `LONGEST_PAUSE`. A lost session is renewed without
+        a pause if the server had answered a request in it, or if it is the first failure in a row.
+        """
+        renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
+        was_stable = line.since is not None and self._clock() - line.since >= _STABLE_AFTER
+        if was_stable:
+            failures = 0
+        pause_seconds = min(2.0**failures, LONGEST_PAUSE)
+        if renews and line.has_answered:  # the session was of use: this is no failure
+            return _Restart(renews, pause_seconds, failures=0)
+        return _Restart(renews, pause_seconds, min(failures + 1, _MAX_COUNTED_FAILURES))
+
     def _note_loss(self, line: ServerLine) -> None:
-        """Note why the server is down. The same failure of attempts in a row is logged once."""
+        """Store why the server is down, and log it. The same failure of starts in a row is logged once."""
         name = self.config.name
-        is_same_failure = line.why == self._why and line.since is None  # the line never came up, as the last
-        self._why = line.why
+        # a start failed again, for the same reason
+        is_same_failure = line.why == self._loss_reason and line.since is None
+        self._loss_reason = line.why
         self._signed_out = line.is_signed_out
         self.tried.set()
         if line.why == SESSION_LOST:
@@ -505,7 +527,7 @@ class Server:
                 task.cancel()
 
     async def _run_line(self, line: ServerLine) -> None:
-        """Start the server, and own its client until the line is over."""
+        """Start the server on this line, and own its client until the line is over."""
         startup = self.config.startup_seconds
         try:
             # the client lives inside this scope, whose deadline is for the start alone
@@ -519,7 +541,7 @@ class Server:
                     attempt.deadline = math.inf
                     line.begin_calls(client, self._clock())
                     self.tried.set()
-                    self._why = ""
+                    self._loss_reason = ""
                     log.info("mcp server is up", server=self.config.name, tools=len(self.known))
                     await self._attend(client, line)
             if attempt.cancelled_caught:
@@ -532,14 +554,14 @@ class Server:
                 line.end(_NEW_SESSION_REFUSED_TEXT)
             else:
                 line.end(describe_error(self.config, error))
-        line.end()
+        line.end()  # with the first reason, if it was ended above
 
     def _make_client(self, line: ServerLine) -> Client:
         return Client(
             open_streams(self.config, line, self._note_stderr, self.keys),
             read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.take_notification,
-            elicitation_callback=self._answer,
+            elicitation_callback=self._answer_question,
             client_info=types.Implementation(name="nod", version="1"),
             cache=None,
         )
@@ -555,7 +577,7 @@ class Server:
             tasks.cancel_scope.cancel()
 
     async def _ping(self, client: Client, line: ServerLine) -> None:
-        """Ping a server over HTTP now and then: an unused connection does not break by itself."""
+        """Ping a server over HTTP now and then, since no one notices that an unused connection is broken."""
         while True:
             await self._sleep(_PING_SECONDS)
             try:

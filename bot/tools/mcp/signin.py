@@ -2,8 +2,8 @@
 
 A *sign-in* is the row with the tokens that a person got for Nod at the server. `Keys` reads that row, and
 refreshes its tokens at the *sign-in server*, which issued them. `Bearer` puts the access token on each HTTP
-request. They replace the SDK's own provider, which holds a lock during a request, forgets what it discovered
-and when a token expires, and asks people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
+request. The SDK's own provider is not used: it holds a lock during a request, forgets the metadata and the
+time at which a token expires, and asks people in the middle of a call. ``login.py`` signs people in.
 """
 
 import asyncio
@@ -52,10 +52,11 @@ _MAX_SCOPES_CHARS = 1000  # the scopes that the server asked for last
 _REFRESH_LEASE = timedelta(seconds=60)  # the time in which no other process refreshes the same sign-in
 _REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that two never run at the same time
 _POLL_SECONDS = 0.5  # between two reads of the row while another process refreshes its tokens
+_FINAL_STATUSES = frozenset({400, 401, 403})  # a refresh is refused for good; 400 and 401 by RFC 6749, 5.2
 
 
 class Discovered(BaseModel):
-    """The metadata of a sign-in server that refreshing needs."""
+    """The metadata that a refresh needs: of an MCP server (``resource``) and of its sign-in server."""
 
     resource: ProtectedResourceMetadata | None = None
     server: OAuthMetadata | None = None
@@ -77,7 +78,7 @@ class SignInRows(Protocol):
     """
 
     def find(self, session: Session, key: str, url: str) -> SignIn | None:
-        """Return the sign-in under this key; None if it does not exist, or is for another address."""
+        """Return the sign-in that is stored under ``key``; None if it is missing, or for another address."""
 
     def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
         """Claim the refresh of the sign-in's tokens until a time."""
@@ -142,11 +143,11 @@ class Keys:
         return f"it does not accept its sign-in. {self.again}"
 
     def note_challenge(self, challenge: str) -> None:
-        """Note a ``WWW-Authenticate`` of the server."""
+        """Remember the last ``WWW-Authenticate`` header of the server."""
         self.challenge = challenge[:_MAX_CHALLENGE_CHARS]
 
     def note_scope(self, scope: str) -> None:
-        """Note scopes that the server asked for."""
+        """Remember the scopes that the server asked for, with spaces between them."""
         self.wanted = f"{self.wanted} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
     async def scopes(self) -> str:
@@ -177,7 +178,8 @@ class Keys:
         ``refused``: the token that the server has just refused; None if it has refused none.
         """
         async with self._lock:
-            self._sign_in = sign_in = await self.look()
+            sign_in = await self.look()
+            self._sign_in = sign_in
             if sign_in is None or not sign_in.tokens:
                 self._trouble = ""
                 return None
@@ -189,7 +191,8 @@ class Keys:
                 if refused:
                     return None
                 return tokens.access_token  # it has expired by our clock, but the server may still take it
-            self._sign_in = renewed = await self._refresh(sign_in)
+            renewed = await self._refresh(sign_in)
+            self._sign_in = renewed
             if renewed is None or not renewed.tokens:
                 return None
             if renewed.version == sign_in.version:  # no new tokens came
@@ -234,7 +237,7 @@ class Keys:
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
                     return _read_new_tokens(response, sign_in)
-                is_final = response.status_code in (400, 401, 403)  # 400 and 401 by RFC 6749, section 5.2
+                is_final = response.status_code in _FINAL_STATUSES
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
             is_final, why = False, type(error).__name__
@@ -248,9 +251,9 @@ class Keys:
 def _read_new_tokens(response: httpx2.Response, sign_in: SignIn) -> OAuthToken:
     """Return the tokens of a response. If it has no refresh token or no scope, the previous one stays."""
     previous = OAuthToken.model_validate_json(sign_in.tokens)
-    former = {"refresh_token": previous.refresh_token, "scope": previous.scope}
+    defaults = {"refresh_token": previous.refresh_token, "scope": previous.scope}
     received = OAuthToken.model_validate_json(response.content).model_dump(exclude_none=True)
-    return OAuthToken.model_validate(former | received)
+    return OAuthToken.model_validate(defaults | received)
 
 
 def _make_refresh_request(sign_in: SignIn) -> httpx2.Request:
@@ -335,7 +338,7 @@ class Bearer(httpx2.Auth):
             _replace_by_error(response, refusal)
 
     def _explain_refusal(self, response: httpx2.Response) -> str:
-        """Return why a request was refused (401 or 403), empty if it was not."""
+        """Return why a request was refused (401 or 403); empty if it was not."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             if self._keys:
                 return self._keys.why

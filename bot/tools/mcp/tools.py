@@ -1,8 +1,8 @@
 """Adopting the tools of MCP servers: a server's tool (the SDK's ``types.Tool``) becomes a `Tool`.
 
 `adopt` puts together the tool's name for the model, its risk, its version and its arguments, and a run that
-calls the server and makes a `ToolOutput` of the result. The server's own value of a tool is called
-``theirs``.
+calls the server and makes a `ToolOutput` of the result. In all functions ``listed_tool`` is a tool as the
+server lists it.
 
 A server's annotations of a tool are hints. A hint that raises the risk is always believed. A hint that lowers
 it (the tool only reads, or is not destructive) is believed only if the configuration trusts the server.
@@ -15,7 +15,7 @@ import mimetypes
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp import types
 
@@ -46,50 +46,50 @@ _MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
 _MAX_TITLE_CHARS = 60  # a title, a name or one argument in a summary
 
 
-def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -> Tool:
-    """Return a server's tool (``theirs``) as a `Tool`. Raises ValueError if it can't be offered.
+def adopt(server: Server, listed_tool: types.Tool, answer_seconds: float, name: str = "") -> Tool:
+    """Return a server's tool as a `Tool`. Raises ValueError if it can't be offered.
 
-    ``name`` is its name for the model, by default that of `name_of`. ``patience``: seconds that a person has
-    to answer a question of the server. Blocks while the schema is checked: call it in a thread.
+    ``name`` is its name for the model, by default that of `name_of`. ``answer_seconds``: the time that a
+    person has to answer a question of the server. Blocks while the schema is checked: call it in a thread.
     """
     config = server.config
-    meta = theirs.meta or {}  # has what the transport noted, see ``answers.py``
+    meta = listed_tool.meta or {}  # has what the transport noted, see ``answers.py``
     if meta.get(MALFORMED):
         raise ValueError(meta[MALFORMED])
-    argument_schema = ArgumentSchema(theirs.input_schema)
-    parameters = as_offered(theirs.input_schema)
-    adopted_version = hash_tool(config.name, theirs)
-    hints = theirs.annotations
+    argument_schema = ArgumentSchema(listed_tool.input_schema)
+    parameters = as_offered(listed_tool.input_schema)
+    adopted_version = hash_tool(config.name, listed_tool)
+    hints = listed_tool.annotations
     tool_risk = judge_risk(config, hints)
-    description = theirs.description or theirs.title or _format_name(theirs.name)
+    description = listed_tool.description or listed_tool.title or _format_name(listed_tool.name)
 
     def is_unchanged(current: types.Tool | None) -> bool:
         return current is not None and hash_tool(config.name, current) == adopted_version
 
     async def run(values: Arguments, context: CallContext) -> ToolOutput:
         check = is_unchanged if tool_risk.writes else None
-        result = await server.call(theirs.name, values, context, is_unchanged=check)
+        result = await server.call(listed_tool.name, values, context, is_unchanged=check)
         fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
         file_text = _FILE_FOR_AGENT_TEXT if context.agent else _FILE_FOR_PEOPLE_TEXT
         return make_output(config, result, fits=fits, file_text=file_text)
 
     def summarise(values: Arguments) -> str:
-        heading = f"{format_title(theirs)} on {config.name}"
+        heading = f"{format_title(listed_tool)} on {config.name}"
         values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), cut)
         return f"{heading}: {values_text}" if values_text else heading
 
     return Tool(
-        name=name or name_of(config, theirs.name),
+        name=name or name_of(config, listed_tool.name),
         description=description[:_MAX_DESCRIPTION_CHARS],
         parameters=parameters,
         strict=fits_strict(parameters),
         version=adopted_version,
         group=server.group,
-        reads=not tool_risk.writes,
+        reads=not tool_risk.writes,  # whatever its arguments
         idempotent=_is_idempotent(config, hints),
-        timeout=config.timeout + LOOK_SECONDS + patience,
+        timeout=config.timeout + LOOK_SECONDS + answer_seconds,
         validate=argument_schema.check,
-        waits=True,
+        waits=True,  # the check of arguments waits for a child process
         classify=lambda _: tool_risk,
         summary=summarise,
         run=run,
@@ -107,7 +107,7 @@ def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
     model_names = {name: name_of(config, name) for name in names}
     counts = Counter(model_names.values())
     for name, model_name in model_names.items():
-        is_written_alike = model_name.endswith(name)  # no character of the server's name was replaced
+        is_written_alike = model_name.endswith(name)  # behind the prefix it is the server's own name
         if counts[model_name] > 1 and not is_written_alike:
             model_names[name] = name_of(config, name, with_hash=True)
     return model_names
@@ -127,26 +127,26 @@ def name_of(config: ServerConfig, name: str, *, with_hash: bool = False) -> str:
     return prefixed[: _MAX_NAME_CHARS - len(ending)] + ending
 
 
-def format_title(theirs: types.Tool) -> str:
+def format_title(listed_tool: types.Tool) -> str:
     """Return a tool's title with its name in brackets, so that a title can't hide it; or the name alone."""
-    name = _format_name(theirs.name)
-    hints = theirs.annotations
-    raw_title = theirs.title or (hints.title if hints else None) or ""
-    own_title = cut("".join(filter(str.isprintable, raw_title)))
-    if not own_title or own_title.casefold() == name.casefold():
+    name = _format_name(listed_tool.name)
+    hints = listed_tool.annotations
+    raw_title = listed_tool.title or (hints.title if hints else None) or ""
+    title = cut("".join(filter(str.isprintable, raw_title)))
+    if not title or title.casefold() == name.casefold():
         return name
-    return f"{own_title} ({theirs.name[:_MAX_TITLE_CHARS]})"
+    return f"{title} ({listed_tool.name[:_MAX_TITLE_CHARS]})"
 
 
-def hash_tool(server_name: str, theirs: types.Tool) -> str:
+def hash_tool(server_name: str, listed_tool: types.Tool) -> str:
     """Return a hash over the tool's names, description, schema and hints: its version.
 
     Raises ValueError if they are not JSON.
     """
-    hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
-    parts = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
-    if theirs.title:
-        parts.append(theirs.title)
+    hints = listed_tool.annotations.model_dump(mode="json") if listed_tool.annotations else None
+    parts = [server_name, listed_tool.name, listed_tool.description, listed_tool.input_schema, hints]
+    if listed_tool.title:
+        parts.append(listed_tool.title)
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:16]
 
 
@@ -177,10 +177,10 @@ def judge_risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Ris
 
 
 def fits_schema(schema: Any, data: Any) -> bool:
-    """Tell if data fits the output schema of its tool; any data fits a missing schema. Blocks."""
+    """Return whether data fits the output schema of its tool; any data fits a missing schema. Blocks."""
     if not isinstance(schema, dict):
         return True
-    if not isinstance(data, dict):
+    if not isinstance(data, dict):  # a plain value is not checked further
         return data is not None and schema.get("type") != "object"
     try:
         ArgumentSchema(schema).check(data)
@@ -227,13 +227,18 @@ def join_content(content: Sequence[types.ContentBlock]) -> str:
     return "\n".join([*texts, *notes])
 
 
+class ReadContent(NamedTuple):
+    """The parts of an answer."""
+
+    texts: list[str]
+    notes: list[str]  # one for each part that is not a text
+    files: tuple[File, ...]  # the parts that are files, as many as fit
+
+
 def read_content(
     content: Sequence[types.ContentBlock], file_text: str = _FILE_FOR_PEOPLE_TEXT
-) -> tuple[list[str], list[str], tuple[File, ...]]:
-    """Return the texts, a note on each other part, and the parts that are files, as many as fit.
-
-    ``file_text``: what becomes of a file, in the words of its note.
-    """
+) -> ReadContent:
+    """Return the parts of the content. ``file_text``: what becomes of a file, in the words of its note."""
     texts: list[str] = []
     notes: list[str] = []
     files: list[File] = []
@@ -263,7 +268,7 @@ def read_content(
         else:
             uri = str(part.resource.uri)
             attach_file(f"file {uri}", part.resource.mime_type, uri.rsplit("/", 1)[-1], part.resource.blob)
-    return texts, notes, tuple(files)
+    return ReadContent(texts, notes, tuple(files))
 
 
 def _make_file(name: str, data: str) -> File | None:

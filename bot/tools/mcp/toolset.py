@@ -43,21 +43,21 @@ _MAX_SLOW_SCHEMAS = 3  # after this many slow schemas the other tools of a serve
 class _AdoptedTools:
     """The tools adopted so far from one list of a server."""
 
-    known: tuple[types.Tool, ...]  # the server's list
+    listed_tools: tuple[types.Tool, ...]  # the server's list
     tools: dict[str, Tool]  # by the server's own names; at first those that the previous list had as well
-    wait_until: float  # the end of turns' wait for the tools, in the loop's time
-    task: asyncio.Task[None] | None = None  # adopts the tools of ``known`` in a thread
-    wanted: bool = True  # False once there is a newer list, or the server ends: the thread looks at it
+    turns_wait_until: float  # the end of turns' wait for the tools, in the loop's time
+    task: asyncio.Task[None] | None = None  # adopts the listed tools in a thread
+    is_current: bool = True  # False once there is a newer list, or the server ends: then the thread stops
 
 
 class McpToolset(Servers):
     """All configured servers. `start` or the first call of `tools` starts them; `stop` ends them.
 
     ``database``: has the sign-ins; without it no one is signed in. ``ask``: asks a person what a server wants
-    to know. ``patience``: seconds that the person has to answer. ``taken``: returns the names of other tools;
-    a server's tool of such a name is left out, since two tools of one name would stop every turn.
-    ``first_wait``: seconds for which `tools` waits at most for the first start of servers, and for a new
-    list. ``most``: sessions of connections at one time.
+    to know. ``patience``: the seconds that the person has to answer. ``taken``: returns the names of other
+    tools; a server's tool of such a name is left out, since two tools of one name would stop every turn.
+    ``first_wait``: the seconds for which `tools` waits at most for the first start of servers, and for a new
+    list. ``most``: the maximum number of sessions of connections at one time.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class McpToolset(Servers):
         database: Database | None = None,
         ask: Ask = decline,
         patience: float = 10.0,
-        taken: Callable[[], Collection[str]] = tuple,
+        taken: Callable[[], Collection[str]] = lambda: (),
         sleep: Sleep = asyncio.sleep,
         first_wait: float = _FIRST_WAIT_SECONDS,
         most: int = MAX_SESSIONS,
@@ -93,9 +93,9 @@ class McpToolset(Servers):
                 not_shared, database, make_server, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
             )
         self._patience = patience
-        self._taken = taken
+        self._list_reserved_names = taken
         self._first_wait = first_wait
-        self._waits_until: float | None = None
+        self._start_wait_until: float | None = None
         """The end of the wait for the first start of servers, in the loop's time; None before `start`."""
         self._adopted: dict[Server, _AdoptedTools] = {}
         self._reading: dict[Server, ReadingTools] = {}
@@ -104,8 +104,8 @@ class McpToolset(Servers):
 
     def start(self) -> None:
         """Begin to start every server; the servers come up later."""
-        if self._waits_until is None:
-            self._waits_until = asyncio.get_running_loop().time() + self._first_wait
+        if self._start_wait_until is None:
+            self._start_wait_until = asyncio.get_running_loop().time() + self._first_wait
         for server in self.servers:
             server.start()
 
@@ -121,22 +121,23 @@ class McpToolset(Servers):
         has a connection.
         """
         self.start()
-        await self._wait_for_start(self._waits_until or 0.0)
+        await self._wait_for_start(self._start_wait_until or 0.0)
         by_name: dict[str, Tool] = {}
-        taken = frozenset(self._taken())
+        reserved_names = frozenset(self._list_reserved_names())
+
+        def add(tool: Tool, server: Server) -> None:
+            if tool.name in reserved_names or tool.name in by_name:
+                self._leave_out_duplicate(tool.name, server)
+            else:
+                by_name[tool.name] = tool
+
         for server in self.servers:
             for tool in await self._tools_of(server):
-                if tool.name in taken or tool.name in by_name:
-                    self._leave_out_duplicate(tool.name, server)
-                else:
-                    by_name[tool.name] = tool
+                add(tool, server)
         if self.connected is not None:
             for session in await self._find_sessions(self.connected, context):
                 for tool in await self._tools_of(session.server):
-                    if tool.name in taken or tool.name in by_name:
-                        self._leave_out_duplicate(tool.name, session.server)
-                    else:
-                        by_name[tool.name] = _bind(tool, session)
+                    add(_bind(tool, session), session.server)
         return tuple(by_name.values())
 
     async def _find_sessions(
@@ -144,7 +145,7 @@ class McpToolset(Servers):
     ) -> Sequence[ConnectedServer]:
         """Return the sessions for the person or the chat of a call. New ones get a short time to come up."""
         sessions = await connected.find(context)
-        # a context that names the connection's owner is not that of a turn, so it may wait longer
+        # a context that names an owner is that of an approved call or of an agent's, which may wait longer
         names_owner = context is not None and bool(context.connected_as)
         seconds = _OWNER_WAIT_SECONDS if names_owner else self._first_wait
         starting = [session.server for session in sessions if not session.server.tried.is_set()]
@@ -159,7 +160,7 @@ class McpToolset(Servers):
         """Forget the tools of a session's server, since the session ends."""
         adopted = self._adopted.pop(server, None)
         if adopted:
-            adopted.wanted = False
+            adopted.is_current = False
         self._reading.pop(server, None)
 
     async def status(self) -> list[ServerStatus]:
@@ -168,13 +169,13 @@ class McpToolset(Servers):
             statuses += self.connected.list_status()
         return statuses
 
-    def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
-        return Logins(self.servers, database, clock, back)
+    def sign_ins(self, database: Database, clock: Clock, get_return_address: Callable[[], str]) -> Logins:
+        return Logins(self.servers, database, clock, get_return_address)
 
     async def stop(self) -> None:
         """End every server; afterwards no server starts."""
         for adopted in self._adopted.values():
-            adopted.wanted = False
+            adopted.is_current = False
         await asyncio.gather(*(server.stop() for server in self.servers))
         if self.connected is not None:
             await self.connected.stop()
@@ -193,7 +194,7 @@ class McpToolset(Servers):
             log.warning("mcp servers are slow to start", servers=names)
 
     def _leave_out_duplicate(self, tool_name: str, server: Server) -> None:
-        """Note for the status that a tool is left out, since another has its name; log it once."""
+        """Leave out a tool whose name another tool has: in the status, and once in the log."""
         if (tool_name, server.config.name) not in self._logged_duplicates:
             self._logged_duplicates.add((tool_name, server.config.name))
             log.warning(
@@ -206,34 +207,34 @@ class McpToolset(Servers):
 
         If the server's list is new, the adoption of its tools begins, for which a turn waits a short time.
         """
-        known = server.known
+        listed_tools = server.known
         adopted = self._adopted.get(server)
-        if adopted is None or adopted.known is not known:
-            adopted = self._begin_adoption(server, known, adopted)
+        if adopted is None or adopted.listed_tools is not listed_tools:
+            adopted = self._begin_adoption(server, listed_tools, adopted)
         if adopted.task is not None and not adopted.task.done():
-            seconds = adopted.wait_until - asyncio.get_running_loop().time()
+            seconds = adopted.turns_wait_until - asyncio.get_running_loop().time()
             await asyncio.wait({adopted.task}, timeout=max(0.0, seconds))
         by_name = dict(adopted.tools)  # a copy, since the thread may add tools to the original
-        tools = [by_name[theirs.name] for theirs in known if theirs.name in by_name]
+        tools = [by_name[listed_tool.name] for listed_tool in listed_tools if listed_tool.name in by_name]
         names = {tool.name for tool in tools}
         tools += [tool for tool in self._list_reading_tools(server) if tool.name not in names]
         return tuple(tools)
 
     def _begin_adoption(
-        self, server: Server, known: tuple[types.Tool, ...], previous: _AdoptedTools | None
+        self, server: Server, listed_tools: tuple[types.Tool, ...], previous: _AdoptedTools | None
     ) -> _AdoptedTools:
         """Begin to adopt the tools of a new list in a thread, in place of the ``previous`` list.
 
         Until a tool is adopted from the new list, the tool of that name from the previous list stays.
         """
-        listed_names = {theirs.name for theirs in known}
+        listed_names = {listed_tool.name for listed_tool in listed_tools}
         still_listed: dict[str, Tool] = {}
         if previous is not None:
-            previous.wanted = False
+            previous.is_current = False
             still_listed = {name: tool for name, tool in previous.tools.items() if name in listed_names}
         server.left_out = {}
-        wait_until = asyncio.get_running_loop().time() + self._first_wait
-        adopted = _AdoptedTools(known, still_listed, wait_until)
+        turns_wait_until = asyncio.get_running_loop().time() + self._first_wait
+        adopted = _AdoptedTools(listed_tools, still_listed, turns_wait_until)
         adopted.task = asyncio.create_task(asyncio.to_thread(_adopt_listed, server, adopted, self._patience))
         self._adopted[server] = adopted
         return adopted
@@ -251,31 +252,31 @@ def _bind(tool: Tool, session: ConnectedServer) -> Tool:
     return replace(tool, connection=session.connection, run=run)
 
 
-def _adopt_listed(server: Server, adopted: _AdoptedTools, patience: float) -> None:
+def _adopt_listed(server: Server, adopted: _AdoptedTools, answer_seconds: float) -> None:
     """Adopt the listed tools that the configuration offers, small schemas first.
 
     A tool that can't be adopted is left out and logged. Runs in a thread, and ends early if ``adopted`` is no
-    longer wanted.
+    longer current.
     """
     slow_schemas = 0
-    offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
-    names = names_of(server.config, offered)  # the names for the model, by the server's own
-    for theirs in sorted(adopted.known, key=lambda theirs: len(str(theirs.input_schema))):
-        if not adopted.wanted:
+    offered = [tool for tool in adopted.listed_tools if server.config.offers(tool.name)]
+    names = names_of(server.config, [tool.name for tool in offered])  # for the model, by the server's own
+    for listed_tool in sorted(offered, key=lambda tool: len(str(tool.input_schema))):
+        if not adopted.is_current:
             return
-        if not server.config.offers(theirs.name):
-            continue
         try:
             if slow_schemas >= _MAX_SLOW_SCHEMAS:
                 raise ValueError("too many schemas of this server take too long to check")
-            if server.config.has_learned(theirs.model_dump_json()):
+            if server.config.has_learned(listed_tool.model_dump_json()):
                 raise ValueError("its description has a token of the server in it")
-            adopted.tools[theirs.name] = adopt(server, theirs, patience, names[theirs.name])
+            adopted.tools[listed_tool.name] = adopt(
+                server, listed_tool, answer_seconds, names[listed_tool.name]
+            )
         except Exception as error:  # noqa: BLE001 - any fault of a server's tool; its other tools are still offered
-            adopted.tools.pop(theirs.name, None)
+            adopted.tools.pop(listed_tool.name, None)
             if isinstance(error, TooSlow):
                 slow_schemas += 1
             why = server.config.scrub(str(error))
-            name = server.config.scrub(theirs.name)
+            name = server.config.scrub(listed_tool.name)
             server.left_out[name] = why
             log.warning("an mcp tool is left out", server=server.config.name, tool=name, why=why)

@@ -85,7 +85,8 @@ def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
 def rename_to_free_name(name: str, fd: int, to: str, to_fd: int) -> None:
     """Rename without overwriting. Raises FileExistsError if the new name is taken.
 
-    On a system or a disk without `renameat2` this is only checked before.
+    On a system or a disk without `renameat2` the new name is only checked beforehand: another program could
+    take it in between.
     """
     try:
         renameat2(name, fd, to, to_fd, NOREPLACE)

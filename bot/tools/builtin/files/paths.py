@@ -60,7 +60,7 @@ def format_path(names: Names) -> str:
 
 
 def may_be_in_path(name: str) -> bool:
-    """Tell if a name that was found on disk can be given back in a path."""
+    """Return whether the model can name this entry of the disk in a path."""
     try:
         _check_name(name, name)
     except ToolError:
@@ -83,7 +83,7 @@ def _check_name(name: str, path: str) -> None:
 
 
 def _looks_like_another(name: str) -> bool:
-    """Tell if a name has look-alikes of slashes, or of the letters of a special name."""
+    """Return whether a name has look-alikes of slashes, or of the letters of a special name."""
     plain = unicodedata.normalize("NFKC", name)
     if plain == name:
         return False

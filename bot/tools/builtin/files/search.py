@@ -26,14 +26,14 @@ class Search:
     text: str  # the text to find, whatever the case of its letters
     pattern: str  # a pattern of file names, such as "*.py"
     matches: list[dict[str, Any]] = field(default_factory=list)
-    files: int = 0  # the number of files read so far
-    bytes: int = 0  # the size of all files read so far
+    file_count: int = 0  # the number of files read so far
+    byte_count: int = 0  # the size of all files read so far
     left_out: int = 0  # binary, too large, linked or unreadable files
     cut: bool = False  # a limit was reached, so there may be more
 
     def run(self, names: Names) -> dict[str, Any]:
         """Search a folder, and return the result for the model."""
-        for file_names, number, line in self._list_lines(names):
+        for file_names, number, line in self._iterate_lines(names):
             if len(self.matches) == _MAX_MATCHES:
                 self.cut = True
                 break
@@ -41,27 +41,28 @@ class Search:
             self.matches.append({"path": format_path(file_names), "line": number, "text": text})
         return {
             "matches": self.matches,
-            "files_searched": self.files,
+            "files_searched": self.file_count,
             "files_left_out": self.left_out,
             "cut": self.cut,
         }
 
-    def _list_lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
+    def _iterate_lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
         """Yield the file, the number and the words of every line that has the text to find."""
         folded_text = self.text.casefold()
-        for file_names, content in self._list_texts(names):
+        for file_names, content in self._iterate_texts(names):
             for number, line in enumerate(content.split("\n"), 1):
                 if folded_text in line.casefold():
                     yield file_names, number, line
 
-    def _list_texts(self, names: Names) -> Iterator[tuple[Names, str]]:
+    def _iterate_texts(self, names: Names) -> Iterator[tuple[Names, str]]:
         """Yield every text file in a folder, then the files in its folders, in the order of names."""
         with self.confined.open_folder(names) as fd:
             with os.scandir(fd) as entries:
-                kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                # pairs of a name, and True for a folder
+                named_kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
             folders = []
-            for name, is_folder in kinds:
-                if self.files >= _MAX_FILES or self.bytes >= _MAX_BYTES:
+            for name, is_folder in named_kinds:
+                if self.file_count >= _MAX_FILES or self.byte_count >= _MAX_BYTES:
                     self.cut = True
                     return
                 if not may_be_in_path(name):
@@ -76,7 +77,7 @@ class Search:
             if name in _SKIPPED_FOLDERS or len(names) >= _MAX_DEPTH:
                 continue
             try:
-                yield from self._list_texts((*names, name))
+                yield from self._iterate_texts((*names, name))
             except ToolError:
                 self.left_out += 1  # gone or swapped in the meantime
 
@@ -84,8 +85,8 @@ class Search:
         """Return a file's text; None, counted as left out, if it is binary or can't be read."""
         try:
             content = self.confined.read_at(names, fd)
-            self.files += 1
-            self.bytes += len(content)
+            self.file_count += 1
+            self.byte_count += len(content)
             if b"\0" not in content:
                 return content.decode()
         except (ToolError, UnicodeDecodeError):

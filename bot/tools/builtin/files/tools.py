@@ -2,8 +2,8 @@
 
 ``workspace.py`` decides where a path may lead. Each change shows the old and the new content on its card, and
 fails if the old content is no longer there when it runs. A move is undone by the move back. The undo of any
-other change is a call of `file_restore`, a tool that no model is offered. The arguments of that call are made
-before the change (`_describe_former`).
+other change is a call of `file_restore`, a tool that no model is offered. The arguments of that call hold the
+old content, so they are made before the change (`_describe_former`).
 
 A path is handled as the tuple of its ``names`` (`Names`): ``a/b`` is ``("a", "b")``.
 
@@ -160,7 +160,9 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             if note:
                 await context.progress(note)
         all_lines = text.split("\n")
-        total = len(all_lines) - 1 if text.endswith("\n") or not text else len(all_lines)
+        total = len(all_lines)
+        if not all_lines[-1]:  # the text is empty, or ends with a newline, after which there is no line
+            total -= 1
         skipped_count = from_line - 1
         answer = {
             "path": format_path(names),
@@ -203,7 +205,8 @@ def _describe_entry(entry: FolderEntry) -> dict[str, Any]:
 
 
 def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    common: dict[str, Any] = {  # arguments of the decorator `tool`, which explains them
+    # arguments of the decorator `tool` (``bot/tools/tool.py``), which explains them
+    common: dict[str, Any] = {
         "group": "fs",
         "touches": _WORKSPACE,
         "current": _in_thread(confined, _read_current),
@@ -218,10 +221,17 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
     preview_write = _in_thread(confined, _preview_write)
     title_write = _in_thread(confined, _describe_write)
-    likeness: dict[str, Any] = {"key": make_folder_key(confined), "begins": make_folder_prefix(confined)}
+    similarity_options: dict[str, Any] = {
+        "key": make_folder_key(confined),
+        "begins": make_folder_prefix(confined),
+    }
 
     @change_tool(
-        idempotent=True, summary="Write {path}", title=title_write, preview=preview_write, **likeness
+        idempotent=True,
+        summary="Write {path}",
+        title=title_write,
+        preview=preview_write,
+        **similarity_options,
     )
     async def file_write(path: PathText, content: Content, context: CallContext) -> ToolOutput:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
@@ -237,16 +247,16 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
     async def write_as_shown(names: Names, content: str, context: CallContext) -> ToolOutput:
         """Write a file if its content is still what the card showed; any content if no card was shown."""
-        before = None
+        expected = None
         for preview_field in context.preview:
             if preview_field.field == _content_field(names):
-                before = Before(preview_field.old_value)
+                expected = Before(preview_field.old_value)
         new = content.encode()
         former = await asyncio.to_thread(_describe_former, confined, names)
-        await asyncio.to_thread(confined.write, names, new, before)
+        await asyncio.to_thread(confined.write, names, new, expected)
         return ToolOutput({"written": format_path(names), "bytes": len(new)}, kept=former)
 
-    @change_tool(summary="Change {path}", title=title_write, preview=preview_write, **likeness)
+    @change_tool(summary="Change {path}", title=title_write, preview=preview_write, **similarity_options)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
         """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
 
@@ -265,7 +275,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         current=_in_thread(confined, _read_after_move),
         undo=_undo_move,
         names={"path": Referent.TREE, "to": Referent.TREE},
-        **likeness,
+        **similarity_options,
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
@@ -296,7 +306,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         summary="Put {path} back as it was",
         preview=_in_thread(confined, _preview_restore),
         batch="",
-        **likeness,
+        **similarity_options,
     )
     async def file_restore(
         path: PathText,
@@ -324,9 +334,10 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         elif content is None:
             await asyncio.to_thread(confined.delete_entry, names)
         else:
-            before = Before(context.preview[0].old_value)  # the preview has one field, see `_preview_restore`
+            # the preview has one field, see `_preview_restore`
+            expected = Before(context.preview[0].old_value)
             new = _decode_content(content, encoding)
-            await asyncio.to_thread(confined.write, names, new, before, mode=mode)
+            await asyncio.to_thread(confined.write, names, new, expected, mode=mode)
         return ToolOutput({"restored": format_path(names)}, kept=former)
 
     undo_tool = replace(file_restore, offered=False, undoes=True)
@@ -370,14 +381,14 @@ async def _undo_move(ran: Ran) -> InverseCall:
 
 
 def _in_thread(
-    confined: ConfinedFolder, look: Callable[[ConfinedFolder, Arguments], T]
+    confined: ConfinedFolder, function: Callable[[ConfinedFolder, Arguments], T]
 ) -> Callable[[Arguments], Awaitable[T]]:
-    """Return an async function that runs ``look`` in a thread."""
+    """Return an async function that runs ``function`` in a thread."""
 
-    async def read(arguments: Arguments) -> T:
-        return await asyncio.to_thread(look, confined, arguments)
+    async def run(arguments: Arguments) -> T:
+        return await asyncio.to_thread(function, confined, arguments)
 
-    return read
+    return run
 
 
 def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, ShownContent | None, str]:
@@ -503,10 +514,11 @@ def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
         return f"Create {path} ({_count_lines(count)})"
     if not old.is_text:
         return f"Replace {path}"
-    # each line of a diff begins with its mark; `diff` returns nothing for two texts of one line, which is
-    # one changed line
-    marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
-    count = max(marks.count("-"), marks.count("+"))
+    count = 1  # `diff` returns nothing for two texts of one line
+    changes = diff(old.text, new)
+    if changes:
+        marks = [line[:1] for line in changes.split("\n")]  # each line of a diff begins with its mark
+        count = max(marks.count("-"), marks.count("+"))
     return f"Change {path} ({_count_lines(count)})"
 
 

@@ -35,6 +35,7 @@ from bot.tools.builtin.files.paths import Names, format_path
 
 _CHUNK_BYTES = 1 << 16
 _NEW_FILE_MODE = 0o644
+_PERMISSION_BITS = 0o777  # a mode without setuid, setgid and the sticky bit
 _MAX_KEPT_BYTES = 1_000_000  # the largest file that can be put back
 _REFUSALS = {
     errno.ENOENT: "is not there",
@@ -76,7 +77,7 @@ class FormerContent:
 
 @contextlib.contextmanager
 def _as_tool_error(names: Names) -> Iterator[None]:
-    """Raise ToolError for OSError; the cause stays on it."""
+    """Raise ToolError in place of OSError, which stays its cause (`ConfinedFolder.find_entry` reads it)."""
     try:
         yield
     except OSError as error:
@@ -144,8 +145,8 @@ class ConfinedFolder:
     def read_at(self, names: Names, fd: int) -> bytes:
         """Read a file below the open folder ``fd``; ``names`` is its full path, for messages."""
         with _as_tool_error(names):
-            before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
-            _require_file(names, before)  # opening a device or a pipe could already do something
+            unopened_info = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+            _require_file(names, unopened_info)  # opening a device or a pipe could already do something
             with open_descriptor(names[-1], READ, fd) as file:
                 info = os.fstat(file)
                 _require_file(names, info)
@@ -157,7 +158,7 @@ class ConfinedFolder:
                 return _read_all(file, self.max_read)
 
     def read_content(self, names: Names) -> ShownContent:
-        """Return the content of a path as people see it. It changes whenever a file's content does."""
+        """Return the content of a path as people see it. Two contents of a file never have the same text."""
         entry = _require_entry(names, self.find_entry(names))
         if entry.kind == "folder":
             return ShownContent(f"folder with {len(self.list_entries(names))} entries", is_text=False)
@@ -179,7 +180,8 @@ class ConfinedFolder:
         if entry is None:
             return None
         with self.open_folder(names[:-1]) as fd, _as_tool_error(names):
-            mode = stat.S_IMODE(os.stat(names[-1], dir_fd=fd, follow_symlinks=False).st_mode) & 0o777
+            info = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+            mode = stat.S_IMODE(info.st_mode) & _PERMISSION_BITS
             if entry.kind == "folder":
                 return FormerContent(None, mode)
             if entry.size > _MAX_KEPT_BYTES:
@@ -193,30 +195,30 @@ class ConfinedFolder:
             os.fsync(fd)
 
     def write(
-        self, names: Names, content: bytes, before: Before | None = None, *, mode: int | None = None
+        self, names: Names, content: bytes, expected: Before | None = None, *, mode: int | None = None
     ) -> None:
         """Put a file in place atomically: other processes see the old file or the new file.
 
-        ``before``: the content that must be there; else ToolError is raised and nothing is written. None: any
-        content is replaced. If no file may be there, the system itself refuses to replace one. If a file must
-        be there, it is read again right before the rename. If another process changes the file in the
+        ``expected``: the content that must be there; else ToolError is raised and nothing is written. None:
+        any content is replaced. If no file may be there, the system itself refuses to replace one. If a file
+        must be there, it is read again right before the rename. If another process changes the file in the
         microseconds between, its change is lost, because POSIX has no rename that compares.
 
-        ``mode``: the mode of a file that is put back, for which a larger size is allowed. None: a file keeps
-        its mode.
+        ``mode``: the mode of a file that undo puts back, which may have up to `_MAX_KEPT_BYTES`. None: a file
+        keeps its mode.
         """
         max_bytes = self.max_write if mode is None else _MAX_KEPT_BYTES
         if len(content) > max_bytes:
             raise ToolError(f"The content has {len(content)} bytes; at most {max_bytes} are written.")
         with self.open_folder(names[:-1], make=True) as fd, _as_tool_error(names):
             current_mode = self._find_mode(names, fd)
-            new_mode = current_mode if mode is None else mode & 0o777
+            new_mode = current_mode if mode is None else mode & _PERMISSION_BITS
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
             try:
                 write_new(temporary, fd, content, new_mode)
-                if before is not None:
-                    self._require_unchanged(names, fd, before)
-                if before is not None and before.text is None:
+                if expected is not None:
+                    self._require_unchanged(names, fd, expected)
+                if expected is not None and expected.text is None:
                     rename_to_free_name(temporary, fd, names[-1], fd)
                 else:
                     os.rename(temporary, names[-1], src_dir_fd=fd, dst_dir_fd=fd)
@@ -226,22 +228,22 @@ class ConfinedFolder:
                 raise
             os.fsync(fd)
 
-    def _require_unchanged(self, names: Names, fd: int, before: Before) -> None:
+    def _require_unchanged(self, names: Names, fd: int, expected: Before) -> None:
         """Raise ToolError if the content is not as it was shown, or if it changes while it is read."""
         entry = look_at(names[-1], fd)
         text = None if entry is None else self._read_content_at(names, fd, entry).text
-        if text != before.text or look_at(names[-1], fd) != entry:
+        if text != expected.text or look_at(names[-1], fd) != entry:
             raise ToolError(f"{format_path(names)} changed after it was shown. Nothing was written.")
 
     @staticmethod
     def _find_mode(names: Names, fd: int) -> int:
         """Return the mode of the replaced file, or of a new file. Raises ToolError if it is not a file."""
         try:
-            before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+            info = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
             return _NEW_FILE_MODE
-        _require_file(names, before)
-        return stat.S_IMODE(before.st_mode) & 0o777
+        _require_file(names, info)
+        return stat.S_IMODE(info.st_mode) & _PERMISSION_BITS
 
     def move(self, names: Names, to: Names) -> None:
         """Rename a file or folder; never over something that is there."""

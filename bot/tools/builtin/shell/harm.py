@@ -84,8 +84,8 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     """
     # the lists have "python" for python3.11, but also "sqlite3" and "m4", where the number is no version
     program, arguments = program_name(words[0]), words[1:]
-    file_name = words[0].rpartition("/")[2].lower()
-    names = {program, file_name}
+    file_name = words[0].rpartition("/")[2]
+    names = {program, file_name.lower()}
     if names & LOSES or program.startswith("mkfs"):
         return f"“{program}” can lose something"
     if names & SENDS:
@@ -107,7 +107,8 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
         if arguments and arguments[0] in harmless_subcommands:
             return None
         return f"“{' '.join([program, *arguments[:1]])}” can lose something"
-    return find_loss(program, arguments) or find_loss(words[0].rpartition("/")[2], arguments)
+    # also by the name with its number, which may be a part of the name
+    return find_loss(program, arguments) or find_loss(file_name, arguments)
 
 
 def find_hidden_code(words: Sequence[str]) -> str | None:
@@ -120,13 +121,13 @@ def find_hidden_code(words: Sequence[str]) -> str | None:
         return f"“{words[0]}” runs code that Nod can't inspect"
     if program in _LANGUAGES:
         return f"“{program}” runs code that Nod can't inspect"
-    if program == "git" and "-c" in words[1:2]:
+    if program == "git" and len(words) > 1 and words[1] == "-c":
         return "“git -c” can make git run a program"
     return None
 
 
 def is_on_system(word: str) -> bool:
-    """Tell if a word is a path to a device or a process, and so to disks or to secrets of other processes."""
+    """Return whether a word is a path to a device (a disk) or to a process, which may have secrets."""
     if word == "/dev/null":
         return False
     leaves_workspace = word.startswith("/") or ".." in word or "=/" in word
@@ -142,10 +143,10 @@ def _list_operands(arguments: Sequence[str]) -> list[str]:
     return [argument for argument in arguments if not argument.startswith("-")]
 
 
-def _object_to(pattern: str, reason: str) -> Callable[[Sequence[str]], str | None]:
-    """Return a check of arguments: one whose beginning matches the pattern is harmful, for ``reason``.
+def _make_argument_check(pattern: str, reason: str) -> Callable[[Sequence[str]], str | None]:
+    """Return a check of arguments: an argument whose beginning matches the pattern is harmful.
 
-    ``{}`` in the reason stands for the argument.
+    ``reason``: why it is harmful; ``{}`` in it stands for the argument.
     """
     harmful = re.compile(pattern)
 
@@ -210,34 +211,35 @@ def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
 
 
 def _matches_flag(name: str, flags: Sequence[str]) -> bool:
-    """Tell if a long flag is one of ``flags``, or is longer (--force-with-lease) or shorter (--forc)."""
+    """Return whether a long flag is in ``flags``, or is longer (--force-with-lease) or shorter (--forc)."""
     return any(flag.startswith(name) or name.startswith(flag) for flag in flags)
 
 
-# patterns of harmful arguments; long flags are cut to the shortest abbreviation that the program accepts
-_check_tar_flags = _object_to(
+# Patterns of harmful arguments. Long flags are cut to abbreviations that the program accepts: "rem" is for
+# --remove-files. An argument such as "host:a.tar" makes tar run a program to reach another computer.
+_check_tar_flags = _make_argument_check(
     r"--(ab|ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IFPU]|[^-/][^/]*:",
     "“tar {}” can run a program or lose files",
 )
-_check_modes = _object_to(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
-_check_curl = _object_to(
+_check_recursion = _make_argument_check(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
+_check_curl = _make_argument_check(
     r"-[A-Za-z]*[XoOTKdFcDQ]|--(req|out|up|re|conf|d|fo|j|tr|std|lib|etag-s|hs|alt|cookie-|quo|mail)"
     r"|.*%output\{",
     "“curl {}” sends or overwrites something",
 )
-_check_wget = _object_to(
+_check_wget = _make_argument_check(
     r"-[A-Za-z]*[XoOTKdFeNrm]|--(req|out|up|re|conf|d|fo|post|body|m|use-as|ex|in|sa|warc|ti|rej)",
     "“wget {}” sends or overwrites something",
 )
 _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
     "git": _check_git,
-    "find": _object_to(r"-(delete|exec|ok|fprint|fls)", "“find {}” changes what it finds"),
-    "sort": _object_to(r"-[A-Za-z]*o|--(o|com)", "“sort {}” overwrites a file or runs a program"),
-    "chmod": _check_modes,
-    "chown": _check_modes,
-    "chgrp": _check_modes,
+    "find": _make_argument_check(r"-(delete|exec|ok|fprint|fls)", "“find {}” changes what it finds"),
+    "sort": _make_argument_check(r"-[A-Za-z]*o|--(o|com)", "“sort {}” overwrites a file or runs a program"),
+    "chmod": _check_recursion,
+    "chown": _check_recursion,
+    "chgrp": _check_recursion,
     "tee": _check_tee,
-    "ln": _object_to(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
+    "ln": _make_argument_check(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
     "curl": _check_curl,
     "wget": _check_wget,
     "tar": _check_tar,

@@ -1,7 +1,7 @@
 """The commands that *Approve similar* knows, each with the words and options that may follow.
 
 When people approve such a command, they may give a grant, by which the same command also runs unasked with
-other options of this table (``prefix.py``). What may follow never changes which code runs, nor where. So no
+other options of this table (``prefix.py``). The options never change which code runs, nor in which folder: no
 option here names a file, a folder, a program, a setting or a plugin. An option must be spelled as it is here,
 neither abbreviated nor joined with others. `list_rows` makes the table in ``docs/commands.md`` from
 `COMMANDS`.
@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 _SEPARATOR = " · "  # between options
-_SHOWN_OPTIONS = 3  # the options that a card names as examples
+_MAX_SHOWN_OPTIONS = 3  # the options that a card names as examples
+_OPTION_VALUE = re.compile(r"[ =]|(?<=[a-z])NUMBER")
+"""The beginning of an option's value: after a space, after a "=", or after the letter in "-jNUMBER"."""
+_VALUE_NAME = re.compile(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$")
+"""A name of `VALUES` at the end of a word. It may follow a letter only in ``-jNUMBER`` and ``-kNUMBER``."""
 
 VALUES = {
     "NUMBER": r"[0-9]{1,6}",
@@ -35,12 +39,12 @@ VALUES = {
 # patterns of targets, the plain words that a grant fixes, such as what make builds
 _TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
-FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # of a build
+FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # the folder that cmake --build builds
 _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-_TARGET_TEXTS = {  # the targets in the words of the table in the documents
+_TARGET_TEXTS = {  # what the table in the documents says for each pattern
     _TARGET: " and targets",
     _SCRIPT: " and a script",
     FOLDER: " and a folder",
@@ -99,7 +103,7 @@ _DOTNET = "--no-restore · --nologo · -v VERBOSITY · --verbosity VERBOSITY"
 
 
 class Follows(StrEnum):
-    """The kind of plain words, which are no options, that may follow a command; in the documents' words."""
+    """What may follow a command, besides options. The values are the texts of the table in the documents."""
 
     NOTHING = "nothing"
     NAME = "the name of a test"
@@ -116,7 +120,7 @@ class KnownCommand:
     words: str
     """The words that it begins with, such as "go test"."""
     options: str
-    """Options of which a call may have any, between `_SEPARATOR`, since some have a space in them.
+    """The options that a call may have, joined by `_SEPARATOR`, since some have a space in them.
 
     A name in capitals stands for a value (`VALUES`).
     """
@@ -126,9 +130,9 @@ class KnownCommand:
     max_targets: int = 0
     min_targets: int = 0
     fixed_options: str = ""
-    """Options of which a call must have the same as the approved one, because they change what it does.
+    """Options that change what a command does, so a call must have the same of them as the approved one.
 
-    They have no values, and stand between spaces.
+    They have no values, and are joined by spaces.
     """
     settings: tuple[str, ...] = ()
     """Names of files that decide what runs for the paths in and below their folder."""
@@ -137,9 +141,8 @@ class KnownCommand:
     def shown_options(self) -> list[str]:
         """The first few names of its options, as a card says them: without values."""
         options = self.options.split(_SEPARATOR)
-        # a value follows a space, a "=", or in "-jNUMBER" the letter
-        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in options]
-        return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
+        names = [_OPTION_VALUE.split(option)[0] for option in options]
+        return list(dict.fromkeys(names))[:_MAX_SHOWN_OPTIONS]
 
 
 COMMANDS = (
@@ -253,7 +256,7 @@ def read_options(text: str) -> tuple[Option, ...]:
 
 def list_rows() -> list[str]:
     """Return the rows of the table in the documents. Commands that differ only in their words share a row."""
-    words_by_command: dict[KnownCommand, list[str]] = {}
+    words_by_command: dict[KnownCommand, list[str]] = {}  # by the command without its words
     for known in COMMANDS:
         without_words = replace(known, words="")
         words_by_command.setdefault(without_words, []).append(f"`{known.words}`")
@@ -273,11 +276,8 @@ def _read_option(spelling: str) -> Option:
 
 
 def _compile(spelling: str) -> re.Pattern[str]:
-    """Compile the spelling of a word. A name in capitals at its end stands for a value of `VALUES`.
-
-    It may follow a letter only in ``-jNUMBER`` and ``-kNUMBER``.
-    """
-    name = re.search(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$", spelling)
+    """Compile the spelling of a word, whose end may be the name of a value (`_VALUE_NAME`)."""
+    name = _VALUE_NAME.search(spelling)
     if name is None:
         return re.compile(re.escape(spelling))
     return re.compile(f"{re.escape(spelling[: name.start()])}({VALUES[name[0]]})", re.ASCII)

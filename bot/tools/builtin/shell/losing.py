@@ -76,7 +76,7 @@ _PACKAGE_MANAGERS = frozenset({
 })  # fmt: skip
 # after these words of a package manager there are names of packages, such as "rm" in "npm install rm"
 _BEFORE_PACKAGE_NAMES = frozenset({"install", "add", "i", "get", "search", "info", "show", "test", "t"})
-_DEEP_VERBS = frozenset({
+_LATE_VERB_PROGRAMS = frozenset({
     "aws", "gcloud", "gsutil", "bq", "az", "azcopy", "doctl", "heroku", "fly", "flyctl", "vercel",
     "netlify", "hcloud", "linode-cli", "oci", "ibmcloud", "scw", "openstack", "eksctl", "kops", "sam",
     "serverless", "sls", "gh", "glab", "hub", "firebase", "supabase", "wrangler", "railway", "aliyun",
@@ -90,7 +90,7 @@ _DEEP_VERBS = frozenset({
 In them the verbs of `_LOSING_CLOUD_VERBS` lose something, too.
 """
 _MAX_VERB_WORDS = 3  # the number of first operands among which a verb is looked for
-_MAX_DEEP_VERB_WORDS = 8  # that number for a program of `_DEEP_VERBS`
+_MAX_LATE_VERB_WORDS = 8  # the same for a program of `_LATE_VERB_PROGRAMS`
 _MIN_OPTION_CHARS = 5  # the shortest abbreviation of a long option that is recognised, with its dashes
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
@@ -105,7 +105,7 @@ _LOSING_VERBS = re.compile(
     r"|/delete",
     re.IGNORECASE,
 )
-# further verbs that only lose something in the programs of `_DEEP_VERBS`
+# further verbs that only lose something in the programs of `_LATE_VERB_PROGRAMS`
 _LOSING_CLOUD_VERBS = re.compile(
     r"(detach|disable|disassociate|deactivate|restore|cancel|stop-app|stop_app|force|merge|archive|put-bucket-policy"
     r"|schedule-key-deletion|empty|unset|clear|seal|leave|stop|undeploy|invalidate|rewind|failover|rename"
@@ -148,7 +148,7 @@ _LOSING_WORDS: dict[str, str] = {  # words and flags that lose something, by pro
     "rq": "empty",
     "sidekiqctl": "stop",
     "influxd": "restore",
-    "az": "Complete",
+    "az": "Complete",  # of "--mode Complete", which deletes what a template does not name
     "gcloud": "mv",
     "alembic": "downgrade --purge",
     "prisma": "reset --force-reset --accept-data-loss",
@@ -200,7 +200,7 @@ _LOSING_WORDS: dict[str, str] = {  # words and flags that lose something, by pro
     "poetry": "remove clear",
     "vboxmanage": "poweroff unregistervm closemedium",
 }
-_SAME_WORDS = {  # the program of `_LOSING_WORDS` whose words another program shares
+_PROGRAMS_WITH_SAME_WORDS = {  # the program of `_LOSING_WORDS` whose words another program shares
     "apt-get": "apt", "aptitude": "apt", "yum": "dnf", "microdnf": "dnf", "pip3": "pip", "pnpm": "npm",
     "yarn": "npm", "rake": "rails", "7za": "7z", "7zz": "7z", "apache2ctl": "apachectl",
 }  # fmt: skip
@@ -215,10 +215,9 @@ _LOSING_PAIRS = {  # two words in a row that only lose something together, by pr
     "gcloud": {("app", "deploy"), ("run", "deploy"), ("functions", "deploy")},
     "wrangler": {("d1", "execute"), ("kv", "put"), ("secret", "put")},
 }
-_SHORT_FLAG = re.compile(r"-[A-Za-z]")
-_JOINED_LETTERS = re.compile(r"-[A-Za-z]+")
+_SHORT_FLAGS = re.compile(r"-[A-Za-z]+")  # one or several joined: "-v", "-vf"
 # a program whose own name says it: "db-reset", "user_delete.sh"; or a variant of mail: "mail.mailutils"
-_LOSING_PROGRAM = re.compile(
+_LOSING_NAME = re.compile(
     r".*[-_.](destroy|remove|delete|del|purge|killall|kill|wipe|uninstall|reset|drop)(\.sh|\.py)?|mail\..*"
 )
 # words by which HTTPie and its likes send something: a method, or a field ("name=value", "n:=1", "file@path")
@@ -245,7 +244,7 @@ def find_loss(program: str, arguments: Sequence[str]) -> str | None:
         return f"“{' '.join((program, *pair))}” may not be undone"
     if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
         return f"“{program}” sends what it is given"
-    if _LOSING_PROGRAM.fullmatch(program):
+    if _LOSING_NAME.fullmatch(program):
         return f"“{program}” can lose something"
     if program in ("apt", "apt-get") and any(map(_REMOVED_PACKAGE.fullmatch, operands)):
         return f"“{program}” removes a package whose name ends in “-”"
@@ -262,9 +261,9 @@ def _find_losing_word(program: str, arguments: Sequence[str]) -> str | None:
             return word
     letters = _LOSING_LETTERS.get(program, "")
     for word in arguments:
-        if _SHORT_FLAG.match(word) and any(letter in letters for letter in word[1:]):
+        if _SHORT_FLAGS.match(word) and any(letter in letters for letter in word[1:]):
             return word
-    losing_words = _LOSING_WORDS.get(_SAME_WORDS.get(program, program), "").split()
+    losing_words = _LOSING_WORDS.get(_PROGRAMS_WITH_SAME_WORDS.get(program, program), "").split()
     for word in arguments:
         if _is_listed(word, losing_words):
             return word
@@ -272,7 +271,7 @@ def _find_losing_word(program: str, arguments: Sequence[str]) -> str | None:
 
 
 def _is_listed(word: str, listed: Sequence[str]) -> bool:
-    """Tell if a word is in a list, or is an option of it with a value, abbreviated or joined with others.
+    """Return whether a word is in a list, or an option of the list with a value, abbreviated or joined.
 
     With ``--force-all`` and ``-f`` in the list these are ``--force-all=x``, ``--force`` and ``-vf``.
     """
@@ -283,7 +282,7 @@ def _is_listed(word: str, listed: Sequence[str]) -> bool:
         if len(name) < _MIN_OPTION_CHARS:
             return False
         return any(entry.startswith(name) for entry in listed)
-    joined_letters = _JOINED_LETTERS.match(word)
+    joined_letters = _SHORT_FLAGS.match(word)
     if joined_letters is None:
         return False
     listed_letters = {entry[1] for entry in listed if re.fullmatch("-[A-Za-z]", entry)}
@@ -299,10 +298,10 @@ def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] 
 
 def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
     """Return the first verb among the operands that may not be undone."""
-    has_deep_verbs = program in _DEEP_VERBS
-    max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
+    has_late_verbs = program in _LATE_VERB_PROGRAMS
+    max_words = _MAX_LATE_VERB_WORDS if has_late_verbs else _MAX_VERB_WORDS
     for word in _list_verb_candidates(program, operands[:max_words]):
-        if _LOSING_VERBS.fullmatch(word) or (has_deep_verbs and _LOSING_CLOUD_VERBS.fullmatch(word)):
+        if _LOSING_VERBS.fullmatch(word) or (has_late_verbs and _LOSING_CLOUD_VERBS.fullmatch(word)):
             return word
     return None
 

@@ -1,13 +1,14 @@
 """Prefixes of commands for *Approve similar*: the words that similar commands begin with.
 
 When people approve a command, a *grant* may let similar ones run unasked. `read_beginning` turns a command
-into a prefix, a `Beginning`: words, and the number of first words that a grant fixes. The grant covers a
-later command whose prefix begins with the fixed words. In these two examples a grant fixes all words:
+into its prefix. A prefix (a `Beginning`) has words, and the number of first words that a grant fixes. The
+grant covers a later command whose prefix begins with the fixed words. In these two examples a grant fixes all
+words:
 
 - ``make -j4 test`` has the prefix ``command make test …``. Options such as ``-j4`` are not a part of it.
-- ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. It is also the beginning of
-  the prefix of ``pytest tests/web/api``, so the grant covers paths in ``tests/web``. The ``""`` stands for
-  the folder whose settings hold there (for pytest a ``pytest.ini``): here the workspace itself.
+- ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. The prefix of
+  ``pytest tests/web/api`` begins with the same words, so the grant covers paths in ``tests/web``. The ``""``
+  is the folder whose settings hold there (for pytest a ``pytest.ini``): here the workspace itself.
 
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
 allows. The paths of a covered command are in the workspace, at or below the approved path, and go through no
@@ -33,7 +34,11 @@ from bot.tools.builtin.shell.known import (
 )
 
 FORM = "command"
-"""The first word of each prefix. Prefixes of an older form, which let anything follow, begin with another."""
+"""The first word of each prefix.
+
+Prefixes of an older form, which let anything follow, begin with another word, so their grants cover nothing
+now.
+"""
 
 _END = "…"  # follows the words of the command in a prefix
 _BELOW = "below"  # follows `_END` if the command has paths; then the settings' folder and the path follow
@@ -60,7 +65,7 @@ class _Arguments:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _NamedPath:
     """A path in the workspace that a command names."""
 
     parts: tuple[str, ...]  # the names on the path; empty for the workspace itself
@@ -97,11 +102,11 @@ def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
         return NO_BEGINNING
     if known.follows in (Follows.NOTHING, Follows.NAME):  # the command takes no paths
         if _may_have_words(known, arguments.plain, folder):
-            return _fix_all(known, arguments)
+            return _make_prefix_without_paths(known, arguments)
         return NO_BEGINNING
-    if not arguments.plain:
-        return _fix_all(known, arguments, (_NO_PATH,))
-    return _fix_scope(known, arguments, folder)
+    if not arguments.plain:  # a grant for `pytest` does not cover `pytest tests`
+        return _make_prefix_without_paths(known, arguments, (_NO_PATH,))
+    return _make_prefix_with_paths(known, arguments, folder)
 
 
 def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
@@ -152,7 +157,7 @@ def _list_options(known: KnownCommand) -> tuple[Option, ...]:
 
 
 def _may_have_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
-    """Tell if a command without paths may have these plain words: its targets, or the name of one test."""
+    """Return whether a command that takes no paths may have these plain words: targets, or a test's name."""
     if known.follows is Follows.NAME:
         return len(plain) <= 1 and all(map(_NAMES.fullmatch, plain))
     if not known.min_targets <= len(plain) <= known.max_targets:
@@ -163,14 +168,16 @@ def _may_have_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> 
 
 
 def _is_in_workspace(word: str, folder: Path) -> bool:
-    """Tell if a path is in the workspace, with no link on its way; True for a word without a slash."""
+    """Return whether a path is in the workspace, with no link on its way; True for a word without a slash."""
     if "/" not in word:
         return True
     path = folder / word.removeprefix("./")
     return path.exists() and path.resolve() == path
 
 
-def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()) -> Beginning:
+def _make_prefix_without_paths(
+    known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()
+) -> Beginning:
     """Return the prefix of a command without paths, of which a grant fixes all words.
 
     ``tail``: the words after `_END`.
@@ -185,24 +192,25 @@ def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] =
     return Beginning(words, len(words), _describe(command_words, follows))
 
 
-def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
-    """Return the prefix of a command with paths. A grant fixes it up to the widest of their scopes.
+def _make_prefix_with_paths(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
+    """Return the prefix of a command with paths.
 
-    If that scope does not hold all of the paths, a grant can fix nothing.
+    A grant fixes the words up to the widest scope, the one nearest to the top of the workspace. If a path is
+    not in that scope, the prefix has no fixed words, so no grant can be given.
     """
     if len(arguments.plain) > _MAX_PATHS:
         return NO_BEGINNING
-    places: list[_Place] = []
+    named_paths: list[_NamedPath] = []
     for word in arguments.plain:
-        place = _read_place(known, word, folder)
-        if place is None:
+        named_path = _read_named_path(known, word, folder)
+        if named_path is None:
             return NO_BEGINNING
-        places.append(place)
-    settings = places[0].settings
-    if any(place.settings != settings for place in places):
+        named_paths.append(named_path)
+    settings = named_paths[0].settings
+    if any(named_path.settings != settings for named_path in named_paths):
         return NO_BEGINNING
-    shared = _find_shared_parts([place.parts for place in places])
-    widest = min(places, key=lambda place: len(place.scope))  # the nearest to the top of the workspace
+    shared = _find_shared_parts([named_path.parts for named_path in named_paths])
+    widest = min(named_paths, key=lambda named_path: len(named_path.scope))
     command_words = [*known.words.split(), *arguments.fixed_options]
     before_path = (FORM, *command_words, _END, _BELOW, settings)
     fixed_count = 0
@@ -230,8 +238,8 @@ def _find_shared_parts(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return first[:depth]
 
 
-def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
-    """Return the place that a word names.
+def _read_named_path(known: KnownCommand, word: str, folder: Path) -> _NamedPath | None:
+    """Return the path that a word names.
 
     None if such a word may not follow the command, or if it leads outside or through a link.
     """
@@ -249,7 +257,7 @@ def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
     path = folder.joinpath(*parts)
     if path.resolve() != path or not _may_name(known.follows, path):
         return None
-    return _Place(parts, path.is_file(), _find_nearest_settings(known, parts, folder))
+    return _NamedPath(parts, path.is_file(), _find_nearest_settings(known, parts, folder))
 
 
 def _find_path(follows: Follows, word: str) -> str | None:
@@ -268,7 +276,7 @@ def _find_path(follows: Follows, word: str) -> str | None:
 
 
 def _may_name(follows: Follows, path: Path) -> bool:
-    """Tell if a command may name this path: a folder for Go packages, a folder or a test file for tests."""
+    """Return whether a command may name this path: a folder, or for tests also a test file."""
     if follows is Follows.PACKAGES:
         return path.is_dir()
     if follows is Follows.TESTS:
@@ -277,8 +285,8 @@ def _may_name(follows: Follows, path: Path) -> bool:
     return True
 
 
-def _read_module(word: str, folder: Path) -> _Place | None:
-    """Return the place of a test's module, a file of the workspace, by the test's dotted name."""
+def _read_module(word: str, folder: Path) -> _NamedPath | None:
+    """Return the path of a test's module, a file of the workspace, by the test's dotted name."""
     if not _NAMES.fullmatch(word) or ":" in word:
         return None
     parts = tuple(word.split("."))
@@ -290,7 +298,7 @@ def _read_module(word: str, folder: Path) -> _Place | None:
         file = folder.joinpath(*parts[:index], f"{part}.py")
         if not file.is_file() or file.resolve() != file:
             return None
-        return _Place(parts[: index + 1], is_file=True, settings="")
+        return _NamedPath(parts[: index + 1], is_file=True, settings="")  # unittest reads no settings
     return None
 
 

@@ -103,18 +103,25 @@ async def run_process(
 ) -> Ended:
     """Run a command until its end, for at most ``seconds``, or until it floods its output.
 
-    ``max_output``: the bytes kept of each stream. ``printed`` gets the newest output while it runs. ``watch``
-    gets the warden's process id; when it returns, the command is ended for the reason that it returns. No
-    process of the command is left when this returns, also if it is cancelled.
+    ``max_output``: the bytes kept of each stream. ``printed`` gets the newest output while the command runs.
+    ``watch`` gets the warden's process id, and waits for a reason to end the command: when it returns the
+    reason, the command is ended. No process of the command is left when this returns or is cancelled.
     """
-    # in the order that the warden expects
-    numbers = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
+    # in the order in which ``warden.py`` reads them
+    warden_limits = (
+        limits.memory,
+        limits.file,
+        limits.processes,
+        math.ceil(seconds),
+        limits.files,
+        limits.account,
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
         str(_WARDEN),
         str(os.getpid()),
-        ",".join(map(str, numbers)),
+        ",".join(map(str, warden_limits)),
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -126,19 +133,19 @@ async def run_process(
     stdout, stderr = _Output(max_output), _Output(max_output)
     newest = bytearray()  # the newest output of both streams
     flood_bytes = max_output * _FLOOD_FACTOR
-    is_flooding = asyncio.Event()
+    flooded = asyncio.Event()
     end: asyncio.Future[Any] = asyncio.gather(
-        _read_stream(process.stdout, stdout, flood_bytes, is_flooding, newest),
-        _read_stream(process.stderr, stderr, flood_bytes, is_flooding, newest),
+        _read_stream(process.stdout, stdout, flood_bytes, flooded, newest),
+        _read_stream(process.stderr, stderr, flood_bytes, flooded, newest),
         process.wait(),
     )
-    flood: asyncio.Future[Any] = asyncio.ensure_future(is_flooding.wait())
+    flood: asyncio.Future[Any] = asyncio.ensure_future(flooded.wait())
     reporting = asyncio.create_task(_report_output(newest, printed))
     watching: asyncio.Future[Any] = asyncio.ensure_future(watch(process.pid) if watch else _wait_forever())
     try:
         events = {end, flood, watching}
         await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if is_flooding.is_set():
+        if flooded.is_set():
             why = f"it was ended: it said more than {flood_bytes} bytes"
         elif end.done():
             why = ""
@@ -166,16 +173,16 @@ async def _read_stream(
     stream: asyncio.StreamReader | None,
     output: _Output,
     flood_bytes: int,
-    is_flooding: asyncio.Event,
+    flooded: asyncio.Event,
     newest: bytearray,
 ) -> None:
-    """Read a stream to its end; set ``is_flooding`` beyond ``flood_bytes``."""
+    """Read a stream to its end; set ``flooded`` beyond ``flood_bytes``."""
     while stream is not None and (part := await stream.read(_CHUNK_BYTES)):
         output.add(part)
         newest += part
         del newest[:-_REPORT_BYTES]
         if output.total_bytes > flood_bytes:
-            is_flooding.set()
+            flooded.set()
 
 
 async def _report_output(newest: bytearray, printed: Callable[[str], Awaitable[None]]) -> None:

@@ -19,6 +19,7 @@ Inside = Callable[[str], bool]
 
 # "1,20p", "$p", "/error/d", "s/a/b/g": printing, deleting or replacing lines of the output
 _SED_SCRIPT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
+_SED_JOINED_SCRIPT_FLAG = re.compile(r"-[a-zA-Z]*e.|-[a-zA-Z]+e")  # "-e" joined with other characters
 # a program that prints some fields of each line: "{print $1, $3}"
 _AWK_PROGRAM = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
 
@@ -63,7 +64,7 @@ _GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The flags and operands that a program may have, for example to only read."""
+    """The flags and operands that a program may have, here so that it only reads."""
 
     plain: str = ""  # one-letter flags without a value
     valued: str = ""  # one-letter flags with a value
@@ -73,7 +74,7 @@ class Syntax:
     only_texts: bool = False  # True: all operands are texts
     max_operands: int = 1000
     numeric: bool = False  # also takes flags such as -5
-    pattern_flag: str = ""  # the letter of the flag that replaces the first text
+    pattern_flag: str = ""  # the letter of a flag that gives the pattern; then the first operand is a path
 
     def find_objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
         """Return the objection to the first argument that is not allowed; None if all are."""
@@ -231,7 +232,7 @@ def _check_date(arguments: Sequence[str], _: Inside) -> str | None:
 
 
 def _check_printf(arguments: Sequence[str], _: Inside) -> str | None:
-    if arguments[:1] and arguments[0].startswith("-"):
+    if arguments and arguments[0].startswith("-"):
         return "it has a flag"
     return None
 
@@ -258,8 +259,7 @@ def _check_rg(arguments: Sequence[str], inside: Inside) -> str | None:
 
 def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
     for argument in arguments:
-        has_joined_script = re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument)  # "-e" joined with other letters
-        if argument == "--" or has_joined_script:
+        if argument == "--" or _SED_JOINED_SCRIPT_FLAG.match(argument):
             return "its flags are not plain"
     scripts = [script for flag, script in pairwise(arguments) if flag == "-e"]
     if not scripts:
@@ -307,13 +307,13 @@ def _check_git(arguments: Sequence[str], inside: Inside) -> str | None:
     if len(operands) > max_operands:
         return f"git {subcommand} with a name may write"
     for operand in operands:
-        if _is_magic(operand):
+        if _may_lead_elsewhere(operand):
             return f"“{operand}” may lead out of the workspace"
     return _find_outside(operands, inside)
 
 
-def _is_magic(operand: str) -> bool:
-    """Tell if git may resolve an operand elsewhere: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+def _may_lead_elsewhere(operand: str) -> bool:
+    """Return whether git may look for an operand elsewhere: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
     if operand.startswith(":"):
         return True
     _, colon, path = operand.partition(":")

@@ -5,8 +5,8 @@
 - Any other command is a write.
 
 ``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts. A write is
-*vouched for* (`Risk.vouched`) if it is sure to do no more than write files, as `_is_vouched_for` knows of a
-few commands. Most other programs may run programs or do what files tell them.
+*vouched for* (`Risk.vouched`) if it surely does no more than write files in the workspace. Only the few
+commands of `_is_vouched_for` are. Most other programs may run programs or do what files tell them.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, S
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 _SCRIPT_FLAGS = frozenset({"-c", "-ec", "-euc"})  # the argument after the flag is a script
-_SHELL_ARGUMENTS = 3  # the shell, the flag and the script
+_MIN_SHELL_WORDS = 3  # the shell, the flag and the script
 _READS = Risk(Level.READ, "it only reads")
-_ORDER = {Level.READ: 0, Level.WRITE: 1, Level.DESTRUCTIVE: 2}  # the worst has the highest number
+_SEVERITY = {Level.READ: 0, Level.WRITE: 1, Level.DESTRUCTIVE: 2}  # the worst has the highest number
 
 # the arguments with which a command is vouched for, if its operands are in the workspace and not in .git
 _VOUCHED = {
@@ -55,7 +55,7 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
     """
     if not argv or not argv[0] or any("\0" in word for word in argv):
         return Risk(Level.DESTRUCTIVE, "it is not understood: there is no program")
-    if argv[0] not in _SHELLS or len(argv) < _SHELL_ARGUMENTS or argv[1] not in _SCRIPT_FLAGS:
+    if argv[0] not in _SHELLS or len(argv) < _MIN_SHELL_WORDS or argv[1] not in _SCRIPT_FLAGS:
         words = tuple(ShellWord(word) for word in argv)
         return _judge_command(Simple(words), inside)
     script = argv[2]
@@ -71,12 +71,12 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
 def _judge_command(command: Simple, inside: Inside) -> Risk:
     """Return the risk of one simple command with its redirections."""
     words = [word.text for word in command.words]
-    oddity = _find_oddity(command)
+    hidden_effect = _find_hidden_effect(command)
     redirect_risks = [_judge_redirect(redirect, inside) for redirect in command.redirects]
     redirects_risk = _pick_worst([_READS, *redirect_risks])
 
     # reads come first: “sed -n 1,5p” is a read, though sed can run programs
-    objection = oddity or find_objection(words, inside)
+    objection = hidden_effect or find_objection(words, inside)
     if objection is None:
         return redirects_risk
 
@@ -89,18 +89,19 @@ def _judge_command(command: Simple, inside: Inside) -> Risk:
     hidden_code = find_hidden_code(words)
     if hidden_code:
         return Risk(Level.WRITE, hidden_code, vouched=False)
-    vouched = redirects_risk.vouched and oddity is None and _is_vouched_for(words, inside)
+    vouched = redirects_risk.vouched and hidden_effect is None and _is_vouched_for(words, inside)
     return Risk(Level.WRITE, f"“{program_name(words[0])}” may change something: {objection}", vouched)
 
 
 def _pick_worst(risks: Sequence[Risk]) -> Risk:
     """Return the worst risk; it is vouched for only if all are."""
-    worst = max(risks, key=lambda risk: (_ORDER[risk.level], not risk.vouched))
+    # of equally severe risks one that is not vouched for, since its reason says more
+    worst = max(risks, key=lambda risk: (_SEVERITY[risk.level], not risk.vouched))
     return replace(worst, vouched=all(risk.vouched for risk in risks))
 
 
 def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
-    """Tell if a command does no more than make files and folders, or commit them without running hooks."""
+    """Return whether a command only makes files and folders, or commits them without running hooks."""
     allowed: Syntax | None
     match words:
         case ["git", "add", *arguments]:
@@ -118,12 +119,12 @@ def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
 
 
 def _is_outside_git(path: str) -> bool:
-    """Tell if a path is outside a repository's own folder, whose settings and hooks run programs."""
+    """Return whether a path is outside of ``.git``, a folder whose settings and hooks run programs."""
     return ".git" not in path.lower().split("/")
 
 
-def _find_oddity(command: Simple) -> str | None:
-    """Return why the words of a command don't say all that the shell does with it; None if they do."""
+def _find_hidden_effect(command: Simple) -> str | None:
+    """Return what the shell does with a command that its words don't say; None if it does nothing more."""
     if command.background:
         return "it runs in the background"
     if any(word.expands for word in command.words):

@@ -6,7 +6,8 @@ substitutions, loops, functions, here-documents and everything else are refused,
 be read from the text.
 
 As a second opinion `shlex` splits the script too. If its words and operators are not those that the grammar
-found (``tokens`` in the functions below), the script is refused.
+found, the script is refused. For that, each function below appends the words and operators that it reads to
+``tokens``.
 """
 
 import shlex
@@ -122,7 +123,7 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
 def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     """Yield the commands of a node's children, which operators separate.
 
-    A statement's commands are held back until its operator is read: ``&`` puts them in the background.
+    A statement's commands are yielded once the operator after it is read: ``&`` puts them in the background.
     """
     commands: list[Simple] = []
     for child in node.children:
@@ -143,7 +144,7 @@ def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple
 def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     """Yield a statement's commands, with the statement's redirections added to the last one.
 
-    A redirection belongs to all of these commands, but its harm is the same at any of them.
+    A redirection belongs to all of these commands, but for the risk it is enough that one of them has it.
     """
     statement, *redirections = node.children
     *commands, last = _read_statements(statement, tokens, depth + 1)

@@ -32,7 +32,7 @@ _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them fr
 _MAX_SECONDS = 600  # the longest time limit of a command, after which it is ended
 _MARGIN_SECONDS = 15.0  # the tool's run may take that much longer, so that the command is ended first
 _MAX_PATH_CHARS = 4096  # Linux PATH_MAX
-_CAREFUL_VARIABLES = {
+_UNASKED_VARIABLES = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "RIPGREP_CONFIG_PATH": "",
@@ -69,7 +69,7 @@ def shell_tools(
     max_output: int = 64_000,
     trials: bool = False,
 ) -> FixedToolset:
-    """Return the tool `shell_run` over ``workspace``, which the composition root leaves out by default.
+    """Return the tool `shell_run` over ``workspace``. It is off by default.
 
     ``environment`` is Nod's own, of which a command gets the language and the time zone, never a token.
     ``seconds``: the time limit of a command that names none. ``max_output``: the bytes kept of each of its
@@ -82,7 +82,7 @@ def shell_tools(
     judge = make_classifier(folder)  # returns the risk of a command
     base_variables = scrub_environment(environment)
     # git looks for no repository above the workspace
-    careful_variables = {**_CAREFUL_VARIABLES, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    unasked_variables = {**_UNASKED_VARIABLES, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     default_seconds = seconds
 
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
@@ -122,9 +122,9 @@ def shell_tools(
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
             variables = {**base_variables, "HOME": home}
-            # a rule may let all commands but destructive ones run unasked: these get careful variables
+            # under the mildest rule all commands but destructive ones may run unasked
             if not Mode.DESTRUCTIVE.asks(risk):
-                variables |= careful_variables
+                variables |= unasked_variables
             ended = await run_process(
                 argv,
                 folder,
@@ -136,12 +136,13 @@ def shell_tools(
             )
         output = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
         if ended.why:
-            why = f"{ended.why[:1].upper()}{ended.why[1:]}"
-            return ToolOutput({**output, "ended": ended.why}, ended_badly=why)
-        failure = f"Ended with code {ended.exit_code}" if ended.exit_code else None
-        return ToolOutput(output, ended_badly=failure)
+            failure = f"{ended.why[:1].upper()}{ended.why[1:]}"
+            return ToolOutput({**output, "ended": ended.why}, ended_badly=failure)
+        if ended.exit_code:
+            return ToolOutput(output, ended_badly=f"Ended with code {ended.exit_code}")
+        return ToolOutput(output)
 
-    # rules also judge the path to which a link leads
+    # rules also judge the call in which each link is replaced by its target
     shell_run = replace(shell_run, follow=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage

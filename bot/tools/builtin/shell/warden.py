@@ -119,7 +119,7 @@ def _reap(child: int) -> int | None:
             if pid == child:
                 code = os.waitstatus_to_exitcode(status)
                 if code < 0:
-                    code = 128 - code
+                    code = 128 - code  # ended by a signal, as a shell reports it
     return code
 
 

@@ -9,9 +9,10 @@
 So the staging folder and the paths show how far an apply came. After a crash `settle_apply` finishes it, or
 undoes it if a file was changed by someone else.
 
-Each change has a *slot* in the staging folder, named by the position of the change in the list. Other applies
-wait for the lock of the workspace. Links in it are not followed. All functions block. In their parameters,
-``root`` is the open workspace and ``staged`` the open staging folder.
+Each change has a *slot* in the staging folder: an entry that is named by the position of the change in the
+list. Other applies wait for the lock of the workspace. Links in it are not followed. All functions block. In
+their parameters, ``root`` is the descriptor of the open workspace and ``stage`` that of the open staging
+folder.
 """
 
 import contextlib
@@ -53,12 +54,12 @@ _MAX_COMPARED_BYTES = 16 << 20  # the largest file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
-    """Return in words the first path that changed since the trial; empty if none did.
+    """Return a sentence that names the first path that changed since the trial; empty if none did.
 
     Raises ToolError for changes that no trial returns (`check_changes`), as the other functions do.
     """
     with _lock_workspace(workspace, changes) as root:
-        return _find_changed_path(root, changes)
+        return _describe_conflict(root, changes)
 
 
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
@@ -67,49 +68,50 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
     ``key`` identifies this apply, and is a part of its staging folder's name.
     """
     with _lock_workspace(workspace, changes) as root:
-        why = _find_changed_path(root, changes)
-        if why:
-            raise ToolError(f"{why} Nothing was changed.")
+        conflict = _describe_conflict(root, changes)
+        if conflict:
+            raise ToolError(f"{conflict} Nothing was changed.")
         for suffix in ("", _DONE_SUFFIX, _UNDONE_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
                 # left by an earlier apply that failed
                 remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
         try:
-            _stage(root, changes, f"{STAGING_PREFIX}{key}")
+            _write_stage(root, changes, f"{STAGING_PREFIX}{key}")
         except OSError as error:
             with contextlib.suppress(OSError):
                 remove_folder(workspace / f"{STAGING_PREFIX}{key}")
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
-        why = _carry_out(workspace, root, changes, key)
-        if why:
-            raise ToolError(f"{why} It was undone: nothing is changed.")
+        failure = _carry_out(workspace, root, changes, key)
+        if failure:
+            raise ToolError(f"{failure} It was undone: nothing is changed.")
 
 
 def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
     """Finish an interrupted `apply`, or undo it if a change can't be made.
 
-    Return True if all changes are made, None if that is unclear. Raises ToolError if none is made.
+    Return True if all changes are made, and None if that is unclear. Raises ToolError if none is made. It
+    never returns False.
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
-            ended_stage = workspace / f"{STAGING_PREFIX}{key}{suffix}"
-            if ended_stage.exists():
-                remove_folder(ended_stage)
+            ended_folder = workspace / f"{STAGING_PREFIX}{key}{suffix}"
+            if ended_folder.exists():
+                remove_folder(ended_folder)
                 if suffix == _DONE_SUFFIX:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
-        stage = workspace / f"{STAGING_PREFIX}{key}"
+        staging_folder = workspace / f"{STAGING_PREFIX}{key}"
         try:
-            names = {path.name for path in stage.iterdir()}
+            names = {path.name for path in staging_folder.iterdir()}
         except FileNotFoundError:
             return _judge_by_paths(root, changes)
         if _READY_FILE not in names:
             _remove_stage(workspace, root, key, _UNDONE_SUFFIX)
             raise ToolError(_NOTHING_DONE_TEXT)
-        changes = _read_staged_changes(stage / _READY_FILE, changes)
-        why = _carry_out(workspace, root, changes, key)
-        if why:
-            raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
+        changes = _read_staged_changes(staging_folder / _READY_FILE, changes)
+        failure = _carry_out(workspace, root, changes, key)
+        if failure:
+            raise ToolError(f"Nod stopped in the middle. {failure} It was undone: nothing is changed.")
         return True
 
 
@@ -121,19 +123,19 @@ def read_states(workspace: Path, changes: Sequence[FileChange]) -> list[FileStat
 
 
 def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-    """Return the changes that a complete staging folder lists, with their old states.
+    """Return the changes that the file ``ready`` of a staging folder lists, with their old states.
 
     Raises OSError if a listed change is not among ``changes``, which people approved.
     """
     content = ready.read_bytes()
     if not content:  # an older release wrote no list
         return changes
-    staged = [FileChange.read(change) for change in json.loads(content)]
+    listed = [FileChange.read(change) for change in json.loads(content)]
     approved = {(change.path, change.new) for change in changes}
-    for change in staged:
+    for change in listed:
         if (change.path, change.new) not in approved:
             raise OSError(errno.ESTALE, _ALTERED_TEXT)
-    return staged
+    return listed
 
 
 def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
@@ -144,14 +146,17 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
     """
     if not changes:
         return True
-    old = {change.path: change.old for change in reversed(changes)}  # before the first change of each path
-    new = {change.path: change.new for change in changes}  # after the last change of each path
+    first_states: dict[str, FileState | None] = {}  # before the first change of each path
+    last_states: dict[str, FileState | None] = {}  # after the last change of each path
+    for change in changes:
+        first_states.setdefault(change.path, change.old)
+        last_states[change.path] = change.new
     any_is_new = False
     any_is_old = False
-    for path, new_state in new.items():
+    for path, last_state in last_states.items():
         state = _read_state(root, path)
-        any_is_new = any_is_new or state == new_state
-        any_is_old = any_is_old or state == old[path]
+        any_is_new = any_is_new or state == last_state
+        any_is_old = any_is_old or state == first_states[path]
     if any_is_old and not any_is_new:
         raise ToolError(_NOTHING_DONE_TEXT)
     if any_is_new and not any_is_old:
@@ -225,14 +230,14 @@ def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bo
     A folder must be empty, unless it ``may_have_entries``. Stamps are compared without the time that a rename
     changes.
     """
-    stamped = state.mark.startswith("stamp:")
+    stamped = state.mark.startswith("stamp:")  # as `Stamp.mark` writes it
     try:
         current = _read_entry(folder, name, stamped=stamped)
         if state.kind == "folder" and not may_have_entries:
             with open_descriptor(name, FOLDER, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
-    except OSError:
+    except OSError:  # such as: there is no such entry
         return False
     if stamped:
         return _strip_change_time(current.mark) == _strip_change_time(state.mark)
@@ -245,7 +250,7 @@ def _strip_change_time(mark: str) -> list[str]:
     return [inode, modified, *others]
 
 
-def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
+def _describe_conflict(root: int, changes: Sequence[FileChange]) -> str:
     """Return the result of `find_changed` for an open workspace."""
     removed: set[str] = set()  # the paths that earlier changes of the list removed
     for change in changes:
@@ -253,7 +258,7 @@ def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
         if change.old is not None:
             with contextlib.suppress(OSError), _open_parent(root, change.path) as (folder, name):
                 is_same = _has_state(folder, name, change.old, may_have_entries=True)
-        elif _is_in_any(removed, change.path):
+        elif _is_removed(change.path, removed):
             is_same = True  # there will be nothing at this path when its turn comes
         else:
             is_same = _read_state(root, change.path) is None
@@ -264,48 +269,48 @@ def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
     return ""
 
 
-def _is_in_any(removed: set[str], path: str) -> bool:
-    """Tell if a path, or a folder that it is in, was removed."""
+def _is_removed(path: str, removed: set[str]) -> bool:
+    """Return whether a path, or a folder that it is in, is among the removed paths."""
     names = path.split("/")
     return any("/".join(names[:count]) in removed for count in range(1, len(names) + 1))
 
 
-def _stage(root: int, changes: Sequence[FileChange], stage: str) -> None:
-    """Write every new content to the staging folder, and last the file that says it is complete."""
-    os.mkdir(stage, 0o700, dir_fd=root)
-    with open_descriptor(stage, FOLDER, root) as staged:
+def _write_stage(root: int, changes: Sequence[FileChange], stage_name: str) -> None:
+    """Make the staging folder: every new content and, as the last file, the one that says it is complete."""
+    os.mkdir(stage_name, 0o700, dir_fd=root)
+    with open_descriptor(stage_name, FOLDER, root) as stage:
         for number, change in enumerate(changes):
             if change.new is not None and not _is_mode_change(change):
-                _stage_content(root, staged, str(number), change.path, change.new)
-        os.fsync(staged)
+                _write_slot(root, stage, str(number), change.path, change.new)
+        os.fsync(stage)
         stripped = [
             FileChange(change.path, strip_content(change.old), strip_content(change.new))
             for change in changes
         ]
         document = json.dumps([asdict(change) for change in stripped])
-        write_new(_READY_FILE, staged, document.encode(), 0o600)
-        os.fsync(staged)
+        write_new(_READY_FILE, stage, document.encode(), 0o600)
+        os.fsync(stage)
     os.fsync(root)
 
 
 def _is_mode_change(change: FileChange) -> bool:
-    """Tell if only the mode of a folder changes: nothing is exchanged for that."""
+    """Return whether only the mode of a folder changes. Nothing is exchanged for that."""
     return change.old is not None and change.new is not None and change.new.kind == "folder"
 
 
-def _stage_content(root: int, staged: int, slot: str, path: str, new: FileState) -> None:
+def _write_slot(root: int, stage: int, slot: str, path: str, new: FileState) -> None:
     """Write the new content of a path to its slot of the staging folder, with the owner of the old one."""
     if new.kind == "folder":
-        os.mkdir(slot, 0o700, dir_fd=staged)
-        os.chmod(slot, new.mode, dir_fd=staged)
+        os.mkdir(slot, 0o700, dir_fd=stage)
+        os.chmod(slot, new.mode, dir_fd=stage)
     elif new.kind == "link":
-        os.symlink(new.mark, slot, dir_fd=staged)
+        os.symlink(new.mark, slot, dir_fd=stage)
     else:
-        write_new(slot, staged, new.unpacked, new.mode)
+        write_new(slot, stage, new.unpacked, new.mode)
         with contextlib.suppress(OSError), _open_parent(root, path) as (folder, name):
             owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            os.chown(slot, owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
-            os.chmod(slot, new.mode, dir_fd=staged)
+            os.chown(slot, owner.st_uid, owner.st_gid, dir_fd=stage, follow_symlinks=False)
+            os.chmod(slot, new.mode, dir_fd=stage)
 
 
 def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
@@ -314,39 +319,40 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
     Return the reason for the failure; empty if all changes are made. The staging folder is removed in both
     cases. Raises OSError if not all can be undone.
     """
-    with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as staged:
-        why = _exchange_all(root, staged, changes)
-        os.fsync(staged)
-    _remove_stage(workspace, root, key, _UNDONE_SUFFIX if why else _DONE_SUFFIX)
-    return why
+    with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as stage:
+        failure = _exchange_all(root, stage, changes)
+        os.fsync(stage)
+    _remove_stage(workspace, root, key, _UNDONE_SUFFIX if failure else _DONE_SUFFIX)
+    return failure
 
 
-def _exchange_all(root: int, staged: int, changes: Sequence[FileChange]) -> str:
+def _exchange_all(root: int, stage: int, changes: Sequence[FileChange]) -> str:
     """Make all changes or, if one fails, none. The result is that of `_carry_out`."""
     for number, change in enumerate(changes):
         try:
-            _exchange(root, staged, str(number), change)
+            _exchange(root, stage, str(number), change)
         except OSError as error:
-            why = f"{change.path} can't be changed ({error.strerror})."
-            stuck = _undo_changes(root, staged, changes[: number + 1])
+            failure = f"{change.path} can't be changed ({error.strerror})."
+            stuck = _undo_changes(root, stage, changes[: number + 1])
             if stuck:
-                why = f"{why} These were changed by someone else: {', '.join(stuck)}"
-                raise OSError(errno.EBUSY, why) from error
-            return why
-    for path in {change.path.rpartition("/")[0] for change in changes}:
-        inside = f"{path}/." if path else "."
-        with contextlib.suppress(OSError), _open_parent(root, inside) as (folder, _):
+                failure = f"{failure} These were changed by someone else: {', '.join(stuck)}"
+                raise OSError(errno.EBUSY, failure) from error
+            return failure
+    one_path_per_folder = {change.path.rpartition("/")[0]: change.path for change in changes}
+    for path in one_path_per_folder.values():
+        with contextlib.suppress(OSError), _open_parent(root, path) as (folder, _):
             os.fsync(folder)
     return ""
 
 
-def _undo_changes(root: int, staged: int, changes: Sequence[FileChange]) -> list[str]:
+def _undo_changes(root: int, stage: int, changes: Sequence[FileChange]) -> list[str]:
     """Undo changes, the last first. Return the paths that someone else has changed since."""
     stuck = []
-    for number, change in reversed(list(enumerate(changes))):
+    for number in reversed(range(len(changes))):
+        change = changes[number]
         inverse = FileChange(change.path, change.new, change.old)
         try:
-            _exchange(root, staged, str(number), inverse)
+            _exchange(root, stage, str(number), inverse)
         except FileNotFoundError:
             if change.old is not None:  # else its folder was not there yet, so nothing was made
                 stuck.append(change.path)
@@ -355,17 +361,19 @@ def _undo_changes(root: int, staged: int, changes: Sequence[FileChange]) -> list
     return stuck
 
 
-def _exchange(root: int, staged: int, slot: str, change: FileChange) -> None:
+def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
     """Exchange the content of a path with that of its slot in the staging folder.
 
     If that was done before, do nothing. Raises OSError if the path or the slot has another content than
-    expected, which stays.
+    expected; that content stays where it is.
 
     The slot before and after, by the kind of change:
 
     - addition: the new content, then nothing
     - removal: nothing, then the old content
     - change: the new content, then the old content
+
+    To undo a change, call this with its inverse: the slot is then as the change left it.
     """
     old, new = change.old, change.new
     if new is not None and _is_mode_change(change):
@@ -373,24 +381,24 @@ def _exchange(root: int, staged: int, slot: str, change: FileChange) -> None:
             os.fchmod(fd, new.mode)
         return
 
-    is_slot_full = look_at(slot, staged) is not None
-    if new is None:
+    is_slot_full = look_at(slot, stage) is not None
+    if new is None:  # a removal
         is_done = is_slot_full
-    elif old is None:
+    elif old is None:  # an addition
         is_done = not is_slot_full
     else:
-        is_done = not is_slot_full or _has_state(staged, slot, old)
+        is_done = not is_slot_full or _has_state(stage, slot, old)
     if is_done:
         return
 
-    if new is not None and not _has_state(staged, slot, new):
+    if new is not None and not _has_state(stage, slot, new):
         raise OSError(errno.ESTALE, _ALTERED_TEXT)
     with _open_parent(root, change.path) as (folder, name):
         if old is None:
-            renameat2(slot, staged, name, folder, NOREPLACE)
+            renameat2(slot, stage, name, folder, NOREPLACE)
             return
         flag = NOREPLACE if new is None else EXCHANGE
-        renameat2(name, folder, slot, staged, flag)
-        if not _has_state(staged, slot, old):
-            renameat2(slot, staged, name, folder, flag)
+        renameat2(name, folder, slot, stage, flag)
+        if not _has_state(stage, slot, old):
+            renameat2(slot, stage, name, folder, flag)
             raise OSError(errno.ESTALE, _ALTERED_TEXT)

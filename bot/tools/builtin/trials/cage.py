@@ -69,7 +69,7 @@ class Cage:
     output: int = 64_000  # bytes kept of each stream
     limits: CageLimits = field(default_factory=CageLimits)
     name: str = ""  # the name of bubblewrap with its version, once it was found
-    _trouble: str = "it was not tried yet"
+    _trouble: str = "it was not tried yet"  # not empty, so that the first `find_trouble` tries
     _tried_at: float = float("-inf")  # the time of the last attempt, by time.monotonic()
 
     async def find_trouble(self) -> str:
@@ -134,13 +134,13 @@ class Cage:
         argv += ["--bind", str(copy), workspace, "--remount-ro", "/dev", "--remount-ro", "/"]
         return [*argv, "--chdir", workspace, "--", *command]
 
-    async def run(self, command: Sequence[str], copy: Path, seconds: float, copied: CopySize) -> Ended:
+    async def run(self, command: Sequence[str], copy: Path, seconds: float, copy_size: CopySize) -> Ended:
         """Run a command in a cage over a copy; when it returns, the command and all it started have ended.
 
-        ``copied``: the size of the copy before, which does not count as the command's.
+        ``copy_size``: the size of the copy before, which does not count as the command's.
         """
-        max_entries = copied.entries + self.limits.entries
-        max_bytes = copied.bytes + self.limits.size
+        max_entries = copy_size.entries + self.limits.entries
+        max_bytes = copy_size.bytes + self.limits.size
 
         async def wait_for_excess(warden: int) -> str:
             pause = _CHECK_SECONDS
@@ -168,9 +168,8 @@ class Cage:
     def _find_memory_excess(self, warden: int) -> str:
         """Return how the cage exceeds its memory or its files in memory, in words; empty if it doesn't.
 
-        ``warden``: the id of the process under which the cage runs.
-
-        Errors are ignored: a process may end while it is looked at, and its files in /proc with it.
+        ``warden``: the id of the process under which the cage runs. A process that ends in the meantime is
+        left out.
         """
         pids = _list_descendants(warden)
         used_bytes = 0
@@ -184,7 +183,7 @@ class Cage:
         return ""
 
     def _has_too_many_files(self, pids: Sequence[int]) -> bool:
-        """Tell if a folder in memory has too many files. All processes in the cage see the same ones."""
+        """Return whether a folder in memory has too many files. All processes of a cage see the same ones."""
         for pid in pids:
             with suppress(OSError):
                 if not _is_outside_cage(pid):
@@ -212,7 +211,7 @@ def _read_own_memory(pid: int) -> int:
 
 
 def _is_outside_cage(pid: int) -> bool:
-    """Tell if a process sees the files of the machine, such as bubblewrap itself."""
+    """Return whether a process, such as bubblewrap itself, sees the files of the machine."""
     return Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
 
 

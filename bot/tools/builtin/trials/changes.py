@@ -28,7 +28,7 @@ from bot.tools.builtin.files.workspace import decode_text
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MAX_PATHS = 1000  # the paths that change
-_MAX_CONTENT_BYTES = 16 << 20  # read of all old files, and the same of all new ones
+_MAX_CONTENT_BYTES = 16 << 20  # of all old files together; all new files together have this limit again
 _MAX_UNDO_BYTES = 1_000_000  # the old content that is stored for an undo
 _MAX_DEPTH = 60  # the nesting of folders
 _MAX_TEXT_CHARS = 200_000  # one text on the card
@@ -153,7 +153,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
         for path, state in _walk_copy(root, "", nodes, owner, _BoundedReader(), 0):
             new_states[path] = state
             if len(new_states) > _MAX_PATHS:
-                break
+                break  # they are refused below
         removed = _list_removed(root, nodes)
     if len(new_states) + len(removed) > _MAX_PATHS:
         raise Inapplicable(f"It changes more than {_MAX_PATHS:,} files.")
@@ -197,8 +197,8 @@ def _walk_copy(
             os.chmod(name, open_mode, dir_fd=folder)
             with open_descriptor(name, FOLDER, folder) as inner:
                 yield from _walk_copy(inner, path, nodes, owner, reader, depth + 1)
-        elif node is not None and node.copy == Stamp.of(status):
-            continue
+        elif node is not None and node.copy_stamp == Stamp.of(status):
+            continue  # it was not changed since it was copied
         elif kind == "link":
             target = os.readlink(name, dir_fd=folder)
             if leads_out(path, target):
@@ -224,10 +224,10 @@ def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> No
 
 
 def leads_out(path: str, target: str) -> bool:
-    """Tell if the link at ``path`` may lead out of the workspace.
+    """Return whether the link at ``path`` may lead out of the workspace.
 
-    It may not if it only goes up at its beginning, and not further than to the workspace's top. A ``..``
-    after another name is refused, because that name may be a link itself.
+    It can't if its ``..`` are all at its beginning and lead no further than to the workspace's top. A ``..``
+    after another name counts as leading out, because that name may be a link itself.
     """
     if not target or target.startswith("/"):
         return True
@@ -265,9 +265,9 @@ def _read_old_state(workspace: Path, path: str, node: Node, reader: _BoundedRead
     if node.kind == "link":
         return FileState("link", mark=node.target)
     with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
-        if Stamp.of(os.fstat(fd)) == node.source:
+        if Stamp.of(os.fstat(fd)) == node.source_stamp:
             state = reader.read(fd, node.mode, node.size)
-            return state or FileState("file", node.mode, node.size, node.source.mark)
+            return state or FileState("file", node.mode, node.size, node.source_stamp.mark)
     raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
 
 
@@ -300,7 +300,7 @@ def _order_changes(changes: Sequence[FileChange]) -> list[FileChange]:
 
 
 def runs_in_git(path: str) -> bool:
-    """Tell if git runs the file at a path (a hook), or programs that the file names (its configuration)."""
+    """Return whether git runs the file at a path (a hook), or programs that it names (a configuration)."""
     names = [name.casefold() for name in path.split("/")]
     if ".git" not in names:
         return False

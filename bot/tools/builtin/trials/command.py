@@ -6,7 +6,7 @@ approval applies these changes to the workspace; the command itself does not run
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
 (``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod tries commands and
-applies trials through the functions of `CommandTrials.trying`, whose contract is in `Trying`
+applies trials through the functions of `CommandTrials.trying`. What each of them must do is said in `Trying`
 (``bot/tools/tool.py``).
 """
 
@@ -151,9 +151,9 @@ class CommandTrials:
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = TriedCommand(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        # of the changes as stored: old contents that are too large are missing there, so there may be no undo
+        # from the token, which lacks the old contents if they are too large: then there is no undo
         inverse = _find_inverse(_parse_changes(token))
-        why_final = inverse if isinstance(inverse, str) else ""
+        why_no_undo = inverse if isinstance(inverse, str) else ""
         return TrialOutput(
             fields,
             token,
@@ -162,11 +162,11 @@ class CommandTrials:
             files,
             cage=f"{self.cage.name}, no network",
             refused=refusal,
-            final=why_final,
+            final=why_no_undo,
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
-        """Tell if the files that a trial changed are still as they were."""
+        """Return whether the files that a trial changed are still as they were before it."""
         return not await asyncio.to_thread(applying.find_changed, self.workspace, _parse_changes(token))
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
@@ -218,7 +218,7 @@ class CommandTrials:
             current, fields = await self._preview_changes(undo)
             if old_values(fields) != old_values(context.preview):
                 raise ToolError("It changed after it was shown. Nothing was changed.")
-            remaining = _skip_done(undo, current)
+            remaining = _list_remaining(undo, current)
             await _run_to_end(applying.apply, self.workspace, remaining, context.idempotency_key)
             return _report_restored(remaining)
 
@@ -233,11 +233,11 @@ class CommandTrials:
 
     async def _read_current_values(self, arguments: Arguments) -> Mapping[str, str | None]:
         _, fields = await self._preview_changes(_parse_changes(arguments))
-        return {field.field: field.old_value for field in fields}
+        return {preview_field.field: preview_field.old_value for preview_field in fields}
 
     async def _preview_undo(self, arguments: Arguments) -> Sequence[PreviewField]:
         _, fields = await self._preview_changes(_parse_changes(arguments))
-        if all(field.old_value == field.new_value for field in fields):
+        if all(preview_field.old_value == preview_field.new_value for preview_field in fields):
             raise ToolError("This would change nothing: all of it is as it was.")
         return fields
 
@@ -249,7 +249,7 @@ class CommandTrials:
         The states are in the order of the changes. They are also the old values of the fields.
         """
         current = await asyncio.to_thread(applying.read_states, self.workspace, changes)
-        fields = {}  # by path: the last of two changes of one path counts
+        fields = {}  # by path; of two changes of a path, the last says what the path becomes
         for change, state in zip(changes, current, strict=True):
             name = f"content of {change.path}"
             fields[change.path] = PreviewField(name, show_state(state), show_state(change.new))
@@ -260,10 +260,10 @@ class CommandTrials:
         # `read_states` reads the paths alone, not the states before and after
         changes = {file.field: FileChange(file.path, None, None) for file in files if file.field}
         states = await asyncio.to_thread(applying.read_states, self.workspace, list(changes.values()))
-        return {field: show_state(state) for field, state in zip(changes, states, strict=True)}
+        return {name: show_state(state) for name, state in zip(changes, states, strict=True)}
 
 
-def _skip_done(undo: Sequence[FileChange], current: Sequence[FileState | None]) -> list[FileChange]:
+def _list_remaining(undo: Sequence[FileChange], current: Sequence[FileState | None]) -> list[FileChange]:
     """Return the changes of an undo that are still to be made, each from the current state of its path.
 
     A path that becomes a folder, or was one, has two changes: it is removed, then added. The second starts

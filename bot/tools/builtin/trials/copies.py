@@ -66,8 +66,8 @@ class Node:
     kind: str  # file, folder or link
     mode: int
     size: int
-    source: Stamp  # the stamp of the path in the workspace
-    copy: Stamp  # the stamp of the path in the copy; empty for a folder
+    source_stamp: Stamp  # of the path in the workspace
+    copy_stamp: Stamp  # of the path in the copy; empty for a folder
     target: str = ""  # the target of a link; empty for anything else
 
 
@@ -145,7 +145,7 @@ class _Copier:
     ) -> None:
         os.mkdir(name, 0o700, dir_fd=target)
         mode = _permissions(info)
-        self.nodes[path] = Node("folder", mode, 0, source=Stamp.of(info), copy=Stamp())
+        self.nodes[path] = Node("folder", mode, 0, source_stamp=Stamp.of(info), copy_stamp=Stamp())
         with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as copy:
             self.copy_entries(inner, copy, path, depth + 1)
             self._hand_over(copy, mode | 0o700)
@@ -158,18 +158,19 @@ class _Copier:
                 self._copy_content(old, new, info.st_size)
                 self._hand_over(new, mode)
                 os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
-                copy = Stamp.of(os.fstat(new))
-            if Stamp.of(os.fstat(old)) != Stamp.of(info):
+                copy_stamp = Stamp.of(os.fstat(new))
+            source_stamp = Stamp.of(info)
+            if Stamp.of(os.fstat(old)) != source_stamp:
                 raise ToolError(f"{path} changed while it was copied.")
-        self.nodes[path] = Node("file", mode, info.st_size, source=Stamp.of(info), copy=copy)
+        self.nodes[path] = Node("file", mode, info.st_size, source_stamp, copy_stamp)
 
     def _copy_link(self, name: str, source: int, target: int, path: str, info: os.stat_result) -> None:
-        leads_to = os.readlink(name, dir_fd=source)
-        os.symlink(leads_to, name, dir_fd=target)
+        link_target = os.readlink(name, dir_fd=source)
+        os.symlink(link_target, name, dir_fd=target)
         if self.owner is not None:
             os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
-        copy = Stamp.of(os.stat(name, dir_fd=target, follow_symlinks=False))
-        self.nodes[path] = Node("link", 0, 0, source=Stamp.of(info), copy=copy, target=leads_to)
+        copy_stamp = Stamp.of(os.stat(name, dir_fd=target, follow_symlinks=False))
+        self.nodes[path] = Node("link", 0, 0, Stamp.of(info), copy_stamp, target=link_target)
 
     def _copy_content(self, old: int, new: int, size: int) -> None:
         """Share the blocks of an open file with a new file; copy them if the file system can't share."""
@@ -217,8 +218,8 @@ def _create_locked_folder(base: Path) -> tuple[Path, int]:
             lock = os.open(folder, FOLDER)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_there = os.fstat(lock).st_nlink > 0
-                if is_there:
+                is_linked = os.fstat(lock).st_nlink > 0
+                if is_linked:
                     return folder, lock
             os.close(lock)
 
