@@ -193,8 +193,15 @@ def _permissions(info: os.stat_result) -> int:
     return stat.S_IMODE(info.st_mode) & 0o777
 
 
-def create_copy_folder(workspace: Path, owner: int | None) -> tuple[Path, int]:
-    """Create an empty folder for a copy; return it with the descriptor that locks it.
+class CopyFolder(NamedTuple):
+    """A folder for a copy."""
+
+    path: Path
+    lock: int  # the descriptor that locks it, until it is closed
+
+
+def create_copy_folder(workspace: Path, owner: int | None) -> CopyFolder:
+    """Create and lock an empty folder for a copy.
 
     It is a temporary folder. If the workspace is on another disk, it is next to the workspace instead, so
     that both can share blocks. With an ``owner`` it is always a temporary folder, because that account may
@@ -204,13 +211,13 @@ def create_copy_folder(workspace: Path, owner: int | None) -> tuple[Path, int]:
     is_other_disk = base.stat().st_dev != workspace.stat().st_dev
     if owner is None and is_other_disk and os.access(workspace.parent, os.W_OK):
         base = workspace.parent
-    folder, lock = _create_locked_folder(base)
+    folder = _create_locked_folder(base)
     if owner is not None:
-        os.fchown(lock, owner, owner)
-    return folder, lock
+        os.fchown(folder.lock, owner, owner)
+    return folder
 
 
-def _create_locked_folder(base: Path) -> tuple[Path, int]:
+def _create_locked_folder(base: Path) -> CopyFolder:
     """Create a folder and lock it; another one if `remove_abandoned_copies` removed it before the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_COPY_PREFIX, dir=base))
@@ -220,7 +227,7 @@ def _create_locked_folder(base: Path) -> tuple[Path, int]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 is_linked = os.fstat(lock).st_nlink > 0
                 if is_linked:
-                    return folder, lock
+                    return CopyFolder(folder, lock)
             os.close(lock)
 
 
