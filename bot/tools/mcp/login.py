@@ -179,7 +179,7 @@ class Logins(SignIns):
         return await self._wait_for_remote(row_key, OVER)
 
     def _find_run(self, state: str) -> _SignInRun | None:
-        """Return the sign-in of this process with this ``state``; None if there is none."""
+        """Return the sign-in of this process with this ``state``; None if it has no such sign-in."""
         for run in self._runs.values():
             if state and run.state == state:
                 return run
