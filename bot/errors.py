@@ -1,15 +1,18 @@
-"""Every error that Nod raises on purpose. A class's docstring is its default message, which people read.
+"""Every error that Nod raises on purpose.
+
+A class's docstring is its default message, which people read. Classes with an ``__init__`` of their own write
+the message there.
 
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
-├── LostRace             another transaction changed the row first; `Database.write` repeats this one
+├── LostRace             another transaction changed the row first; `Database.write` runs this one again
 ├── UnknownCard          no row says that the pressed message is a card of that proposal
 ├── TakenOver            another process has taken over this turn, so this process must not continue it
 ├── LeasedElsewhere      another process holds the lease for this work; ``owner`` is its id
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
 │   ├── Hopeless         asking again with the same arguments cannot help
-│   ├── Disconnected     the account in whose name it was to run is no longer connected
+│   ├── Disconnected     the account in whose name the call was to run is no longer connected
 │   ├── UnknownTool      the model asked for a tool that does not exist
 │   ├── Refused          the rules let no one decide it, so it cannot be asked for
 │   ├── TooMuch          this person has asked for more than anyone may
@@ -113,8 +116,8 @@ class ModelError(NodError):
 
     window: int | None = None  # the number of tokens that the model takes, if its server said that
     passing = False  # True: the same request may be answered later
-    # True: the server does not say if the request was too long, so one with half of the history may be
-    # accepted
+    # True: the server did not say why it refused; the request may have been too long, so one with half of the
+    # history may be accepted
     may_be_long = False
     away = False  # True: the model's server is down or over its limit, so another model may answer
     choices: tuple[str, ...] = ("Try again",)  # the buttons by which people answer the message
@@ -150,7 +153,7 @@ class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
     passing = away = True
-    has_reason = False  # True: the server gave a reason, or the answer itself has one
+    has_reason = False  # True: the server or the answer says why it was cut off
 
 
 class ModelEmpty(ModelError):

@@ -8,8 +8,12 @@ Every channel reads a verb's label, its text while it works and the input that i
 new button is a member of `Verb`, a row of `BUTTONS`, and what the core does with it
 (``bot/approvals/decide.py``). The button on the card of one proposal may differ: ``bot/domain/buttons.py``.
 
-The data of a button is a `ButtonMark`, on platforms whose buttons hold about a hundred characters: a verb,
-the proposal, and the *way*, since many buttons only open a window that leads to their verb.
+The data of a button is a `ButtonMark`, on platforms whose buttons hold about a hundred characters. It has a
+verb, the proposal, and the *way*: what a press does first. Many buttons only open a window, and the window
+sends the verb.
+
+The *round* of a proposal is the version of its contents: an edit or a retry begins the next one. A press of a
+button from an earlier round changes nothing.
 """
 
 import re
@@ -19,17 +23,17 @@ from enum import StrEnum
 from typing import Self
 
 PERHAPS_TEXT = "Nod may not be able to undo it."
-"""The warning of "Run it for real" where it is not known if the call can be undone."""
+"""The warning of *Approve and run it for real*: Nod does not know if the call can be undone."""
 CONTEXT = "What led to it"
-"""The button that shows the turn a card came from, to people who may decide it."""
+"""The label of the button that shows the turn a card came from, to people who may decide it."""
 VIEW_ALL = "View all"
-"""The button that shows everything of a card that waits for a decision."""
+"""The label of the button that shows everything of a card that waits for a decision."""
 DETAILS = "Details"
-"""The button that shows everything of a card that has ended."""
+"""The label of the button that shows everything of a card that has ended."""
 CHOOSE = "Choose"
-"""The button of a batch that lets people pick rows."""
+"""The label of the button of a batch that lets people pick rows."""
 EACH_ROW = "Rows"
-"""The button in place of `CHOOSE` once no row waits: it opens single rows, for example to undo them."""
+"""The label in place of `CHOOSE` once no row waits: the button opens single rows, such as to undo them."""
 # the way, the verb, the id, the round, the page, and perhaps the picked rows: "nod:press:approve:1a2b:1:0"
 _MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
@@ -96,7 +100,7 @@ class AskedFor:
     """The question for the words that go with a press."""
 
     question: str
-    hint: str  # the use that is made of the words
+    hint: str  # what Nod does with the words
     usage: str  # the name of the words in the usage of a command
 
 
@@ -107,7 +111,7 @@ class Sure:
     question: str
     yes: str  # the label of the button that goes ahead
     no: str  # the label of the button that does not
-    more: str = "This can't be undone."  # the fact to know before
+    more: str = "This can't be undone."  # the warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # channels with a menu ⋯ on cards have the button in that menu
-    command: str = ""  # the effect of the command ``VERB ID [WORDS]`` in chats; empty: no such command
+    command: str = ""  # the help text of the command ``VERB ID [WORDS]`` in chats; empty: no such command
     asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
     sure: Sure | None = None  # the question before the press counts; None: no question
 
@@ -247,20 +251,20 @@ def with_reason(decline: Button) -> str:
 
 
 class Way(StrEnum):
-    """The way from a button to its verb: where the button is, or what it opens first."""
+    """What a press of a button does first. The verb follows right away, or from the window that opens."""
 
     PRESS = "press"  # the button is on a card: the verb is done, or its input is asked for
-    READ = "read"  # the button is below the complete content of the card
+    READ = "read"  # as PRESS, and the button is below the complete content of the card
     WHY = "why"  # it asks for a reason first
     VIEW = "view"  # it shows the complete content
     FILL = "fill"  # it opens one page of a form
-    SENT = "sent"  # a window sends what was entered in it
+    SENT = "sent"  # it submits a window, with what was entered in it
     CHOOSE = "choose"  # it shows a page of the rows of a batch, to pick from
     TOGGLE = "toggle"  # it picks the row with the number ``page``, or unpicks it
-    LOOK = "look"  # it shows the same page of rows, with buttons that open single rows
+    LOOK = "look"  # it shows a page of the rows of a batch, with buttons that open single rows
     ROW = "row"  # it opens one row of a batch by itself
     CONTEXT = "context"  # it shows what led to the proposal
-    DECIDE = "decide"  # it decides the picked rows; on page 1, below their complete content
+    DECIDE = "decide"  # it decides the picked rows; page 1: the press was below their complete content
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +276,14 @@ class ButtonMark:
     id: str  # the proposal's
     round: int  # the round of the card that has the button
     page: int = 0
-    picked: str = ""  # rows of a batch, as `Picked` packs them
+    picked: str = ""  # rows of a batch, as `bot.domain.batches.Picked` packs them
 
-    def pack(self, most: int) -> str:
-        """Return the mark as text. Raise ValueError if it is longer than ``most``, or can't be parsed."""
+    def pack(self, max_chars: int) -> str:
+        """Return the mark as text. Raise ValueError if the text is too long, or can't be parsed again."""
         packed = f"nod:{self.way}:{self.verb}:{self.id}:{self.round}:{self.page}"
         if self.picked:
             packed += f":{self.picked}"
-        if len(packed) > most or self.parse(packed) != self:
+        if len(packed) > max_chars or self.parse(packed) != self:
             raise ValueError(f"{packed!r} does not fit a button")
         return packed
 

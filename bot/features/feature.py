@@ -1,6 +1,6 @@
 """The `Feature` value, which names all that a feature adds to Nod, and the parts that its functions receive.
 
-A feature is a part that a person could switch off without Nod being another program. The kernel knows no
+A feature is a part without which Nod would still be the same program. The kernel knows no
 feature by name: ``bot/app.py`` lists the `Feature` values, calls their functions with the parts of the
 kernel, and puts the results (tools, commands, sweeps, hooks, routes) where the kernel asks for them.
 """

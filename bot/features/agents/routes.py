@@ -105,6 +105,7 @@ class AgentCallView(View):
     def of_status(cls, status: CallStatus) -> "AgentCallView":
         proposal = status.proposal
         waits_for = ""
+        # ``end`` is the state of a call, also while the call is open
         if proposal is not None and status.end == "waiting":
             waits_for = proposal.deciders.in_words(proposal.requester.label)
         return cls(
@@ -282,6 +283,7 @@ async def list_agents(actor: Caller, parts: PartsDep) -> AgentList:
     """Return your agents; to an admin of all of Nod everyone's."""
 
     def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
+        # ``whose``: the accounts whose agents are listed; None: everyone's
         whose = rights.find_visible_accounts(session, parts.policies, actor)
         mine = rights.list_accounts(session, actor)
         return whose, mine, tokens.list_agents(session, whose, parts.clock())
@@ -325,7 +327,9 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
     servers, names = find_servers(matching_tools), sorted(tool.name for tool in matching_tools)
     token = label = None
     if not body.dry_run:
-        terms = AgentTerms(actor, patterns, servers, names, until, agreed=True)
+        terms = AgentTerms(
+            person=actor, tools=patterns, servers=servers, known=names, until=until, agreed=True
+        )
         token = await _issue(parts, body.name, actor, parts.clock(), terms)
         label = token.split("_")[1]  # a token is its prefix, its label and its secret
     return MadeAgent(token=token, label=label, tools=names, servers=servers, until=until)
@@ -353,8 +357,8 @@ async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
             ended = tokens.revoke_of_person(session, label, actor, now)
         return len(ended), end_work(session, ended, now)
 
-    ended, jobs = await parts.database.write(write)
-    if not ended:
+    ended_count, jobs = await parts.database.write(write)
+    if not ended_count:
         raise Fault(404, "There is no such token of yours.")
     await parts.wake(*jobs)
     return DoneBody()

@@ -31,7 +31,7 @@ Names = Annotated[list[Name], Field(max_length=500)]
 
 
 def agent_tools(database: Database, clock: Clock) -> FixedToolset:
-    """Return the tool `allow_agent`."""
+    """Return a toolset with only the tool `allow_agent`."""
 
     async def preview_consent(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         fields = [

@@ -1,9 +1,9 @@
 """The sweep that releases cards which the watcher of deliveries held back from people (`watcher.py`).
 
 A card shows people a proposal, or a batch of several, for their decision. By a rule of attention only so many
-cards an hour reach a person; of the others they are told later, here. Each person is told in one table, whose
-buttons open the cards. Then the release is recorded in each card's history, and the card loses its hold line,
-which announced when the people would be told.
+cards an hour reach a person. This sweep tells them of the other cards later, in one table for each person,
+whose buttons open the cards. Then the release is recorded in each card's history, and the card loses its hold
+line, which announced when the people would be told.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,11 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 SECONDS = 5
+"""The time between two runs of the sweep."""
 _AT_A_TIME = 20  # the most accounts to tell, and cards to record, in one run
 _MAX_ROWS = 20  # the most rows of a table, each with a button
 _MAX_TITLE_CHARS = 120
-_PURGE_EVERY = timedelta(minutes=10)  # the time between two deletions of rows that no longer count
+_PURGE_EVERY = timedelta(minutes=10)  # the time between two deletions of old rows
 
 
 @dataclass(eq=False)
@@ -61,6 +62,7 @@ class ReleaseSweep:
         for proposal_id in await self.database.read(rows.list_unrecorded, _AT_A_TIME):
             jobs = await self.database.write(_record_release, proposal_id, now)
             await self.wake(*jobs)
+        # the absolute difference, as the clock may have been set back
         if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
             self._purged_at = now
             await self.database.write(rows.purge_counted, now)
@@ -112,8 +114,8 @@ def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
     more = f" and {len(card) - 1} more of its batch" if len(card) > 1 else ""
     title = shorten(one_line(redact_text(first.description)), _MAX_TITLE_CHARS)
     asker = one_line(first.agent or first.requester.label)
-    left = format_span(first.expires_at - now)
-    about = f"{title}{more}, asked by {asker}, {left} left"
+    time_left = format_span(first.expires_at - now)
+    about = f"{title}{more}, asked by {asker}, {time_left} left"
     return CommandOffer(about, "Open", f"open {first.card_id}")
 
 

@@ -4,7 +4,7 @@ A card shows people a proposal, or a batch of several, for their decision; by a 
 cards an hour reach a person. A card that reached an account counts for `HOUR`. A held card is due at
 ``until``: then it is released, which means that the account is told, and afterwards the release is recorded
 in the card's history. Each change is guarded by the database, so of several processes only one makes it.
-``proposal_id`` is the id of a card: of its only proposal, or of the first of its batch.
+The id of a card, in the column ``proposal_id``, is that of its only proposal, or of the first of its batch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,9 +46,9 @@ def count_reached(session: Session, accounts: Collection[str], now: datetime) ->
     return session.connection().execute(counted).scalar_one()
 
 
-def note_reached(session: Session, accounts: Collection[str], proposal_id: str, now: datetime) -> None:
+def note_reached(session: Session, accounts: Collection[str], card_id: str, now: datetime) -> None:
     """Note that a card reached these accounts. A second delivery of the card changes nothing."""
-    rows = [{"account": each, "proposal_id": proposal_id, "reached_at": now} for each in sorted(accounts)]
+    rows = [{"account": each, "proposal_id": card_id, "reached_at": now} for each in sorted(accounts)]
     if rows:
         session.connection().execute(insert_or_ignore(session, ReachedRow), rows)
 
@@ -61,9 +61,10 @@ def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bo
 
 
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
-    """Return whether the asker has at least ``most`` open cards that are older than that of ``proposal``.
+    """Return whether the asker has at least ``most`` open cards that are older than the card of ``proposal``.
 
-    The asker is the person with ``accounts``; of a proposal of an agent, a program, it is the agent.
+    The asker is the person with ``accounts``. If an agent, a program, asked for the proposal, the agent is
+    the asker, and ``accounts`` does not matter.
     """
     table = _PROPOSAL
     if proposal.agent:
@@ -85,9 +86,9 @@ def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[
     return len(session.connection().execute(earlier_cards).all()) == most
 
 
-def find_held(session: Session, proposal_id: str) -> Mapping[str, HeldRow]:
+def find_held(session: Session, card_id: str) -> Mapping[str, HeldRow]:
     """Return the rows of a card that is or was held back, by account."""
-    rows = session.execute(select(HeldRow).where(col(HeldRow.proposal_id) == proposal_id)).scalars()
+    rows = session.execute(select(HeldRow).where(col(HeldRow.proposal_id) == card_id)).scalars()
     return {row.account: row for row in rows}
 
 
@@ -116,7 +117,7 @@ def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[st
 
 
 def release_all(session: Session, account: str, now: datetime) -> ReleasedCards:
-    """Release all held cards of an account, due or not. Return none if another process was faster."""
+    """Release all held cards of an account, due or not. Return no cards if another process was faster."""
     is_held = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
     places = session.connection().execute(select(_HELD.c.place).where(*is_held, _HELD.c.place != "").limit(1))
     shared_chat = places.scalar() or ""
@@ -138,15 +139,15 @@ def list_unrecorded(session: Session, most: int) -> Sequence[str]:
     return list(dict.fromkeys(session.connection().execute(oldest_first).scalars()))  # each card once
 
 
-def mark_recorded(session: Session, proposal_id: str) -> bool:
+def mark_recorded(session: Session, card_id: str) -> bool:
     """Mark a card's release as recorded. Returns False if another process was faster."""
-    is_released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
+    is_released = (_HELD.c.proposal_id == card_id, _HELD.c.released_at.is_not(None))
     mark = update(_HELD).where(*is_released, ~_HELD.c.recorded).values(recorded=True)
     return bool(count_changed(session.connection().execute(mark)))
 
 
 def has_unrecorded(session: Session) -> bool:
-    """Return whether a release is not in a card's history yet: a card is held, or was just released."""
+    """Return whether any card is held, or was released and its history does not have the release yet."""
     unrecorded = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
     return session.connection().execute(unrecorded).first() is not None
 
@@ -160,7 +161,7 @@ def count_held(session: Session, late_before: datetime) -> tuple[int, int]:
 
 
 def purge_counted(session: Session, now: datetime) -> None:
-    """Delete the rows that no longer count, and those of cards that were released long ago."""
+    """Delete the rows of cards that reached someone over an hour ago, or were released over a day ago."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
     is_old = (_HELD.c.recorded, _HELD.c.released_at < now - _RELEASED_KEPT_FOR)
     session.connection().execute(delete(_HELD).where(*is_old))

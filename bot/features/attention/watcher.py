@@ -2,8 +2,8 @@
 
 A card shows people a proposal, or a batch of several, for their decision. A rule of attention says how many
 cards an hour reach a person. When a card is delivered, or notifies people again, the kernel asks the watcher
-about the people whom the card would notify. People who had their number are told later, by the sweep in
-`release.py`, and the card gets a hold line, which says when. An urgent card is never held back.
+about the people whom the card would notify. People who have reached their limit are told later, by the sweep
+in `release.py`, and the card gets a hold line, which says when. An urgent card is never held back.
 
 A hold is stored as a row for each account and card (`HeldRow`). The card's id is that of its only proposal,
 or of the first proposal of its batch; the rows call it ``proposal_id``.
@@ -12,7 +12,6 @@ or of the first proposal of its batch; the rows call it ``proposal_id``.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
 
 from sqlmodel import Session
 
@@ -32,7 +31,7 @@ from bot.store.rules import Policies
 
 LINE_NAME = "Attention"
 """The name of a card's hold line, which names the people who are told later."""
-_NEVER_HELD = 2  # the number of an asker's oldest open cards that are never held back
+_OLDEST_NEVER_HELD = 2  # the number of an asker's oldest open cards that are never held back
 _SHORTEST_HOLD = timedelta(minutes=1)
 _MAX_NAMED = 3  # the most people that a hold line names
 _HALF_HOUR_MINUTES = 30
@@ -52,14 +51,16 @@ class AttentionWatcher:
         """Return whether there is a rule of attention."""
         return bool(self.policies.last_read.book.list_about(Subject.ATTENTION))
 
-    def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
+    def list_reached(
+        self, _session: Session, _proposal: Proposal, _deciders: Collection[str]
+    ) -> Collection[str]:
         """Return no accounts: this watcher notifies no one by itself when a card is delivered."""
         return ()
 
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Hold the card back from the people who had their number of cards in the last hour.
+        """Hold the card back from the people who have reached their limit of cards in the last hour.
 
         Return the accounts from which the card is held back, with those of earlier calls. A card that is held
         back from an account is held back from all accounts of its person. No hold is added for a card that
@@ -119,7 +120,9 @@ class AttentionWatcher:
         if proposal.is_escalated:
             rows.end_hold(session, proposal.card_id, now)
 
-    def tell_later(self, _: Session, __: str, ___: Sequence[Proposal], ____: datetime) -> None:
+    def tell_later(
+        self, _session: Session, _account: str, _waiting: Sequence[Proposal], _now: datetime
+    ) -> None:
         """Do nothing: `release.py` has told the person already."""
 
     def _find_limits(self, session: Session, accounts: Collection[str]) -> Mapping[str, int | None]:
@@ -143,13 +146,13 @@ class AttentionWatcher:
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
         """Return whether a card may be held back.
 
-        An urgent card may not, nor one that its requester decides alone (``own``), nor the `_NEVER_HELD`
-        oldest open cards of its asker.
+        An urgent card may not, nor one that its requester decides alone (``own``), nor the
+        `_OLDEST_NEVER_HELD` oldest open cards of its asker.
         """
         if is_urgent(session, proposal) or proposal.own:
             return False
         asker = people.person_of(session, proposal.requester)
-        return rows.has_earlier_open(session, proposal, asker.accounts, _NEVER_HELD)
+        return rows.has_earlier_open(session, proposal, asker.accounts, _OLDEST_NEVER_HELD)
 
     def _add_hold_line(
         self, session: Session, proposal: Proposal, ends_by_account: Mapping[str, datetime], now: datetime
@@ -160,11 +163,11 @@ class AttentionWatcher:
         """
         zone = self.policies.load(session).book.zone
         accounts_by_time: dict[str, list[str]] = {}
-        for account, until in sorted(ends_by_account.items(), key=itemgetter(1, 0)):
+        for account, until in sorted(ends_by_account.items(), key=lambda item: (item[1], item[0])):
             accounts_by_time.setdefault(f"{until.astimezone(zone):%H:%M}", []).append(account)
         sentences = [
-            f"{_name_people(session, accounts)} will be told at {clock}."
-            for clock, accounts in accounts_by_time.items()
+            f"{_name_people(session, accounts)} will be told at {time_text}."
+            for time_text, accounts in accounts_by_time.items()
         ]
         text = " ".join([*sentences, "Many cards came within an hour."])
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
@@ -191,7 +194,10 @@ def find_release(now: datetime, expires_at: datetime) -> datetime:
 
 
 def find_shared_place(session: Session, proposal: Proposal) -> str:
-    """Return the chat of a request if several people read it; empty for a private chat."""
+    """Return the address of a request's chat if several people read it.
+
+    Returns an empty text for a private chat, and for the request of an agent.
+    """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or conversation.private or proposal.agent:
         return ""

@@ -36,7 +36,8 @@ class AccountAccess:
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        # `Keys` reads and renews the tokens, and adds each to ``learned``, a set of this connection alone
+        # `Keys` reads and renews the tokens by the queries in the module `tokens`. It adds each token to
+        # ``learned``, a set of this connection alone
         self._launch = replace(config.launch, learned=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(
@@ -49,7 +50,7 @@ class AccountAccess:
 
     @property
     def why(self) -> str:
-        """The reason for the last `token` that was None, or refused by the server."""
+        """Why the last call of `token` returned None, or why the server refused its token."""
         return self._rest_reason or self._keys.why
 
     @property
@@ -79,7 +80,9 @@ class AccountAccess:
     async def _note_use(self) -> None:
         """Store the time of this use, unless a use was stored within `rows.USE_PAUSE`."""
         now, noted_at = self._clock(), self._use_noted_at
-        if noted_at is None or not noted_at <= now < noted_at + rows.USE_PAUSE:
+        # a time in the future was noted by a clock that was ahead
+        was_just_noted = noted_at is not None and noted_at <= now < noted_at + rows.USE_PAUSE
+        if not was_just_noted:
             self._use_noted_at = now
             await self._database.write(rows.note_use, self._connection.id, now)
 

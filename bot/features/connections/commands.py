@@ -31,7 +31,7 @@ class ConnectionCommands:
 
     def __init__(self, parts: CommandParts, port: AccountConnections) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._wake, self._port = parts.wake, port
+        self._wake, self._connections_port = parts.wake, port
         self._flow = ConnectFlow(port)
         self.words = [
             Subcommand(
@@ -74,23 +74,26 @@ class ConnectionCommands:
         await self._wake(*done.jobs)
         return ending.describe_connected(done.connection)
 
-    async def _end(self, command: Command, which: str) -> str | CommandReply:
-        """End the person's connections at the server ``which``, else the chat's, else the one of this id."""
+    async def _end(self, command: Command, server_or_id: str) -> str | CommandReply:
+        """End the person's connections at a server; if there are none, that of this chat at the server.
+
+        If the chat has none either, end the connection whose id begins with this text.
+        """
         now = self._clock()
-        if which.lower() == _EVERYWHERE:
+        if server_or_id.lower() == _EVERYWHERE:
             ended = await self._database.write(ending.end_everywhere, command.actor, now)
             return as_written(ending.describe_ended(ended))
-        ended = await self._database.write(ending.end_at, which, command.actor, now)
+        ended = await self._database.write(ending.end_at, server_or_id, command.actor, now)
         chat = find_chat(command.address)
         if not ended and chat is not None:
             ended = await self._database.write(
-                ending.end_of_chat, self._policies, which, chat, command.actor, now
+                ending.end_of_chat, self._policies, server_or_id, chat, command.actor, now
             )
         if not ended:
-            one = await self._database.write(ending.end_one, self._policies, which, command.actor, now)
+            one = await self._database.write(ending.end_one, self._policies, server_or_id, command.actor, now)
             ended = [one] if one is not None else []
         if not ended:
-            return CommandReply(f"You have no connection {which[:40]}.", answer=Answer.UNKNOWN)
+            return CommandReply(f"You have no connection {server_or_id[:40]}.", answer=Answer.UNKNOWN)
         return as_written(ending.describe_ended(ended))
 
     def _list(self, session: Session, command: Command) -> str:
@@ -99,7 +102,8 @@ class ConnectionCommands:
         # the servers at which this person could connect an account of their own
         connections = [each.connection for each in visible.listed]
         connected = {each.server for each in connections if each.owner in visible.accounts}
-        personal = [name for name, each in self._port.servers.items() if each.identity is Identity.PERSON]
+        servers = self._connections_port.servers
+        personal = [name for name, each in servers.items() if each.identity is Identity.PERSON]
         missing = [name for name in personal if name not in connected]
         lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
         # the person's sign-ins that wait for their six digits

@@ -56,10 +56,10 @@ class VisibleConnections:
 def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
     """Return the connections that a person has or made; for an admin of all of Nod everyone's."""
     visible_accounts = rights.find_visible_accounts(session, policies, actor)  # None: everyone's
-    accounts = people.person_of(session, actor).accounts | {str(actor)}
+    accounts = rights.list_accounts(session, actor)
     return VisibleConnections(
         everyone=visible_accounts is None,
-        accounts=frozenset(accounts),
+        accounts=accounts,
         listed=rows.list_connections(session, visible_accounts),
         asked=under_way.list_asked(session, accounts, now),
     )
@@ -99,17 +99,17 @@ def end_of_chat(
 
 def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:
     """End every connection of a person, and every sign-in that is under way."""
-    under_way.end_of_person(session, people.person_of(session, actor).accounts | {str(actor)}, now)
+    under_way.end_of_person(session, rights.list_accounts(session, actor), now)
     return _end(session, _is_owned_by(session, actor), actor, now)
 
 
 def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    """End a person's connections once an account has left the person; keep them if an account has joined.
+    """End a person's connections if an account was unlinked from the person, as grants do.
 
-    No one can tell which of the two people had made a connection, so all of them end, as grants do.
-    Implements `ChangePerson`.
+    No one can tell which of the two people made a connection. If an account was linked instead, it is added
+    to the owner of the person's connections. Implements `ChangePerson`.
     """
-    current = people.person_of(session, account).accounts | {str(account)}
+    current = rights.list_accounts(session, account)
     by = By.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
         if set(row.accounts) <= current:  # no account of the owner is missing now
@@ -123,16 +123,16 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
     """Give the connections of a chat to its new address, so that it keeps them. Implements `MoveChat`."""
     by = By.nod(Act.MOVE)
-    here = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
-    rows.change_owner(session, here, str(new), by, now)
+    is_of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
+    rows.change_owner(session, is_of_chat, str(new), by, now)
 
 
 def end_of_gone(
     session: Session, policies: Policies, accounts: Collection[str], now: datetime
 ) -> list[Connection]:
-    """End the connections that accounts which no longer exist on their platforms had, or made for chats.
+    """End the connections of accounts that are gone from their platforms, and return them.
 
-    The admins of these chats are told. Returns the ended connections.
+    Connections that such an account made for a chat end as well, and the admins of the chat are told.
     """
     by = By.nod(Act.DISCONNECT, "the account is gone")
     gone_accounts = sorted(accounts)
@@ -193,7 +193,7 @@ def tell_owner(session: Session, connection: Connection, text: str, now: datetim
 
 def is_same_person(session: Session, actor: Actor, account: str) -> bool:
     """Return whether an account belongs to this person."""
-    return account in people.person_of(session, actor).accounts | {str(actor)}
+    return account in rights.list_accounts(session, actor)
 
 
 def describe_connected(connection: Connection) -> str:
@@ -211,10 +211,10 @@ def describe_ended(ended: Collection[Connection]) -> str:
 
 
 def _is_owned_by(session: Session, actor: Actor) -> ColumnElement[bool]:
-    accounts = people.person_of(session, actor).accounts | {str(actor)}
+    accounts = rights.list_accounts(session, actor)
     return col(ConnectionRow.owner).in_(sorted(accounts))
 
 
-def _end(session: Session, which: ColumnElement[bool], actor: Actor, now: datetime) -> list[Connection]:
+def _end(session: Session, condition: ColumnElement[bool], actor: Actor, now: datetime) -> list[Connection]:
     by = people.by(session, Act.DISCONNECT, actor)
-    return rows.end_connections(session, which, by, now)
+    return rows.end_connections(session, condition, by, now)

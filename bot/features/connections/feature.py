@@ -56,7 +56,8 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     section = MissingSection(parts.connections)
     return Hooks(
         add_to_prompt=(section.write,),
-        annotate_card=(readings.warn_of_answer,),  # who sees the data that a call in a person's name returns
+        # a warning on a card of who sees the data that a call in a person's name returns
+        annotate_card=(readings.warn_of_answer,),
         answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
         offer_commands=(section.offer_commands,),
         change_person=(ending.end_of_account,),

@@ -40,18 +40,19 @@ class AccountConnections:
     clock: Clock
     servers: Mapping[str, ServerConfig]  # the servers at which accounts are connected, by name
     site_url: Callable[[], str]  # returns the address of the console
-    readers: ChatReaders  # checks who reads along in a chat that has an account
+    readers: ChatReaders  # the check of who reads along in a chat that has an account
     _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)  # by the id of the connection
 
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
-        """Return the newest connection that a person, or for the identity PLACE a chat, has at a server.
+        """Return the newest connection at a server: of a person, or of a chat if ``identity`` is PLACE.
 
-        None without one, and for a server of another identity. ``whose`` has the accounts of the person who
-        asks, and the place of the call; a connection of its chat counts in the chat's threads as well.
+        None if there is none, or if the server has another identity. ``whose`` has the accounts of the person
+        who asks, and the place of the call; a connection of its chat counts in the chat's threads as well.
         """
         config = self.servers.get(server)
         if config is None or config.identity is not identity:
             return None
+        # `within` returns a place and the places around it
         owners = whose.accounts if identity is Identity.PERSON else frozenset(within(whose.place))
         return rows.find_connection(session, server, address_of(config), identity, owners)
 
@@ -66,9 +67,8 @@ class AccountConnections:
             del self._accesses[next(iter(self._accesses))]  # the oldest
         config = self.servers[connection.server]
         find_rest = None
-        if (
-            connection.identity is Identity.PLACE
-        ):  # only the account of a chat may rest, out of use for a while
+        # only the account of a chat may rest, out of use for a while
+        if connection.identity is Identity.PLACE:
             find_rest = partial(self.readers.find_rest, connection)
         access = AccountAccess(self.database, self.clock, config, connection, find_rest)
         self._accesses[connection.id] = access

@@ -32,7 +32,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 ROOM = "resting"
-"""The room of ``bot/store/state.py`` with the reasons, by the id of the connection."""
+"""The namespace in ``bot/store/state.py`` of the reasons, which are stored by the id of the connection."""
 _REASONS_KEY = "why"
 _ANSWER_LIFE = timedelta(minutes=1)  # the time for which a platform's answer counts before a use
 _SWEEP_PAUSE = timedelta(minutes=10)  # the time for which an answer counts for the sweep
@@ -83,9 +83,10 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChatReaders:
-    """The check of who reads along in the chats with accounts, and of these chats' admins.
+    """The check of who reads along in the chats with accounts, and who is an admin there.
 
-    ``ask`` asks a platform if people of another company read along in a chat.
+    ``ask`` asks a platform if people of another company read along in a chat. It raises ChannelError if the
+    platform can't say.
     """
 
     database: Database
@@ -97,14 +98,14 @@ class ChatReaders:
     async def find_rest(self, connection: Connection) -> str:
         """Return why the account of a chat is not used now, in words; empty if it is used."""
         now = self.clock()
-        if await self._check_admin(connection, now):
+        if await self._update_admin_reason(connection, now):
             return _REASON_TEXTS[RestReason.ADMIN]
         answer = self._answers.get(connection.id)
         if answer is not None and answer.is_valid(now, _ANSWER_LIFE):
             is_shared = answer.is_shared
         else:
             try:
-                is_shared = await self._check_readers(connection, now)
+                is_shared = await self._update_shared_reason(connection, now)
             except ChannelError as error:
                 return f"no one can say now who reads along in its chat ({error.message.rstrip('.')})"
         return _REASON_TEXTS[RestReason.SHARED] if is_shared else ""
@@ -112,25 +113,25 @@ class ChatReaders:
     async def check_all(self, connections: list[Connection], now: datetime) -> None:
         """Check the admins of all connections, and the readers of chats that were not checked for a while."""
         for connection in connections:
-            await self._check_admin(connection, now)
+            await self._update_admin_reason(connection, now)
             answer = self._answers.get(connection.id)
             if answer is not None and answer.is_valid(now, _SWEEP_PAUSE):
                 continue
             try:
-                await self._check_readers(connection, now)
+                await self._update_shared_reason(connection, now)
             except ChannelError as error:
                 log.info("a platform does not say who reads along", place=connection.owner, why=error.message)
 
-    async def _check_admin(self, connection: Connection, now: datetime) -> bool:
-        """Store whether the account rests for the reason ADMIN. Return True if it does."""
+    async def _update_admin_reason(self, connection: Connection, now: datetime) -> bool:
+        """Store whether the account rests for the reason ADMIN, and return the same."""
         applies, is_stored = await self.database.read(_find_missing_admin, self.policies, connection)
         if applies != is_stored:
             store = partial(_store_reason, reason=RestReason.ADMIN, applies=applies)
             await self.database.write(store, self.policies, connection, now)
         return applies
 
-    async def _check_readers(self, connection: Connection, now: datetime) -> bool:
-        """Ask the platform, and store whether the account rests for the reason SHARED. Return True if so.
+    async def _update_shared_reason(self, connection: Connection, now: datetime) -> bool:
+        """Ask the platform, store whether the account rests for the reason SHARED, and return the same.
 
         Raises ChannelError if the platform can't say.
         """
@@ -147,11 +148,11 @@ class ChatReaders:
 
 def list_reasons(session: Session, ident: str) -> list[RestReason]:
     """Return the reasons why the account of a connection rests; empty if it does not rest."""
-    kept = state.load_state(session, ROOM, ident)
-    if kept is None:
+    stored = state.load_state(session, ROOM, ident)
+    if stored is None:
         return []
     # an older release stored no reason: SHARED was the only one
-    return [RestReason(each) for each in kept.get(_REASONS_KEY, [RestReason.SHARED])]
+    return [RestReason(each) for each in stored.get(_REASONS_KEY, [RestReason.SHARED])]
 
 
 def describe_rest(session: Session, ident: str) -> str:
@@ -164,16 +165,21 @@ def forget_rest(session: Session, ident: str, now: datetime) -> None:
     state.keep_state(session, ROOM, ident, None, now)
 
 
-def tell_admins(session: Session, policies: Policies, chat: str, but: str, text: str, now: datetime) -> None:
-    """Tell the admins of a chat in private, all but ``but``; if that reaches no one, tell the chat."""
-    admins = policies.load(session).holders(Role.ADMIN, chat) - {but}
+def tell_admins(
+    session: Session, policies: Policies, chat: str, except_account: str, text: str, now: datetime
+) -> None:
+    """Tell the admins of a chat in private, but for one account; if that reaches no one, tell the chat."""
+    admins = policies.load(session).holders(Role.ADMIN, chat) - {except_account}
     told = [tell_privately(session, Actor.parse(each), text, now) for each in sorted(admins)]
     if not any(told):
         store_notice(session, Address.parse(chat), text, now)
 
 
 def _find_missing_admin(session: Session, policies: Policies, connection: Connection) -> tuple[bool, bool]:
-    """Return whether an account's connecting person is no longer an admin, and whether this is stored."""
+    """Return whether the person who connected a chat's account is no longer an admin of the chat.
+
+    The second value says whether the reason ADMIN is stored already.
+    """
     row = session.get(ConnectionRow, connection.id)
     if row is None:
         return False, False
@@ -193,8 +199,8 @@ def _store_reason(
 ) -> None:
     """Store whether an account rests for a reason. People are told of a new reason, and when the rest ends.
 
-    For the reason SHARED the person who connected the account is told, if they can be told in private. For
-    ADMIN, and otherwise, the chat's other admins are told.
+    For the reason SHARED, the person who connected the account is told in private. For ADMIN, or if that
+    person can't be told in private, the chat's other admins are told.
     """
     row = session.get(ConnectionRow, connection.id)
     reasons = list_reasons(session, connection.id)

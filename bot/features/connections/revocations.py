@@ -34,7 +34,7 @@ class Revocation:
     client: str = field(repr=False)  # JSON of Nod's registration as a client
     tokens: str = field(repr=False)  # JSON of the tokens
     found: str  # JSON of the sign-in server's metadata
-    tries: int  # the number of tries so far, with the one for which it was taken
+    tries: int  # the number of tries, including the one for which it was taken
 
 
 def add_revocation(
@@ -61,7 +61,7 @@ def add_revocation(
 
 
 def is_account_connected(session: Session, server: str, issuer: str, subject: str) -> bool:
-    """Return whether an account is known to be connected at a server: never for one without a subject."""
+    """Return whether an account is connected at a server. False without a subject: then no one can tell."""
     if not subject:
         return False
     is_same = (
@@ -78,8 +78,8 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
     A revocation whose secrets no key opens is deleted.
     """
     next_at = col(RevocationRow.next_at)
-    was_clock_ahead = next_at > now + _PAUSE  # such a time was set by a clock that was ahead
-    due = select(RevocationRow).where((next_at <= now) | was_clock_ahead)
+    is_from_fast_clock = next_at > now + _PAUSE  # such a time was set by a clock that was ahead
+    due = select(RevocationRow).where((next_at <= now) | is_from_fast_clock)
     taken = []
     for row in list(session.exec(due.order_by(next_at).limit(_MAX_TAKEN))):
         tries = row.tries + 1

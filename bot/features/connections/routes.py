@@ -132,7 +132,7 @@ def _make_view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedA
         owner=connection.owner,
         owner_name=connection.owner_label,
         account=connection.account,
-        name=connection.bounded.name,
+        name=connection.bounded.name,  # ``bounded``: with texts of limited length
         subject=connection.subject,
         connected_at=connection.connected_at,
         last_used_at=listed.last_used_at,
@@ -236,7 +236,7 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
             sign_in_url = f"{site.base}/api/session/begin?then={LINK}/{code}"
             return RedirectResponse(sign_in_url, 303, headers=pages.HEADERS)
         if actor is None or not await parts.database.read(ending.is_same_person, actor, sign_in.person):
-            return pages.say(_explain_other(sign_in.person_name, actor), 403, site.base)
+            return pages.say(_explain_other_person(sign_in.person_name, actor), 403, site.base)
     try:
         page_there = await flow.open_sign_in(code, is_organised=is_organised)
     except SignInError as error:
@@ -296,7 +296,7 @@ async def _find_organisation_account(request: Request, site: Site) -> Actor | No
     return actor if actor.channel == "http" and actor.key.startswith(_ORGANISATION_PREFIXES) else None
 
 
-def _explain_other(name: str, actor: Actor | None) -> str:
+def _explain_other_person(name: str, actor: Actor | None) -> str:
     """Return the refusal of a link that is for the person ``name``, not for the person of this browser."""
     if actor is None:
         return f"Sign in with your organisation's account first. This link is for {name}."

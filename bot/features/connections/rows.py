@@ -54,13 +54,13 @@ def find_connection(
     session: Session, server: str, url: str, identity: Identity, owners: Collection[str]
 ) -> Connection | None:
     """Return the newest connection that any of these owners has at a server with this address, or None."""
-    which = (
+    condition = (
         (col(ConnectionRow.server) == server)
         & (col(ConnectionRow.identity) == identity)
         & col(ConnectionRow.owner).in_(sorted(owners))
         & (col(ConnectionRow.url) == url)
     )
-    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
+    newest = select(ConnectionRow).where(condition).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
     row = session.exec(newest).first()
     return make_connection(session, row) if row else None
 
@@ -84,14 +84,14 @@ def make_connection(session: Session, row: ConnectionRow) -> Connection:
 
 def list_connections(session: Session, accounts: Collection[str] | None) -> list[ListedConnection]:
     """Return the connections that a person with these accounts has or made; for None everyone's."""
-    which = select(ConnectionRow)
+    query = select(ConnectionRow)
     if accounts is not None:
         theirs = sorted(accounts)
-        which = which.where(
+        query = query.where(
             col(ConnectionRow.owner).in_(theirs) | col(ConnectionRow.connected_by).in_(theirs)
         )
     order = (col(ConnectionRow.server), col(ConnectionRow.owner))
-    return [_list_one(session, row) for row in session.exec(which.order_by(*order).limit(_MAX_LISTED))]
+    return [_make_listed(session, row) for row in session.exec(query.order_by(*order).limit(_MAX_LISTED))]
 
 
 def find_other_owner(session: Session, sign_in: Connecting, accounts: Collection[str]) -> Actor | None:
@@ -126,15 +126,14 @@ def add_connection(
     try:
         with session.begin_nested():
             return _replace_connection(session, sign_in, accounts, now)
-    except (
-        IntegrityError
-    ):  # another person connected the account just now; the owner's earlier connection stays
+    except IntegrityError:
+        # another person connected the account just now; the owner's earlier connection stays
         raise refusal from None
 
 
-def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
+def change_owner(session: Session, condition: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
     """Give the matching connections to another owner."""
-    for row in list(session.exec(select(ConnectionRow).where(which))):
+    for row in list(session.exec(select(ConnectionRow).where(condition))):
         before = _make_state(row)
         is_unchanged = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
         if count_changed(session.execute(update(ConnectionRow).where(is_unchanged).values(owner=owner))):
@@ -166,10 +165,12 @@ def list_of_chats(session: Session) -> list[Connection]:
     return [make_connection(session, row) for row in session.exec(of_chats)]
 
 
-def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
+def end_connections(
+    session: Session, condition: ColumnElement[bool], by: By, now: datetime
+) -> list[Connection]:
     """End the matching connections. Return them, without any that another process has just ended."""
     ended = []
-    for row in list(session.exec(select(ConnectionRow).where(which))):
+    for row in list(session.exec(select(ConnectionRow).where(condition))):
         connection = make_connection(session, row)
         if end_connection(session, row, by, now):
             ended.append(connection)
@@ -185,25 +186,25 @@ def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) 
     return True
 
 
-def find_client(session: Session, server: str, url: str, back: str) -> str:
+def find_client(session: Session, server: str, url: str, return_url: str) -> str:
     """Return Nod's registration as a client at a server's sign-in, as JSON, from the newest connection there.
 
-    ``back``: the address to which the server sends browsers back. Returns an empty text without a
+    ``return_url``: the address to which the server sends browsers back. Returns an empty text without a
     registration for this address.
     """
-    which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
-    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
+    condition = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
+    newest = select(ConnectionRow).where(condition).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
     row = session.exec(newest).first()
     if row is None or not is_readable(session, row):
         return ""
     client_json = open_secret(session, row, "client")
-    is_for_address = f'"{back}"' in client_json  # the JSON lists the addresses, each in quotes
+    is_for_address = f'"{return_url}"' in client_json  # the JSON lists the addresses, each in quotes
     return client_json if is_for_address else ""
 
 
 def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
     """Return the scopes that the owner granted at a server; empty if no connection there names any."""
-    rows = _list_of(session, server, identity, {owner})
+    rows = _find_rows(session, server, identity, {owner})
     if not rows or not is_readable(session, rows[0]):
         return []
     tokens = json.loads(open_secret(session, rows[0], "tokens"))
@@ -214,7 +215,8 @@ def list_granted(session: Session, server: str, identity: str, owner: str) -> li
 def note_use(session: Session, ident: str, now: datetime) -> None:
     """Note the time of a connection's last use, at most once in `USE_PAUSE`."""
     last = col(ConnectionRow.last_used_at)
-    is_due = or_(last.is_(None), last <= now - USE_PAUSE, last > now)  # the last: by a clock that was ahead
+    # a time after ``now`` was noted by a clock that was ahead
+    is_due = or_(last.is_(None), last <= now - USE_PAUSE, last > now)
     use = update(ConnectionRow).where(col(ConnectionRow.id) == ident, is_due).values(last_used_at=now)
     session.execute(use)
 
@@ -226,10 +228,9 @@ def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
 
 
 def note_told(session: Session, idents: Collection[str]) -> None:
-    """Note that the owners of the connections that no key opens were told.
+    """Mark the owners of these connections as told that no key opens them, and all other owners as not told.
 
-    ``idents`` names all such connections. Every other connection is readable now, so its owner counts as not
-    told: if its key gets lost later, they are told again.
+    ``idents`` are all connections that no key opens. So an owner is told again if a key gets lost later.
     """
     is_lost = col(ConnectionRow.id).in_(sorted(idents))
     session.execute(update(ConnectionRow).where(is_lost).values(told_lost=True))
@@ -261,7 +262,7 @@ def is_readable(session: Session, row: ConnectionRow) -> bool:
         return False
 
 
-def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
+def _make_listed(session: Session, row: ConnectionRow) -> ListedConnection:
     connection = make_connection(session, row)
     rest = resting.describe_rest(session, row.id) if connection.is_resting else ""
     return ListedConnection(connection, row.connected_by, row.last_used_at, rest)
@@ -275,7 +276,7 @@ def _replace_connection(
     owners = accounts if sign_in.identity == Identity.PERSON else {sign_in.owner}
     deleted = [
         _delete_connection(session, row, by, now)
-        for row in _list_of(session, sign_in.server, sign_in.identity, owners)
+        for row in _find_rows(session, sign_in.server, sign_in.identity, owners)
     ]
     # the sign-in asked for the scopes that earlier calls lacked
     lacking.forget_lacking(session, sign_in.server, sign_in.owner, now)
@@ -297,7 +298,7 @@ def _replace_connection(
         connected_by=sign_in.person,
         connected_at=now,
         expires_at=find_token_end(json.loads(sign_in.tokens).get("expires_in"), now),
-        version=secrets.randbelow(1 << 30),  # a random number, from which renewals are counted
+        version=secrets.randbelow(1 << 30),  # each renewal adds 1
     )
     session.add(row)
     session.flush()
@@ -322,7 +323,7 @@ def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
 
 def _delete_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
     """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
-    session.expunge(row)
+    session.expunge(row)  # so that the deletion returns a new object, with the state that was deleted
     deletion = delete(ConnectionRow).where(col(ConnectionRow.id) == row.id).returning(ConnectionRow)
     result = session.execute(deletion.execution_options(synchronize_session=False))
     last_state: ConnectionRow | None = result.scalar_one_or_none()
@@ -344,13 +345,13 @@ def _revoke_tokens(session: Session, row: ConnectionRow, now: datetime) -> None:
     revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
 
 
-def _list_of(session: Session, server: str, identity: str, owners: Collection[str]) -> list[ConnectionRow]:
-    which = (
+def _find_rows(session: Session, server: str, identity: str, owners: Collection[str]) -> list[ConnectionRow]:
+    condition = (
         (col(ConnectionRow.server) == server)
         & (col(ConnectionRow.identity) == identity)
         & col(ConnectionRow.owner).in_(sorted(owners))
     )
-    return list(session.exec(select(ConnectionRow).where(which)))
+    return list(session.exec(select(ConnectionRow).where(condition)))
 
 
 def _make_state(row: ConnectionRow) -> dict[str, Any]:

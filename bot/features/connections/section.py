@@ -8,6 +8,7 @@ are for a person's home, the page about Nod that some platforms show to each per
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 
 from sqlmodel import Session
 
@@ -31,7 +32,14 @@ connected it is no longer one. Its tools are not there. Say so where they are ne
 the reason with `/nod connections`.
 """
 _MAX_OFFERS = 5
-_TEXTS = (_MISSING_TEXT, _MISSING_OF_CHAT_TEXT, _RESTING_TEXT)  # in the order of the section
+
+
+class _Case(Enum):
+    """A reason why a connection can't be used. Its value is the text about it; the section has this order."""
+
+    MISSING = _MISSING_TEXT
+    MISSING_OF_CHAT = _MISSING_OF_CHAT_TEXT
+    RESTING = _RESTING_TEXT
 
 
 class MissingSection:
@@ -45,11 +53,11 @@ class MissingSection:
 
     async def write(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
         """Return the section; empty if no connection is missing."""
-        servers_by_text = await self._port.database.read(self._find_missing, transcript)
+        servers_by_case = await self._port.database.read(self._find_missing, transcript)
         return "".join(
-            text.format(servers=", ".join(servers_by_text[text]))
-            for text in _TEXTS
-            if text in servers_by_text
+            case.value.format(servers=", ".join(servers_by_case[case]))
+            for case in _Case
+            if case in servers_by_case
         )
 
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
@@ -57,7 +65,7 @@ class MissingSection:
         person = people.person_of(session, actor)
         if person.outside:
             return ()
-        # only people's own accounts are offered below, so the place, here the account itself, does not count
+        # `Whose` needs a place; it does not matter here, since only people's own accounts are offered
         whose = Whose(frozenset(person.accounts | {str(actor)}), str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):
@@ -67,20 +75,20 @@ class MissingSection:
                 offers.append(CommandOffer(about, f"Connect {name}", f"connections connect {name}"))
         return offers[:_MAX_OFFERS]
 
-    def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
-        """Return the names of the servers at which a usable connection is missing, by the text about them."""
+    def _find_missing(self, session: Session, transcript: Transcript) -> dict[_Case, list[str]]:
+        """Return the names of the servers at which a usable connection is missing, by the reason."""
         person = people.person_of(session, transcript.asker)
         if person.outside:
             return {}
         accounts = frozenset(person.accounts | {str(transcript.asker)})
         whose = Whose(accounts, str(transcript.conversation.origin))
-        servers_by_text: dict[str, list[str]] = {}
+        servers_by_case: dict[_Case, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)
             if found is not None and found.is_resting:
-                servers_by_text.setdefault(_RESTING_TEXT, []).append(name)
+                servers_by_case.setdefault(_Case.RESTING, []).append(name)
             elif found is None or found.is_expired:
                 is_personal = config.identity is Identity.PERSON
-                text = _MISSING_TEXT if is_personal else _MISSING_OF_CHAT_TEXT
-                servers_by_text.setdefault(text, []).append(name)
-        return servers_by_text
+                case = _Case.MISSING if is_personal else _Case.MISSING_OF_CHAT
+                servers_by_case.setdefault(case, []).append(name)
+        return servers_by_case

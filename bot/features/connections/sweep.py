@@ -20,6 +20,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 SECONDS = 15
+"""The time between two runs of the sweep."""
 
 
 class ConnectionSweep:
@@ -27,17 +28,17 @@ class ConnectionSweep:
 
     def __init__(self, port: AccountConnections, has_account: HasAccount) -> None:
         self._port, self._has_account = port, has_account
-        self._day = DailyRun("connections", port.database)
+        self._daily_run = DailyRun("connections", port.database)
         self._has_checked_servers = False
 
     async def run(self, now: datetime) -> None:
-        """Do what is due; see the module."""
+        """Do the work that is due."""
         database = self._port.database
         if not self._has_checked_servers:
             await self._check_servers(now)
             self._has_checked_servers = True
         await database.write(under_way.end_late, now)
-        if await self._day.take(now):
+        if await self._daily_run.take(now):
             await database.write(waiting.forget_late, now)
             await self._end_of_gone(now)
         await self._port.readers.check_all(await database.read(rows.list_of_chats), now)

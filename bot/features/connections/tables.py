@@ -28,10 +28,10 @@ class ConnectionRow(Row, table=True):
 
     ``identity`` says if the owner is a person or a place. ``owner`` is an account, or the address of a chat.
     ``accounts`` are the accounts of the owning person when the connection was made. ``name``, ``issuer`` and
-    ``subject`` name the account at the server. ``version`` counts renewals of the tokens, and ``busy_until``
-    is the claim of the process that renews them; ``refusals`` counts refused renewals in a row.
-    ``expires_at`` is the end of the access token. ``told_lost``: the owner was told that no key opens the
-    tokens.
+    ``subject`` name the account at the server. ``version`` grows by 1 with each renewal of the tokens, from a
+    random number on. ``busy_until`` is the claim of the process that renews them; ``refusals`` counts refused
+    renewals in a row. ``expires_at`` is the end of the access token. ``told_lost``: the owner was told that
+    no key opens the tokens.
     """
 
     __tablename__ = "connection"

@@ -3,7 +3,8 @@
 Its caller is `Keys` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. A renewal goes like
 this: one process claims the row (`claim`), asks the server for new tokens, and then stores them (`renew`),
 counts a final refusal (`spoil`), or gives up for now (`release`). ``held`` is the row as the caller read it
-by `find`; here, ``key`` and ``held.server`` are the connection's id.
+by `find`. The protocol is also used for tokens of Nod itself, which are found by their server; here,
+``key`` and ``held.server`` are the id of a connection.
 """
 
 from datetime import datetime
@@ -51,8 +52,8 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
     """Claim the renewal until a time, since a refresh token may be good for one use only.
 
-    Return False if another process has the claim. A claim that lasts longer than ``until`` is from a clock
-    that was ahead, and does not count.
+    Return False if another process has the claim. A claim that ends after ``until`` was made by a clock that
+    was ahead, and does not count.
     """
     busy = col(ConnectionRow.busy_until)
     return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
@@ -81,7 +82,8 @@ def release(session: Session, held: SignIn) -> bool:
     return _change(session, held, busy_until=None)
 
 
-def _change(session: Session, held: SignIn, *also: Any, **values: Any) -> bool:
-    """Change the row if it has the version of ``held`` and fulfils ``also``. Return False otherwise."""
+def _change(session: Session, held: SignIn, *conditions: Any, **values: Any) -> bool:
+    """Change the row if it has the version of ``held`` and fulfils the conditions. Return False otherwise."""
     is_same = (col(ConnectionRow.id) == held.server, col(ConnectionRow.version) == held.version)
-    return count_changed(session.execute(update(ConnectionRow).where(*is_same, *also).values(**values))) == 1
+    change = update(ConnectionRow).where(*is_same, *conditions).values(**values)
+    return count_changed(session.execute(change)) == 1

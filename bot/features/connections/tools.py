@@ -23,7 +23,7 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "connections"
-_ROOM = "connect"  # of ``bot/store/state.py``: the links that were sent, by server and account
+_STATE_NAMESPACE = "connect"  # of ``bot/store/state.py``: the links that were sent, by server and account
 _LINK_PAUSE = timedelta(hours=1)
 _LINK_LABEL = "Connect your account at {server}"
 _LINK_TEXT = (
@@ -36,7 +36,7 @@ _CONSOLE_TEXT = "Tell them to open the page Connections of the console, and to c
 
 
 def connection_tools(port: AccountConnections) -> FixedToolset:
-    """Return the tool `connect`."""
+    """Return a toolset with only the tool `connect`."""
     flow = ConnectFlow(port)
 
     @tool(writes=False, group=GROUP, summary="Send a link to connect an account at {server}")
@@ -65,8 +65,8 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
         except SignInError as error:
             raise ToolError(error.message) from None
         link = LinkButton(_LINK_LABEL.format(server=server), url)
-        told = _LINK_TEXT.format(server=server)
-        sent = await port.database.write(tell_privately, actor, told, now, link)
+        text_for_person = _LINK_TEXT.format(server=server)
+        sent = await port.database.write(tell_privately, actor, text_for_person, now, link)
         return {"sent": sent, "told": _SENT_TEXT if sent else _CONSOLE_TEXT}
 
     return FixedToolset(GROUP, (connect,))
@@ -83,8 +83,9 @@ def _load_actor(session: Session, context: CallContext) -> Actor:
 
 def _claim_link(session: Session, key: str, now: datetime) -> bool:
     """Claim the one link of this hour. Return False if a link was sent already."""
-    state.forget_states(session, _ROOM, now - _LINK_PAUSE)
-    if state.load_state(session, _ROOM, key) is not None:
+    # delete the claims of links that were sent over an hour ago
+    state.forget_states(session, _STATE_NAMESPACE, now - _LINK_PAUSE)
+    if state.load_state(session, _STATE_NAMESPACE, key) is not None:
         return False
-    state.keep_state(session, _ROOM, key, {}, now)
+    state.keep_state(session, _STATE_NAMESPACE, key, {}, now)
     return True

@@ -25,7 +25,7 @@ _TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields
 
 
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
-    """Return the insights since then: on this person's requests, for an admin of all of Nod on everyone's."""
+    """Count the requests since a time: this person's, or everyone's for an admin of all of Nod."""
     return record.count_insights(
         session,
         since,
@@ -48,7 +48,7 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
     deciders = [f"{each.name} {each.approved + each.declined}" for each in insights.deciders[:_MAX_LINES]]
     if deciders:
         lines.append(f"Decided by: {', '.join(deciders)}")
-    if insights.back_to:
+    if insights.back_to:  # the oldest time that was counted
         lines.append(f"Looked back only {format_relative(insights.back_to, now)}: there is too much.")
     return "\n".join(lines)
 

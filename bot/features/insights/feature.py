@@ -37,7 +37,7 @@ def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable
 
     If the setting does not allow such notes, notes of any age are deleted.
     """
-    retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
+    retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta(0)
 
     async def forget(now: datetime) -> None:
         await parts.database.write(reading.purge, now - retention)
@@ -49,13 +49,13 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     digest_hooks = (suggestions.tell_suggestion,)
     if not parts.settings.insights:
         return Hooks(send_digest=digest_hooks)
-    by_people = parts.settings.insights == BY_PEOPLE
+    has_notes = parts.settings.insights == BY_PEOPLE
     hooks = Hooks(
         send_digest=digest_hooks,
         annotate_card=(unusual.annotate_unusual,),
-        list_active=(partial(_list_insights, by_people=by_people),),
+        list_active=(partial(_list_active, has_notes=has_notes),),
     )
-    if not by_people:
+    if not has_notes:
         return hooks
     notes = reading.ReadingNotes(parts.clock)
     reading_hooks = Hooks(
@@ -64,8 +64,8 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     return Hooks.join([hooks, reading_hooks])
 
 
-def _list_insights(_: Session, __: datetime, *, by_people: bool) -> Sequence[ActiveLine]:
-    text = f"{_INSIGHTS_TEXT}, how people decide" if by_people else _INSIGHTS_TEXT
+def _list_active(_: Session, __: datetime, *, has_notes: bool) -> Sequence[ActiveLine]:
+    text = f"{_INSIGHTS_TEXT}, how people decide" if has_notes else _INSIGHTS_TEXT
     return (ActiveLine("Insights", text, "NOD_INSIGHTS"),)
 
 

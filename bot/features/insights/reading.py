@@ -1,4 +1,6 @@
-"""Signs of how people decide: how often, at which hours, and how fast compared with reading the card.
+"""Statistics of how people decide: how often, at which hours, and how fast compared with reading the card.
+
+People see these statistics as "signs". Nothing is decided by them.
 
 A card shows people one proposal, or a batch of several, for their decision; a copy is one place where it was
 posted. People's decisions, the votes, are stored in the proposals. If NOD_INSIGHTS is ``people``, notes on
@@ -6,7 +8,8 @@ how people read are stored in addition (`ReadingNotes`): when a copy was shown, 
 opened, how many words a decided card had. `find_signs` puts votes and notes together.
 
 A proposal's round is a number that grows when its contents change, or when it is tried again. ``rounds`` is
-the sum over the proposals of a card, so it says which state of the card a note is about.
+the sum over the proposals of a card. It grows with each such change of any of them, so it says which state of
+the card a note is about.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -36,7 +39,7 @@ from bot.store.tables.row import delete_older, table_of
 RETENTION = timedelta(days=366)
 """The time for which notes are stored: no report looks further back."""
 SECONDS = 3600
-"""The time between two deletions of old notes."""
+"""The seconds between two deletions of old notes."""
 BY_PEOPLE = "people"
 """The value of NOD_INSIGHTS that allows notes, and shows admins the signs by name."""
 MIN_DECIDERS = 3
@@ -52,6 +55,7 @@ UNNAMED_TEXT = (
 _MAX_LINES = 20  # the most people that a chat shows
 _PAGE_ROWS = 500  # rows that are read at a time
 _PURGE_ROWS = 1000  # rows of a table that are deleted at a time
+_VOTE_FIELDS = 6  # a vote is stored as a list: the person's id, account, name, verb, reason and time
 # the verbs of votes that count as a yes, and as a no
 _YES_VERBS = frozenset({"approve", "consent"})
 _NO_VERBS = frozenset({"decline", "never", "revise"})
@@ -67,16 +71,24 @@ class CardPart(StrEnum):
 
 
 class NamedSigns(NamedTuple):
-    """The signs of one person."""
+    """The statistics of one person."""
 
     key: str  # the id of the person
     name: str
     signs: PersonSigns
 
 
+class _CardState(NamedTuple):
+    """A card as a person saw it."""
+
+    card_id: str
+    person_id: str
+    rounds: int
+
+
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs since a point in time, for one reader."""
+    """The statistics since a point in time, for one reader."""
 
     since: datetime
     everyone: bool
@@ -141,7 +153,7 @@ class ReadingNotes:
         session.connection().execute(insert_or_ignore(session, ReadDecisionRow), row)
 
 
-def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetime | None:
+def _find_shown_since(session: Session, shown: Proposal, press: Press) -> datetime | None:
     """Return the time from which the pressed copy shows the current rounds; None if it is not known.
 
     A press that names no copy counts for the newest copy in its chat. Without a note on a copy, a proposal of
@@ -149,15 +161,15 @@ def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetim
     """
     if press.address is not None:
         copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
-            _SHOWN.c.card_id == seen.card_id,
+            _SHOWN.c.card_id == shown.card_id,
             _SHOWN.c.channel == press.address.channel,
             _SHOWN.c.key == press.address.key,
         )
         oldest_first = session.connection().execute(copies.order_by(_SHOWN.c.at)).all()
-        times: list[datetime] = [row.at for row in oldest_first if press.ref in (None, row.ref)]
+        times: list[datetime] = [row.at for row in oldest_first if press.ref is None or press.ref == row.ref]
         if times:
             return times[-1]
-    return seen.created_at if seen.round == 1 else None
+    return shown.created_at if shown.round == 1 else None
 
 
 def _sum_rounds(session: Session, card_id: str) -> int:
@@ -182,7 +194,7 @@ def find_signs(
     by_name: bool,
     zone: tzinfo | None = None,
 ) -> Signs:
-    """Return the signs since then: for an admin of all of Nod of everyone, else of this person alone.
+    """Return the statistics since then: an admin of all of Nod gets everyone's, anyone else their own.
 
     ``by_name``: NOD_INSIGHTS is `BY_PEOPLE`, so notes are stored, and admins see people by name. Otherwise an
     admin sees themselves by name, and a total of all. ``zone``: the time zone that this person has now; None
@@ -193,20 +205,20 @@ def find_signs(
     # people are counted by the id of the person, or by the account if it is linked with no other
     person_ids = {each.account: each.person_id for each in people.list_linked(session)}
     only_id = None if everyone else own_id
-    decisions, names = _read_decisions(session, since, only_id, person_ids, is_timed=by_name)
+    decisions, names = _read_decisions(session, since, only_id, person_ids, has_notes=by_name)
     zones = _find_zones(session, person_ids)
     if zone is not None:
         zones[own_id] = zone
     signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
-    named = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
-    named.sort(key=lambda each: (-each.signs.decided, each.name))
+    everyones_signs = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
+    everyones_signs.sort(key=lambda each: (-each.signs.decided, each.name))
     if everyone and by_name:
-        return Signs(since, everyone, by_name, None, tuple(named))
-    own = tuple(each for each in named if each.key == own_id)
+        return Signs(since=since, everyone=True, is_timed=True, total=None, people=tuple(everyones_signs))
+    own = tuple(each for each in everyones_signs if each.key == own_id)
     total = None
     if everyone and len(signs_by_person) >= MIN_DECIDERS:
         total = _sum_signs(signs_by_person.values())
-    return Signs(since, everyone, by_name, total, own)
+    return Signs(since=since, everyone=everyone, is_timed=by_name, total=total, people=own)
 
 
 def _find_zones(session: Session, person_ids: Mapping[str, str]) -> dict[str, tzinfo]:
@@ -219,19 +231,19 @@ def _find_zones(session: Session, person_ids: Mapping[str, str]) -> dict[str, tz
 
 
 def _read_decisions(
-    session: Session, since: datetime, only_id: str | None, person_ids: Mapping[str, str], *, is_timed: bool
+    session: Session, since: datetime, only_id: str | None, person_ids: Mapping[str, str], *, has_notes: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
     """Return the votes on proposals since then, and people's names by person.
 
     ``only_id``: the person whose votes are returned; None for everyone's. ``person_ids``: the ids of people
-    with linked accounts, by account. ``is_timed``: notes on how people read are stored.
+    with linked accounts, by account. ``has_notes``: notes on how people read are stored.
     """
-    notes = _read_notes(session, since) if is_timed else {}
-    openings = _read_openings(session, since, person_ids) if is_timed else {}
+    notes = _read_notes(session, since) if has_notes else {}
+    openings = _read_openings(session, since, person_ids) if has_notes else {}
     decisions, names = [], dict[str, str]()
     for row in _list_voted(session, since):
-        # a vote is stored as a list: the person's id, account, name, verb, reason and time
-        for _, account, name, verb, _, at_text, *_ in row.votes:
+        for stored_vote in row.votes:
+            _person_id, account, name, verb, _reason, at_text = stored_vote[:_VOTE_FIELDS]
             person = person_ids.get(account, account)
             is_left_out = only_id is not None and person != only_id
             if is_left_out or verb not in _YES_VERBS | _NO_VERBS:
@@ -241,7 +253,7 @@ def _read_decisions(
             decision = ReadDecision(person, at, card_id, approves=verb in _YES_VERBS, has_trial=row.has_trial)
             note = notes.get((row.id, account, at))
             if note is not None:
-                times_by_part = openings.get((card_id, person, note.rounds), {})
+                times_by_part = openings.get(_CardState(card_id, person, note.rounds), {})
                 decision = _add_note(decision, note, times_by_part)
             decisions.append(decision)
     return decisions, names
@@ -258,7 +270,8 @@ def _add_note(decision: ReadDecision, note: Any, times_by_part: Mapping[str, dat
         word_count=note.words,
         shown_at=note.shown_at,
         viewed_at=opened_before.get(CardPart.ALL),
-        is_diff_open=decision.has_trial and bool(opened_before),  # *View all* shows the trial's diff as well
+        # whichever part was opened: *View all* shows the trial's diff as well
+        is_diff_open=decision.has_trial and bool(opened_before),
     )
 
 
@@ -287,24 +300,24 @@ def _read_notes(session: Session, since: datetime) -> dict[tuple[str, str, datet
 
 def _read_openings(
     session: Session, since: datetime, person_ids: Mapping[str, str]
-) -> dict[tuple[str, str, int], dict[str, datetime]]:
-    """Return when each person first opened the parts of a card: by card, person and rounds, then by part."""
-    openings: dict[tuple[str, str, int], dict[str, datetime]] = {}
+) -> dict[_CardState, dict[str, datetime]]:
+    """Return when each person first opened the parts of a card, by part."""
+    openings: dict[_CardState, dict[str, datetime]] = {}
     rows = session.connection().execute(select(_OPENED).where(_OPENED.c.at >= since).limit(record.MAX_ROWS))
     for row in rows:
         person = person_ids.get(row.account, row.account)
-        times_by_part = openings.setdefault((row.card_id, person, row.rounds), {})
+        times_by_part = openings.setdefault(_CardState(row.card_id, person, row.rounds), {})
         times_by_part[row.part] = min(row.at, times_by_part.get(row.part, row.at))
     return openings
 
 
-def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
-    """Return the signs of several people as one: the sums, and the largest values for runs and hours.
+def _sum_signs(signs_of_people: Collection[PersonSigns]) -> PersonSigns:
+    """Return the statistics of several people as one: the sums, and the largest values for runs and hours.
 
-    Signs from notes, such as ``timed``, stay 0: a total is only shown if there are no notes.
+    Numbers from notes, such as ``timed``, stay 0: a total is only shown if there are no notes.
     """
     total = PersonSigns()
-    for signs in several:
+    for signs in signs_of_people:
         total.decided += signs.decided
         total.approved += signs.approved
         total.outside_hours += signs.outside_hours
@@ -315,7 +328,7 @@ def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
 
 
 def format_signs(signs: Signs, now: datetime) -> str:
-    """Return the signs as text for a chat."""
+    """Return the statistics as text for a chat."""
     subject = "people" if signs.everyone else "you"
     heading = f"**How {subject} decided in the last {format_span(now - signs.since)}**"
     lines = [heading]

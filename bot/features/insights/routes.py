@@ -100,7 +100,7 @@ async def _find_insights(
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> AsyncIterator[Insights]:
-    """Yield the insights for which a request asks. A person gets only so many of them at a time."""
+    """Yield the insights for which a request asks. A person has only a few such requests at a time."""
     if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
@@ -190,7 +190,7 @@ class KeptBody(DoneBody):
     kept: bool
 
 
-async def _find_begin(
+async def _find_start_time(
     site: SiteDep,
     parts: PartsDep,
     since: Annotated[
@@ -209,7 +209,7 @@ async def people(
     actor: Caller,
     site: SiteDep,
     parts: PartsDep,
-    begin: Annotated[datetime, Depends(_find_begin)],
+    begin: Annotated[datetime, Depends(_find_start_time)],
     zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
     """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
@@ -232,14 +232,13 @@ async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, parts
 
     ``kept``: the note is stored. It is stored only with ``NOD_INSIGHTS=people``.
     """
-    note_opened = partial(_note_opened, parts.policies, actor, body, site.channel.clock())
     is_kept = bool(hooks_in(parts.database).note_opened)
     if is_kept:
-        await parts.database.write(note_opened)
+        await parts.database.write(_note_opened, parts.policies, actor, body, site.channel.clock())
     return KeptBody.of(kept=is_kept)
 
 
-def _note_opened(policies: Policies, actor: Actor, body: OpenedBody, now: datetime, session: Session) -> None:
+def _note_opened(session: Session, policies: Policies, actor: Actor, body: OpenedBody, now: datetime) -> None:
     proposal = proposals.get(session, body.proposal)
     if proposal is None or not rights.may_see_proposal(session, policies, proposal, actor):
         raise Missing(f"There is no proposal {body.proposal}.")

@@ -53,11 +53,12 @@ _MAX_SUGGESTIONS_A_DAY = 3
 # the states of calls that have not ended
 _UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _SAMPLE_ROWS = 50  # the most calls of one kind that are examined
-_MAX_WAITS = 1_000  # the most waits of which the median is taken
+_MAX_WAITS = 1_000  # the most approvals of whose waits the median is taken
 _MAX_EARLIER = 5_000  # the most earlier suggestions that are searched
 _TIME_TO_DECIDE = timedelta(days=7)  # for which a suggestion is open
 _NOT_APPROVED_TEXT = "Only a suggestion that someone approved sets a rule."
-Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Suggested(NamedTuple):
@@ -86,14 +87,20 @@ class Suggested(NamedTuple):
 class _Group:
     """The calls of one tool in one place, filled while rows are read."""
 
-    is_fit: bool = True  # people approved each call, unchanged
-    waits: list[float] = field(default_factory=list)  # seconds until each approval, the newest first
+    is_always_approved: bool = True  # people approved each call, unchanged
+    approval_seconds: list[float] = field(default_factory=list)  # until each approval, newest first
     rows: list[Any] = field(default_factory=list)  # the newest approved calls, at most `_SAMPLE_ROWS`
 
 
 def _make_rule(arguments: Arguments) -> Rule:
     """Return the suggested rule, under which destructive calls still ask."""
-    return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
+    return Rule(
+        id=0,  # not stored yet
+        subject=Subject.POLICY,
+        scope=arguments["place"],
+        pattern=arguments["tool_name"],
+        value=Mode.DESTRUCTIVE,
+    )
 
 
 def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
@@ -108,7 +115,7 @@ def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> Fi
         return _preview_rule(arguments)
 
     @tool(summary="Stop asking for {tool_name} in {place}", preview=preview, idempotent=True, group="rules")
-    async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
+    async def set_suggested_rule(tool_name: _Name, place: _Name, context: CallContext) -> ToolOutput:
         """Set a suggested rule."""
         rule = _make_rule({"tool_name": tool_name, "place": place})
         text = await database.write(_set_rule, policies, rule, context.idempotency_key, clock())
@@ -147,15 +154,16 @@ def find_suggestions(
     """
     policy = policies.load(session)
     groups = _group_calls(session, policy, now)
-    frequent_first = sorted(groups.items(), key=lambda item: (-len(item[1].waits), item[0]))
+    frequent_first = sorted(groups.items(), key=lambda item: (-len(item[1].approval_seconds), item[0]))
     suggestions = []
     for (name, place), group in frequent_first:
-        if not group.is_fit or len(group.waits) < _MIN_APPROVALS:
+        if not group.is_always_approved or len(group.approval_seconds) < _MIN_APPROVALS:
             continue
-        suggested = Suggested(name, place, len(group.waits), median(group.waits[:_MAX_WAITS]))
+        median_seconds = median(group.approval_seconds[:_MAX_WAITS])
+        suggested = Suggested(name, place, len(group.approval_seconds), median_seconds)
         policy_with_rule = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
-        # the suggestion promises that no one is asked about such calls under the rule; but a rule of a
-        # smaller place may still ask
+        # the suggestion promises that no one is asked about such calls under the rule (`Effect.SPARED`); but
+        # a rule of a smaller place may still ask
         effects = (effect_on(session, row, policy, policy_with_rule) for row in group.rows)
         if not all(effect is Effect.SPARED for effect in effects):
             continue
@@ -180,9 +188,9 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
         group = groups.setdefault((row.tool_name, _find_place(row)), _Group())
         was_approved = row.state == State.SUCCEEDED and row.decided_at is not None
         if not was_approved or row.edited_by or row.undone_by or row.level != Level.WRITE:
-            group.is_fit = False
+            group.is_always_approved = False
         if was_approved:
-            group.waits.append((row.decided_at - row.created_at).total_seconds())
+            group.approval_seconds.append((row.decided_at - row.created_at).total_seconds())
             if len(group.rows) < _SAMPLE_ROWS:
                 group.rows.append(row)
     return groups
@@ -216,7 +224,7 @@ def _has_secret(proposal: Proposal, schema: Mapping[str, Any]) -> bool:
     return bool(secrets_in(proposal.arguments, schema)) or redact_text(text) != text
 
 
-def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
+def _list_suggestions(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Return the suggestions that were opened and are in one of these states."""
     of_suggester = Reach(frozenset({str(_SUGGESTER)}), everything=False)
     only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)  # ``own``: that the suggester asked for
@@ -225,7 +233,7 @@ def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
     """Return whether the same suggestion is open, has ended within a month, or was declined permanently."""
-    for earlier in _list_earlier(session, list(State)):
+    for earlier in _list_suggestions(session, list(State)):
         if earlier.arguments != suggested.arguments:
             continue
         if earlier.state is State.PROPOSED or earlier.updated_at > now - MONTH:
@@ -264,14 +272,16 @@ def suggest(
             ttl=_TIME_TO_DECIDE,
         )
         preview = _preview_rule(each.arguments)
-        drafted = draft(rule_tool, each.arguments, preview, verdict, _SUGGESTER, "", now, title=title)
-        message_id = messages.add_notice(session, conversation_id, title, 0, now, delivered=True)
+        drafted = draft(
+            rule_tool, each.arguments, preview, verdict, _SUGGESTER, reason="", now=now, title=title
+        )
+        message_id = messages.add_notice(session, conversation_id, title, after=0, now=now, delivered=True)
         opened = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
         transitions.insert_proposals(session, [opened], By.nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:
     """Have the cards of open suggestions about a scope's places posted at ``to``. Implements `SendDigest`."""
-    for suggestion in _list_earlier(session, [State.PROPOSED]):
+    for suggestion in _list_suggestions(session, [State.PROPOSED]):
         if covers(scope, suggestion.arguments["place"]):
             notices.store_notice(session, to, "", now, suggestion.id)

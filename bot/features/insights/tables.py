@@ -33,7 +33,7 @@ class ShownCopyRow(Row, table=True):
 
 
 class OpenedCardRow(Row, table=True):
-    """A part of a card that an account opened, with the first time in these rounds.
+    """A part of a card that an account opened, and the first time it did so in these rounds.
 
     ``part``: a `CardPart` of ``reading.py``, the full contents or the diff of a trial.
     """

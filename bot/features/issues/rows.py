@@ -52,7 +52,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The numbers of open issues, and of urgent ones among them, of one assignee."""
+    """The numbers of one assignee's open issues, and of the urgent ones among them."""
 
     assignee: str | None  # None: issues without an assignee
     open: int
@@ -169,7 +169,7 @@ def create(
     if number is None:
         query = select(IssueRow.number).where(IssueRow.idempotency_key == key)
         number = session.exec(query).one()
-    return find(session, number or 0)
+    return find(session, number or 0)  # the type of the column allows None, a stored row has a number
 
 
 def find_changes(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _is_in_state(state: IssueState | None) -> ColumnElement[bool]:
     return col(IssueRow.state) == state
 
 
-def _spellings(text: str) -> set[str]:
+def _case_variants(text: str) -> set[str]:
     """Return a text in the usual cases, such as ``é`` and ``É``: SQLite ignores case in ASCII only."""
     if text.isascii():
         return {text}
@@ -270,8 +270,8 @@ def _spellings(text: str) -> set[str]:
 
 
 def _has_word(column: Any, word: str) -> ColumnElement[bool]:
-    return or_(*(col(column).icontains(spelling, autoescape=True) for spelling in _spellings(word)))
+    return or_(*(col(column).icontains(spelling, autoescape=True) for spelling in _case_variants(word)))
 
 
 def _is_same(column: Any, text: str) -> ColumnElement[bool]:
-    return or_(*(func.lower(column) == func.lower(spelling) for spelling in _spellings(text)))
+    return or_(*(func.lower(column) == func.lower(spelling) for spelling in _case_variants(text)))

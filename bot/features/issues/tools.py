@@ -6,7 +6,7 @@ Around the run of a call, the kernel calls further functions of a tool that chan
   `ToolError` if the call could not run, or would change nothing.
 - A look at the current values, after the call ran, to check that the change was made (``current``).
 - An undo: the call of another tool that reverses the change. It is made from the values that the run of the
-  first call returned as ``kept``.
+  first call returned as ``kept``, in its `ToolOutput`. ``told`` there is the text for people.
 
 The preview is computed again in the transaction that makes the change (`_change_as_shown`). If the old values
 have changed since people saw them, nothing is done.
@@ -46,14 +46,8 @@ T = TypeVar("T")
 ToolDecorator = Callable[[Callable[..., Awaitable[Any]]], Tool]  # turns an async function into a tool
 
 _MAX_LISTED = 50  # the most issues in one answer
-_FIELDS = (
-    "title",
-    "body",
-    "assignee",
-    "priority",
-    "labels",
-    "state",
-)  # that people change, in a card's order
+# the fields of an issue that people change, in the order of a card
+_FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
 _LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")  # and any other control character of ASCII
 _SAMPLES: tuple[dict[str, Any], ...] = (
     {
@@ -103,7 +97,7 @@ def _one_line(text: str) -> str:
     return text
 
 
-def _tidy(labels: list[str]) -> list[str]:
+def _sort_labels(labels: list[str]) -> list[str]:
     return sorted(set(labels))
 
 
@@ -113,7 +107,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), SEEN]
 Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line), SEEN]
 Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line), SEEN]
-Labels = Annotated[list[Label], Field(max_length=10), AfterValidator(_tidy)]
+Labels = Annotated[list[Label], Field(max_length=10), AfterValidator(_sort_labels)]
 Body = Annotated[Storable, Field(max_length=20_000)]
 CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
@@ -275,7 +269,13 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         issue = await database.write(create)
         return ToolOutput(_as_json(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
 
-    @issue_tool(_describe_update, _preview_update, "issue {number}", _read_current, _undo_update)
+    @issue_tool(
+        summary=_describe_update,
+        preview=_preview_update,
+        touches="issue {number}",
+        current=_read_current,
+        undo=_undo_update,
+    )
     async def update_issue(
         *,
         number: Number,
@@ -313,7 +313,11 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         return ToolOutput(_as_json(issue), told=told, kept=kept)
 
     @issue_tool(
-        "Comment on issue #{number}".format_map, _preview_comment, "", _read_with_comment, _undo_comment
+        summary=_describe_commenting,
+        preview=_preview_comment,
+        touches="",  # a new comment: no other call can change it
+        current=_read_with_comment,
+        undo=_undo_comment,
     )
     async def comment_issue(context: CallContext, number: Number, body: CommentBody) -> ToolOutput:
         """Add a comment to an issue.
@@ -330,11 +334,11 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         return ToolOutput({**_as_json(issue), "comment": body}, told=told, kept={"comment": comment_id})
 
     @issue_tool(
-        "Close issue #{number}".format_map,
-        _preview_closing,
-        "issue {number}",
-        _read_with_comment,
-        _undo_comment,
+        summary=_describe_closing,
+        preview=_preview_closing,
+        touches="issue {number}",
+        current=_read_with_comment,
+        undo=_undo_comment,
     )
     async def close_issue(
         context: CallContext, number: Number, reason: CommentBody | None = None
@@ -394,7 +398,10 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
     """Return the tool that undoes a comment or a closing. No model is offered it."""
 
     @_make_issue_decorator(database)(
-        _describe_taking_back, _preview_taking_back, "issue {number}", _read_current
+        summary=_describe_taking_back,
+        preview=_preview_taking_back,
+        touches="issue {number}",
+        current=_read_current,
     )
     async def take_back_comment(
         context: CallContext, number: Number, comment: Number | None = None, *, reopen: bool = False
@@ -411,7 +418,8 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
         def change(session: Session) -> Issue:
             if comment is not None:
                 issues.remove_comment(session, number, comment, clock())
-            return issues.change_issue(session, number, {"state": "open"} if reopen else {}, clock())
+            wanted = {"state": "open"} if reopen else {}  # without a field, only the issue is returned
+            return issues.change_issue(session, number, wanted, clock())
 
         given = {"number": number, "comment": comment, "reopen": reopen}
         _, issue = await _change_as_shown(database, context, _preview_taking_back, given, change)
@@ -534,13 +542,21 @@ async def _undo_comment(ran: Ran) -> InverseCall:
     return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
 
 
+def _describe_commenting(arguments: Arguments) -> str:
+    return f"Comment on issue #{arguments['number']}"
+
+
+def _describe_closing(arguments: Arguments) -> str:
+    return f"Close issue #{arguments['number']}"
+
+
 def _describe_taking_back(arguments: Arguments) -> str:
-    deeds = []
+    actions = []
     if arguments.get("reopen"):
-        deeds.append("reopen")
+        actions.append("reopen")
     if arguments.get("comment") is not None:
-        deeds.append("remove the comment from")
-    words = " and ".join(deeds) or "leave"
+        actions.append("remove the comment from")
+    words = " and ".join(actions) or "leave"  # a call without either changes nothing
     return f"{words[0].upper()}{words[1:]} issue #{arguments['number']}"
 
 
@@ -636,8 +652,8 @@ def seed(session: Session, now: datetime) -> None:
     if issue_count:
         return
     samples = [
-        issues.create(session, **sample, author="demo", key=None, now=now - timedelta(days=9 - place))
-        for place, sample in enumerate(_SAMPLES)
+        issues.create(session, **sample, author="demo", key=None, now=now - timedelta(days=9 - index))
+        for index, sample in enumerate(_SAMPLES)
     ]
     issues.add_comment(
         session,

@@ -2,8 +2,8 @@
 
 An agent's token belongs to a program that calls tools for one person. Like the tools of `server.py`, this
 module uses Nod's own HTTP interface, with the caller's token. A call is the JSON object of that interface
-(`AgentCallView` in ``bot/features/agents/routes.py``): it is open while ``end`` is one of `OPEN_ENDS`, and
-then has the tool's answer in ``text`` and ``files``.
+(`AgentCallView` in ``bot/features/agents/routes.py``). Its key ``end`` is the state of the call: the call is
+open while this is one of `OPEN_ENDS`. Once the call has run, ``text`` and ``files`` are the tool's answer.
 """
 
 import json
@@ -30,7 +30,7 @@ OPEN_ENDS = ("waiting", "running")
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _CALL_SECONDS = 130  # the time that a call may take if it only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
-_NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
+_UNKNOWN_TOKEN_TEXT = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
 KEY_META = "nod/idempotency-key"
 """The key of ``_meta`` under which a client gives an idempotency key: calls with one key are one call."""
 _HEADER_KEY = "x-mcp-header"  # the key of a parameter's schema that names an HTTP header for the argument
@@ -39,7 +39,10 @@ _UNQUOTED = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # printable ASCII that an idempote
 
 
 class Connect(Protocol):
-    """A function that opens a client of Nod's HTTP interface, given a request's headers; None over stdio."""
+    """A function that opens a client of Nod's HTTP interface.
+
+    Its argument: the headers of the MCP request, or None over stdio.
+    """
 
     def __call__(
         self, headers: Mapping[str, str] | None, /
@@ -47,7 +50,7 @@ class Connect(Protocol):
 
 
 class Unreachable(Exception):
-    """Nod did not answer, or refused, in words for the agent. ``status``: of HTTP; 0 without an answer."""
+    """The words for an agent if Nod did not answer, or refused. ``status``: of HTTP; 0 without an answer."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
@@ -62,7 +65,7 @@ class ToolPage(NamedTuple):
 
 
 def is_agent(client: httpx2.AsyncClient) -> bool:
-    """Tell if a client uses an agent's token. Any other token has only the tools of ``server.py``."""
+    """Return whether a client uses an agent's token. Any other token has only the tools of ``server.py``."""
     scheme, _, token = client.headers.get("authorization", "").partition(" ")
     return scheme.lower() == "bearer" and token.strip().startswith(AGENT_BEGINNING)
 
@@ -122,7 +125,7 @@ async def withdraw_call(client: httpx2.AsyncClient, call_id: str) -> None:
 
 
 def is_call_id(ident: str) -> bool:
-    """Tell if an id has the form of a call's id: 32 hexadecimal digits."""
+    """Return whether an id has the form of a call's id: 32 hexadecimal digits."""
     return _CALL_ID.fullmatch(ident) is not None
 
 
@@ -152,10 +155,10 @@ def list_files(call: Json) -> list[Json]:
 
 def say_status(call: Json) -> str:
     """Return the state of an open call, for example ``Waiting for a decision by any admin``."""
-    joined = " (the same call was made before)" if call["joined"] else ""
+    remark = " (the same call was made before)" if call["joined"] else ""
     if call["end"] == "running":
-        return f"Approved, and running now{joined}"
-    return f"Waiting for a decision by {call['waits_for']}{joined}. Nothing has been changed"
+        return f"Approved, and running now{remark}"
+    return f"Waiting for a decision by {call['waits_for']}{remark}. Nothing has been changed"
 
 
 def _describe_tool(tool: Json) -> Json:
@@ -221,7 +224,7 @@ async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: flo
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
         raise Unreachable(f"{why} Is `nod run` up, and NOD_URL right?") from None
     if response.status_code == httpx2.codes.UNAUTHORIZED:
-        raise Unreachable(_NO_TOKEN, response.status_code)
+        raise Unreachable(_UNKNOWN_TOKEN_TEXT, response.status_code)
     if not content.get("ok"):
         words = str(content.get("error", f"Nod answered with HTTP {response.status_code}."))
         raise Unreachable(words, response.status_code)

@@ -1,10 +1,10 @@
 """Notifications to MCP clients that the tools of their token have changed.
 
 How a client is notified depends on its revision of MCP. In revision 2026-07-28 the client opens a stream for
-notifications (``subscriptions/listen``). A client of an older revision is notified on stdio without asking;
-over HTTP there is no way to notify it, so nothing is promised there. While a client listens, a task lists the
-tools from time to time with the client's own token, and compares: so no change of another token's tools is
-announced.
+notifications (``subscriptions/listen``). A client of an older revision is notified on stdio without asking.
+Over HTTP there is no way to notify it, so Nod does not announce notifications there. While a client listens,
+a task lists the tools from time to time with the client's own token, and compares: so no client is notified
+of changes of another token's tools.
 
 Only the tools of an *agent's* token can change. Such a token belongs to a program that calls the team's tools
 for one person; any other token always has the same few tools of Nod itself.
@@ -38,7 +38,7 @@ Context = ServerRequestContext[Any, Any]
 Headers = Mapping[str, str] | None
 
 
-class _SeenTools(NamedTuple):
+class _ToolsSnapshot(NamedTuple):
     """The tools of a token at one moment."""
 
     fingerprint: str  # the hash of the tools, by which two moments are compared
@@ -62,14 +62,14 @@ class ToolListeners:
             return await self._listen(ctx)
         result = await call_next(ctx)
         # a client of an older revision opens its session by both messages, in this order: the answer to the
-        # first promises notifications, and after the second a task begins to send them
+        # first announces notifications, and after the second a task begins to send them
         is_session_start = ctx.method in ("initialize", "notifications/initialized")
         is_on_stdio = get_headers(ctx) is None
         if not (is_session_start and is_on_stdio and await self._is_agent(None)):
             return result
         if ctx.method == "initialize" and isinstance(result, dict):
-            return _promise_changes(result)
-        self._begin_watch(None, await self._look(None), ctx.session.send_tool_list_changed)
+            return _announce_list_changed(result)
+        self._begin_watch(None, await self._list_tools(None), ctx.session.send_tool_list_changed)
         return result
 
     async def _is_agent(self, headers: Headers) -> bool:
@@ -92,7 +92,7 @@ class ToolListeners:
         with self._hold_stream((headers or {}).get("authorization", "")):
             if not await self._is_agent(headers):  # the tools can't change, so the stream stays silent
                 return await handler(ctx, params)
-            watch = self._begin_watch(headers, await self._look(headers), notify)
+            watch = self._begin_watch(headers, await self._list_tools(headers), notify)
             watch.add_done_callback(lambda _: handler.close())
             try:
                 return await handler(ctx, params)
@@ -113,42 +113,42 @@ class ToolListeners:
                 del self._streams[token]
 
     def _begin_watch(
-        self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
+        self, headers: Headers, last_snapshot: _ToolsSnapshot | None, notify: Callable[[], Awaitable[None]]
     ) -> "asyncio.Task[None]":
-        """Start a task that calls ``notify`` at each change of the tools since ``seen`` (`_watch`)."""
-        task = asyncio.create_task(self._watch(headers, seen, notify))
+        """Start a task that runs `_watch`, which calls ``notify`` at each change of the tools."""
+        task = asyncio.create_task(self._watch(headers, last_snapshot, notify))
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)
         return task
 
     async def _watch(
-        self, headers: Headers, seen: _SeenTools | None, notify: Callable[[], Awaitable[None]]
+        self, headers: Headers, last_snapshot: _ToolsSnapshot | None, notify: Callable[[], Awaitable[None]]
     ) -> None:
-        """Call ``notify`` at each change of the tools since ``seen``, until the token ends.
+        """Call ``notify`` at each change of the tools since ``last_snapshot``, until the token ends.
 
-        ``seen``: None if Nod could not list them. The client may have listed others since, so it is notified
-        once they can be listed.
+        ``last_snapshot``: None if Nod could not list the tools. Then the client is notified as soon as Nod
+        can list them, since they may have changed.
         """
-        while seen is None or not seen.has_token_ended:
+        while last_snapshot is None or not last_snapshot.has_token_ended:
             await asyncio.sleep(self._look_seconds)
-            current = await self._look(headers)
-            if current is not None and current != seen:
-                seen = current
+            current = await self._list_tools(headers)
+            if current is not None and current != last_snapshot:
+                last_snapshot = current
                 await notify()
 
-    async def _look(self, headers: Headers) -> _SeenTools | None:
+    async def _list_tools(self, headers: Headers) -> _ToolsSnapshot | None:
         """Return the tools of a token now; None if Nod can't list them."""
         async with self._connect(headers) as client:
             try:
-                return _SeenTools(hash_text(canonical(await calls.list_tools(client))))
+                return _ToolsSnapshot(hash_text(canonical(await calls.list_tools(client))))
             except Unreachable as error:
                 if error.status in _TOKEN_ENDED_STATUSES:
-                    return _SeenTools("", has_token_ended=True)
+                    return _ToolsSnapshot("", has_token_ended=True)
                 return None
 
 
-def _promise_changes(initialized: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to ``initialize`` that promises to tell of changed tools."""
+def _announce_list_changed(initialized: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to ``initialize``, which announces that Nod notifies the client of changed tools."""
     capabilities = initialized.get("capabilities", {})
     tools = {**capabilities.get("tools", {}), "listChanged": True}
     return {**initialized, "capabilities": {**capabilities, "tools": tools}}

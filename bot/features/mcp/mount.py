@@ -32,7 +32,7 @@ class McpMount:
 
     def __init__(self, patience_seconds: int = PATIENCE_SECONDS) -> None:
         self._patience_seconds = patience_seconds
-        self._sdk_app: asyncio.Future[ASGIApp] | None = None
+        self._sdk_app_future: asyncio.Future[ASGIApp] | None = None
         self._sdk_task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
 
@@ -52,14 +52,15 @@ class McpMount:
             raise Fault(503, "stopping")
         app: FastAPI = scope["app"]
         await app.state.site.doorkeeper(HTTPConnection(scope))
-        if self._sdk_app is None:
-            self._sdk_app = future = asyncio.get_running_loop().create_future()
+        if self._sdk_app_future is None:
+            self._sdk_app_future = future = asyncio.get_running_loop().create_future()
             self._sdk_task = asyncio.create_task(self._run_sdk(app, future), name="mcp sessions")
-        sdk_app = await asyncio.shield(self._sdk_app)
+        # shielded, since the end of one request must not cancel the start for all others
+        sdk_app = await asyncio.shield(self._sdk_app_future)
         await sdk_app(scope, receive, send)
 
-    async def _run_sdk(self, app: FastAPI, sdk_app: "asyncio.Future[ASGIApp]") -> None:
-        """Start the SDK's application as the result of ``sdk_app``, and end it when the service stops.
+    async def _run_sdk(self, app: FastAPI, sdk_app_future: "asyncio.Future[ASGIApp]") -> None:
+        """Start the SDK's application as the result of ``sdk_app_future``, and end it when the service stops.
 
         The SDK requires that the task which starts the application also ends it.
         """
@@ -67,13 +68,13 @@ class McpMount:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
             wait_seconds = app.state.features.settings.agent_wait
             connect = partial(_connect, app)
-            async with mcp_server.sessions(connect, self._patience_seconds, wait_seconds) as running:
-                sdk_app.set_result(running)
+            async with mcp_server.sessions(connect, self._patience_seconds, wait_seconds) as http_app:
+                sdk_app_future.set_result(http_app)
                 await self._stopped.wait()
         except Exception as error:
-            if sdk_app.done():
+            if sdk_app_future.done():
                 raise
-            sdk_app.set_exception(error)  # each request that waits for the application gets the error
+            sdk_app_future.set_exception(error)  # each request that waits for the application gets the error
 
 
 @asynccontextmanager

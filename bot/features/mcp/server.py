@@ -5,8 +5,8 @@ tells its state, and `permission_prompt` is what coding agents call before they 
 agent's token also gets the team's tools (`calls.py`, `tasks.py`).
 
 All tools use Nod's HTTP interface, so ``nod mcp`` over stdio and ``/mcp`` on the running server do the same,
-each with its caller's token. A request is the JSON object of that interface (``RequestView``): ``end`` is
-"waiting" until it has ended.
+each with its caller's token. A request is the JSON object of that interface (``RequestView``). Its key
+``end`` is "waiting" until the request has ended, then says how.
 """
 
 import asyncio
@@ -36,11 +36,13 @@ from bot.web.site import LONGEST_WAIT
 
 OWN_TOOLS = ("request_approval", "check_approval", "permission_prompt")
 """The names of this server's own tools; all other tools are the team's."""
-_GRACE_SECONDS = 30  # beyond the patience: the time in which the expiry is reported
+_GRACE_SECONDS = 30  # beyond the wait of a permission prompt: the time in which the expiry is reported
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _WITHDRAWAL_REASON = "The agent stopped waiting"
 
-Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
+WaitSeconds = Annotated[
+    int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")
+]
 Facts = dict[str, str | int | float | bool | None]
 
 # the reasons for a coding agent why its tool may not be used, by the end of the request
@@ -81,7 +83,7 @@ def agents_server(
         details: Annotated[str, Field(description="more of it, for who decides")] = "",
         fields: Annotated[Facts | None, Field(description="single facts, by name")] = None,
         ttl_seconds: Annotated[int | None, Field(ge=1, description="how long it may wait at most")] = None,
-        wait_seconds: Wait = 0,
+        wait_seconds: WaitSeconds = 0,
     ) -> Json:
         """Ask people to approve what you are about to do, with a button in their chat.
 
@@ -96,7 +98,7 @@ def agents_server(
     async def check_approval(
         id: Annotated[str, Field(description="the id that request_approval or a waiting call gave")],  # noqa: A002 - its wire name
         context: Context[Any, Any],
-        wait_seconds: Wait = 0,
+        wait_seconds: WaitSeconds = 0,
     ) -> Annotated[CallToolResult, Json]:
         """Tell a request's status; `end` is one of the words below.
 
@@ -106,7 +108,7 @@ def agents_server(
         """
         async with connect(context.headers) as client:
             if calls.is_call_id(id):
-                return await _describe_call(client, id, context, wait_seconds)
+                return await _await_call(client, id, context, wait_seconds)
             request = await _call_api(client, "GET", f"/api/approvals/{_check_id(id)}")
             request = await _wait_for_end(client, request, context, wait_seconds)
             return _as_result(_describe_request(request))
@@ -122,19 +124,19 @@ def agents_server(
         body = {"tool_name": tool_name, "input": input, "tool_use_id": tool_use_id, "ttl_seconds": patience}
         try:
             async with connect(context.headers) as client:
-                wait = patience + _GRACE_SECONDS
-                request = await _open_request(client, "/api/permissions", body, context, wait)
+                longest_wait = patience + _GRACE_SECONDS
+                request = await _open_request(client, "/api/permissions", body, context, longest_wait)
                 # still open, such as while approvals are paused: a late yes must not count
                 if request["end"] == "waiting":
                     await _withdraw(client, request)
         except ToolError as error:
             return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})
-        return json.dumps(_make_permission(request))
+        return json.dumps(_make_permission_answer(request))
 
     return server
 
 
-async def _describe_call(
+async def _await_call(
     client: httpx2.AsyncClient, call_id: str, context: Context[Any, Any], wait: float
 ) -> CallToolResult:
     """Return a tool's call once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
@@ -200,7 +202,7 @@ async def sessions(
 ) -> AsyncIterator[ASGIApp]:
     """Yield the application for streamable HTTP. The task that enters the context must also leave it."""
     server = agents_server(connect, patience, wait, look_seconds)
-    # makes the session manager, which is run below without the application that this returns
+    # this also makes ``server.session_manager``; the application that it returns is not used
     server.streamable_http_app(
         stateless_http=True,
         # the site's auth decides who may call, for this path as for any other
@@ -279,7 +281,7 @@ def _describe_request(request: Json) -> Json:
     return facts
 
 
-def _make_permission(request: Json) -> Json:
+def _make_permission_answer(request: Json) -> Json:
     """Return the answer to a permission prompt: allow with the approved input, or deny with the reason.
 
     The reason says if a person refused, or if no one decided.

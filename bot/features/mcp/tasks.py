@@ -4,9 +4,9 @@ A task stands for a call that has not ended: the client asks for its state, and 
 client that declares the extension in its request gets a task. Any other client waits for a while, then gets
 the id of the call that is still open.
 
-The SDK advertises the extension, but leaves it to the extension to check that a request declares it. For a
-call of a tool `has_tasks` decides between the two answers. The methods of tasks refuse a request without the
-declaration, by ``require_client_extension`` of the SDK.
+The SDK advertises the extension, but leaves it to the extension to check that a request declares it. The
+answer to a tool's call depends on `has_tasks`. The methods of tasks refuse a request without the declaration,
+by ``require_client_extension`` of the SDK.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,8 +63,8 @@ class TasksExtension(Extension):
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return the methods that the SDK adds to the server, in the revisions that have tasks."""
-        bound = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
-        return [MethodBinding(name, TaskParams, handler, _VERSIONS) for name, handler in bound.items()]
+        handlers = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
+        return [MethodBinding(name, TaskParams, handler, _VERSIONS) for name, handler in handlers.items()]
 
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
@@ -83,7 +83,8 @@ class TasksExtension(Extension):
                 while call["end"] in OPEN_ENDS and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
                     step = min(STEP_SECONDS, self._wait - waited)
-                    # ``joined``, that the client made an earlier call again, is not in the look-up's answer
+                    # ``joined``: the client had made this call before. A look-up can't say so, so the value
+                    # of the first answer is kept.
                     joined = call["joined"]
                     call = {**await calls.look_up_call(client, call["id"], step), "joined": joined}
                     waited += step
@@ -110,7 +111,7 @@ class TasksExtension(Extension):
         return {}
 
     async def _find(self, ctx: Context, params: TaskParams) -> Json:
-        """Return the call behind a task of this token, whose id is the id of the call. Raises MCPError."""
+        """Return the call of a task of this token; both have the same id. Raises MCPError."""
         require_client_extension(ctx, TASKS)
         named = (get_headers(ctx) or {}).get("mcp-name")
         if named is not None and named != params.task_id:
@@ -137,7 +138,7 @@ def get_meta(ctx: Context) -> Mapping[str, Any]:
 
 
 def has_tasks(ctx: Context) -> bool:
-    """Tell if this request declares the extension, in a version of the protocol that has tasks."""
+    """Return whether this request declares the extension, in a version of the protocol that has tasks."""
     capabilities = ctx.session.client_capabilities
     if capabilities is None or not capabilities.extensions:
         return False

@@ -27,7 +27,7 @@ from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
-_NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them."
+_NO_SUCH_FACT_TEXT = "There is no fact {} that you may change. `/nod memory` lists them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def list_visible(
     session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
 ) -> list[KnownFact]:
     """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
-    reader = _Reader(session, policies, actor)
+    reader = _FactRights(session, policies, actor)
     here = scope_of(About.PLACE, actor, at) if at else None
 
     def is_listed(fact: Fact) -> bool:
@@ -124,7 +124,7 @@ def change_fact(
     """
     text = check_fact(words)
     conversation_lock.everywhere(session)
-    reader = _Reader(session, policies, actor)
+    reader = _FactRights(session, policies, actor)
     fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
@@ -136,7 +136,7 @@ def change_fact(
 
 def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
     """Delete a fact, and return its words; None if this person may not delete it, or it does not exist."""
-    reader = _Reader(session, policies, actor)
+    reader = _FactRights(session, policies, actor)
     fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
@@ -146,7 +146,7 @@ def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, 
 
 def not_yours_text(ident: int) -> str:
     """Return the refusal for a person who may not change the fact with this number."""
-    return _NOT_YOURS.format(ident)
+    return _NO_SUCH_FACT_TEXT.format(ident)
 
 
 def forget_person(
@@ -162,7 +162,7 @@ def forget_person(
     return rows.remove_about_person(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
 
 
-class _Reader:
+class _FactRights:
     """A person who reads facts, and the rights of this person by the rules at the top of the module."""
 
     def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
@@ -170,17 +170,20 @@ class _Reader:
         policy, self.person = policies.load_for(session, actor)
         self._own_scopes = own_scopes(self.person)  # the person's own, and those of their teams
         self._is_admin = Role.ADMIN in policy.roles_of(self.person)
-        self._admin_scope = policies.bound_to(session, actor) or EVERYWHERE  # where an admin's rights hold
+        self._admin_scope = (
+            policies.bound_to(session, actor) or EVERYWHERE
+        )  # where the rights of this admin hold
+        # asked only once about each chat
         self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
     def may_see(self, fact: Fact) -> bool:
         """Return whether it is about them, their team or a chat of theirs, or they are an admin there."""
         if fact.scope in self._own_scopes or self._is_admin_of(fact):
             return True
-        return fact.about is About.PLACE and self._has_written_in(fact.scope[1])
+        return fact.about is About.PLACE and self._has_written_in(fact.scope.subject)
 
     def may_change(self, fact: Fact) -> bool:
-        """Return whether the fact is about the person, or they had it remembered or are an admin there."""
+        """Return whether the fact is about the person, or they asked for it, or are an admin there."""
         if fact.about is About.PERSON:
             return fact.scope in self._own_scopes
         return str(fact.asked_by) in self.person.accounts or self._is_admin_of(fact)
@@ -193,7 +196,7 @@ class _Reader:
     def _is_admin_of(self, fact: Fact) -> bool:
         if fact.about is About.PERSON:
             return False
-        return self._is_admin and covers(self._admin_scope, fact.scope[1])
+        return self._is_admin and covers(self._admin_scope, fact.scope.subject)
 
 
 def _check_room(stored: list[Fact], fact: Fact) -> None:
@@ -225,4 +228,4 @@ def _find_oldest_of_full_scopes(facts: list[Fact]) -> set[int]:
 def _name_subject(session: Session, fact: Fact) -> str:
     if fact.about is About.PERSON:
         return "you"
-    return people.put_names_in(session, fact.scope[1]) or "the team"
+    return people.put_names_in(session, fact.scope.subject) or "the team"

@@ -49,8 +49,9 @@ class MemoryCommands:
                 return self._format_facts(await self._list_visible(command))
             case "export":
                 facts = [asdict(each) for each in await self._list_visible(command)]
-                told = json.dumps(facts, ensure_ascii=False, indent=2, default=datetime.isoformat)
-                return f"```json\n{told}\n```"
+                exported = json.dumps(facts, ensure_ascii=False, indent=2, default=datetime.isoformat)
+                return f"```json\n{exported}\n```"
+            # only an account has a colon, such as ``slack:T1/U7``
             case "forget" if rest.lower() == "all" or ":" in rest:
                 return await self._forget_person(command, remove_quotes(rest))
             case "forget" if rest:
@@ -69,8 +70,8 @@ class MemoryCommands:
             access.list_visible, self._policies, command.actor, self._clock(), command.address
         )
 
-    async def _forget_person(self, command: Command, which: str) -> str | CommandReply:
-        whose = command.actor if which.lower() == "all" else parse_account(which)
+    async def _forget_person(self, command: Command, account_or_all: str) -> str | CommandReply:
+        whose = command.actor if account_or_all.lower() == "all" else parse_account(account_or_all)
         count = await self._database.write(
             access.forget_person, self._policies, command.actor, whose, self._clock()
         )
@@ -79,8 +80,8 @@ class MemoryCommands:
         name = "you" if whose == command.actor else str(whose)
         return f"Forgotten: {count} of what was for {name} alone."
 
-    async def _edit(self, command: Command, which: str, words: str) -> str | CommandReply:
-        number = _parse_number(which)
+    async def _edit(self, command: Command, number_text: str, words: str) -> str | CommandReply:
+        number = _parse_number(number_text)
         try:
             fact = await self._database.write(
                 access.change_fact, self._policies, command.actor, number, words, self._clock()

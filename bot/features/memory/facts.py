@@ -1,13 +1,14 @@
 """A fact that people had Nod remember: one sentence about a person, a place (a chat) or a team.
 
 The scope of a fact is the person, place or team: the model is told the fact in conversations there. What a
-fact may be, and how much room there is for facts, is checked here as well. Pure.
+fact may be, and how much room there is for facts, is checked here as well. This module reads no database.
 """
 
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from enum import StrEnum
+from typing import NamedTuple
 
 from bot.domain.chat import Address, chat_of
 from bot.domain.people import Actor, Person, workspace_of
@@ -25,7 +26,7 @@ _SECRET = re.compile(
 
 
 class About(StrEnum):
-    """The kind of a fact's subject: the model is told the fact only in conversations of this subject."""
+    """The kind of a fact's subject, and so in which conversations the model is told the fact."""
 
     PERSON = "person"
     PLACE = "place"
@@ -43,12 +44,15 @@ _WORDS = {
     About.TEAM: "the team",
 }
 
-Scope = tuple[About, str]
-"""The scope of a fact: the kind of its subject, and an account, the address of a chat, or a team's workspace.
 
-Such as ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` or ``(TEAM, "slack:T1")``. The workspace is
-empty for channels without workspaces.
-"""
+class Scope(NamedTuple):
+    """The scope of a fact.
+
+    Such as ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` or ``(TEAM, "slack:T1")``.
+    """
+
+    about: About  # the kind of the subject
+    subject: str  # an account, the address of a chat, or a team's workspace; empty without workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +62,31 @@ class Fact:
     id: int  # its number for people; 0 for a fact that is not stored yet
     text: str
     scope: Scope
-    asked_by: Actor  # the person who had it remembered
+    asked_by: Actor  # the person who asked Nod to remember it
     said_at: datetime  # the time when a person said or edited it
-    until: datetime | None  # the time when it stops to hold; None: it holds without an end
+    until: datetime | None  # the time from which it no longer holds; None: it holds without an end
 
     @property
     def about(self) -> About:
-        return self.scope[0]
+        return self.scope.about
 
 
 def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
     """Return the scope of a fact from a conversation at ``origin``; threads share the scope of their chat."""
     match about:
         case About.PERSON:
-            return about, str(asker)
+            return Scope(about, str(asker))
         case About.PLACE:
-            return about, str(chat_of(origin))
+            return Scope(about, str(chat_of(origin)))
         case About.TEAM:
-            return about, workspace_of(str(asker)) or ""
+            return Scope(about, workspace_of(str(asker)) or "")
 
 
 def own_scopes(person: Person) -> set[Scope]:
     """Return the scopes of a person and of their accounts' teams; people of other companies have no team."""
-    scopes = {(About.PERSON, account) for account in person.accounts}
+    scopes = {Scope(About.PERSON, account) for account in person.accounts}
     if not person.outside:
-        scopes |= {(About.TEAM, workspace_of(account) or "") for account in person.accounts}
+        scopes |= {Scope(About.TEAM, workspace_of(account) or "") for account in person.accounts}
     return scopes
 
 
@@ -95,7 +99,7 @@ def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone
     if not person.outside:
         scopes.add(scope_of(About.TEAM, asker, origin))
     if is_alone:
-        scopes |= {(About.PERSON, account) for account in person.accounts}
+        scopes |= {Scope(About.PERSON, account) for account in person.accounts}
     return scopes
 
 

@@ -1,7 +1,8 @@
 """The queries of remembered facts. `access.py` decides who may see and change a fact.
 
 Each change is recorded in the audit log, which has only a hash of the fact: so a forgotten fact is gone.
-Adding and deleting facts raises the version of the rulebook, by which `section.py` notices changes.
+Adding and deleting facts raises the version of the rulebook: then `section.py` reads again if there are any
+facts. The facts themselves it reads each time, so an edit raises no version.
 """
 
 from collections.abc import Collection
@@ -21,7 +22,6 @@ from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
 from bot.store.rules import raise_version
 
-_ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.until)
 _MAX_LISTED = 1_000  # the most facts in one list
 
 
@@ -39,17 +39,17 @@ def add_fact(session: Session, fact: Fact, by: By) -> None:
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, FACT, str(row.id), by, None, _state(row), fact.said_at)
+    admin_changes.record(session, FACT, str(row.id), by, None, _make_audit_state(row), fact.said_at)
 
 
 def change_fact(session: Session, fact: Fact, by: By) -> None:
     """Store a fact's new words or new end."""
     row = session.get_one(MemoryRow, fact.id)
-    before = _state(row)
+    before = _make_audit_state(row)
     row.fact, row.said_at, row.until = fact.text, fact.said_at, fact.until
     session.add(row)
     session.flush()
-    admin_changes.record(session, FACT, str(row.id), by, before, _state(row), fact.said_at)
+    admin_changes.record(session, FACT, str(row.id), by, before, _make_audit_state(row), fact.said_at)
 
 
 def remove_facts(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
@@ -59,63 +59,68 @@ def remove_facts(session: Session, idents: Collection[int], by: By, now: datetim
 
 def remove_due(session: Session, now: datetime) -> None:
     """Delete the facts that no longer hold."""
-    _remove(session, now >= _UNTIL, By.nod(Act.FORGET), now)
+    _remove(session, col(MemoryRow.until) <= now, By.nod(Act.FORGET), now)
 
 
 def remove_about_person(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
     """Delete the facts about the person with these accounts, and return their number."""
-    return _remove(session, (_ABOUT == About.PERSON) & _SCOPE.in_(sorted(accounts)), by, now)
+    is_about_person = (col(MemoryRow.about) == About.PERSON) & col(MemoryRow.scope).in_(sorted(accounts))
+    return _remove(session, is_about_person, by, now)
 
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
     """Move the facts of a chat to its new address. Implements `MoveChat`."""
-    is_of_chat = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
+    is_of_chat = (col(MemoryRow.about) == About.PLACE) & (col(MemoryRow.scope) == str(old))
     rows = list(session.exec(select(MemoryRow).where(is_of_chat).order_by(col(MemoryRow.id))))
     for row in rows:
-        before = _state(row)
+        before = _make_audit_state(row)
         row.scope = str(new)
         session.add(row)
         session.flush()
-        admin_changes.record(session, FACT, str(row.id), By.nod(Act.MOVE), before, _state(row), now)
+        admin_changes.record(
+            session, FACT, str(row.id), By.nod(Act.MOVE), before, _make_audit_state(row), now
+        )
     if rows:
         raise_version(session)
 
 
 def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
     """Return the facts of these scopes that still hold."""
-    return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
+    is_in_scope = tuple_(col(MemoryRow.about), col(MemoryRow.scope)).in_(sorted(scopes))
+    return _select_facts(session, is_in_scope, now)
 
 
 def list_without_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
     """Return the facts about places, about teams and about the person with these accounts."""
-    return _select_facts(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
+    is_allowed = or_(col(MemoryRow.about) != About.PERSON, col(MemoryRow.scope).in_(sorted(accounts)))
+    return _select_facts(session, is_allowed, now)
 
 
-def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
+def _remove(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
     conversation_lock.everywhere(session)  # facts change one transaction after the other
-    rows = list(session.exec(select(MemoryRow).where(which)))
+    rows = list(session.exec(select(MemoryRow).where(condition)))
     for row in rows:
         session.delete(row)
         session.flush()
-        admin_changes.record(session, FACT, str(row.id), by, _state(row), None, now)
+        admin_changes.record(session, FACT, str(row.id), by, _make_audit_state(row), None, now)
     if rows:
         raise_version(session)
     return len(rows)
 
 
-def _select_facts(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
+def _select_facts(session: Session, condition: ColumnElement[bool], now: datetime) -> list[Fact]:
     """Return the matching facts that still hold, ordered by their scopes."""
-    still_holds = or_(_UNTIL.is_(None), now < _UNTIL)
-    order = (_ABOUT, _SCOPE, col(MemoryRow.id))
-    rows = session.exec(select(MemoryRow).where(which, still_holds).order_by(*order).limit(_MAX_LISTED))
+    still_holds = or_(col(MemoryRow.until).is_(None), col(MemoryRow.until) > now)
+    order = (col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.id))
+    rows = session.exec(select(MemoryRow).where(condition, still_holds).order_by(*order).limit(_MAX_LISTED))
     return [_make_fact(row) for row in rows]
 
 
 def _make_fact(row: MemoryRow) -> Fact:
-    scope = (About(row.about), row.scope)
+    scope = Scope(About(row.about), row.scope)
     return Fact(row.id or 0, row.fact, scope, Actor.parse(row.asked_by), row.said_at, row.until)
 
 
-def _state(row: MemoryRow) -> dict[str, str]:
+def _make_audit_state(row: MemoryRow) -> dict[str, str]:
     """Return a fact's state for the audit log, without its words, which may be forgotten."""
     return {"about": row.about, "scope": row.scope, "fact": hash_text(row.fact)}

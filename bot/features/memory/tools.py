@@ -2,7 +2,7 @@
 
 Each call is a proposal of the kind "memory", which no rule and no grant can approve: a fact from a tool's
 answer or a file is stored only if a person approves its card. Each tool is undone by the other, with the
-value that its run returned as ``kept``.
+value that its run returned as ``kept``. ``told`` is the text for people about the run.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,14 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
-# ``kept`` of a call of `remember` whose fact was stored before: its undo must not delete that fact
-_EXISTED = "before"
-_MAX_AHEAD = timedelta(days=36_525)  # a hundred years
+# what `remember` returns as ``kept`` if the fact was stored before: its undo must not delete that fact
+_STORED_BEFORE = "before"
+_MAX_TIME_AHEAD = timedelta(days=36_525)  # a hundred years
 
-Remembered = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
-Forgotten = Annotated[str, Field(min_length=1, max_length=MAX_FACT_CHARS), AfterValidator(one_line), STORABLE]
+NewFactText = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
+StoredFactText = Annotated[
+    str, Field(min_length=1, max_length=MAX_FACT_CHARS), AfterValidator(one_line), STORABLE
+]
 
 
 def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
@@ -46,7 +48,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant day."""
         if until is None:
             return None
-        if until > clock().date() + _MAX_AHEAD:
+        if until > clock().date() + _MAX_TIME_AHEAD:
             raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
         zone = policies.last_read.book.zone
         end = datetime.combine(until + timedelta(days=1), time(), zone).astimezone(UTC)
@@ -69,7 +71,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         touches="memory",
     )
     async def remember(
-        fact: Remembered, about: About, context: CallContext, until: date | None = None
+        fact: NewFactText, about: About, context: CallContext, until: date | None = None
     ) -> ToolOutput:
         """Remember one fact for later conversations, where someone asks for that or clearly wants it.
 
@@ -85,7 +87,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         is_added = await database.write(_remember, context, fact, about, find_end(until), clock())
         already = "" if is_added else " already"
         told = f"Remembered for {about.words}{already}: “{fact}”"
-        return ToolOutput("It is remembered.", told=told, kept=None if is_added else _EXISTED)
+        return ToolOutput("It is remembered.", told=told, kept=None if is_added else _STORED_BEFORE)
 
     async def preview_forget(arguments: Arguments) -> Sequence[PreviewField]:
         return (PreviewField("fact", arguments["fact"], None),)
@@ -101,7 +103,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         group=GROUP,
         touches="memory",
     )
-    async def forget(fact: Forgotten, about: About, context: CallContext) -> ToolOutput:
+    async def forget(fact: StoredFactText, about: About, context: CallContext) -> ToolOutput:
         """Forget a fact that you were told you remember.
 
         Args:
@@ -126,7 +128,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
 async def _undo_remember(ran: Ran) -> InverseCall | str:
     """Return the call that forgets the fact, or in words why it can't be undone."""
-    if ran.kept == _EXISTED:
+    if ran.kept == _STORED_BEFORE:
         return "It was remembered before."
     return InverseCall("forget", {name: ran.arguments[name] for name in ("fact", "about")})
 
@@ -137,31 +139,31 @@ def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, 
     Raises ToolError if the conversation is gone.
     """
     asker = Actor.parse(context.requested_by)
-    here = conversations.get_conversation(session, context.conversation_id)
-    if here is None:
+    conversation = conversations.get_conversation(session, context.conversation_id)
+    if conversation is None:
         raise ToolError("That conversation is gone.")
-    return asker, people.person_of(session, asker), here
+    return asker, people.person_of(session, asker), conversation
 
 
 def _check_subject(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Return the account that asks, and the conversation.
+    """Check what a fact is to be about, and return the account that asks and the conversation.
 
     Raises ToolError if no fact from this conversation may be about the person, place or team (``about``).
     """
-    asker, person, here = _load_asker(session, context)
-    if about is About.PLACE and here.private:
+    asker, person, conversation = _load_asker(session, context)
+    if about is About.PLACE and conversation.private:
         raise ToolError("This chat is private. Remember it about the person.")
     if about is About.TEAM and person.outside:
         raise ToolError("Who asks is not of this team. Remember it about the person or the place.")
-    return asker, here
+    return asker, conversation
 
 
 def _remember(
     session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
 ) -> bool:
     """Store a fact. Return False if the same fact was stored before."""
-    asker, here = _check_subject(session, context, about)
-    fact = Fact(0, text, scope_of(about, asker, here.origin), asker, now, until)
+    asker, conversation = _check_subject(session, context, about)
+    fact = Fact(0, text, scope_of(about, asker, conversation.origin), asker, now, until)
     return access.remember(session, fact)
 
 
@@ -170,8 +172,8 @@ def _find_facts(session: Session, context: CallContext, text: str, about: About,
 
     Raises ToolError without such a fact.
     """
-    asker, _, here = _load_asker(session, context)
-    told = access.list_for_prompt(session, here, asker, now)
+    asker, _, conversation = _load_asker(session, context)
+    told = access.list_for_prompt(session, conversation, asker, now)
     found = [each for each in told if each.text == text and each.about is about]
     if not found:
         raise ToolError("Nothing is remembered here in these words.")

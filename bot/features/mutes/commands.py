@@ -15,7 +15,7 @@ from bot.features.mutes.rows import MAX_MUTES, WEEK
 from bot.store import people
 
 _NONE_TEXT = "You mute nothing. To mute a kind of card, press Mute this kind on one."
-_SHORTEST = timedelta(minutes=1)
+_SHORTEST_MUTE = timedelta(minutes=1)
 
 
 class MuteCommands:
@@ -88,6 +88,6 @@ def _parse_length(text: str) -> timedelta:
         length = parse_duration(text)
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
-    if not _SHORTEST <= length <= WEEK:
+    if not _SHORTEST_MUTE <= length <= WEEK:
         raise CommandError("A mute lasts from 1m to 1w.")
     return length

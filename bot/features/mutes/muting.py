@@ -25,7 +25,7 @@ _TOO_MANY_TEXT = f"You mute {MAX_MUTES} kinds already. End one first: /nod mutes
 
 @dataclass(frozen=True, slots=True)
 class MutedKinds:
-    """The implementation of `QuietAudience` and `TakePress`."""
+    """The implementation of `QuietAudience` (`list_quiet`) and `TakePress`."""
 
     mutes: Mutes
     clock: Clock

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any
 
+from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
@@ -45,8 +45,8 @@ class Mutes:
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        # the version and the mutes, in one value, as a reader takes no lock; before any rule or mute was set,
-        # the version is 0
+        # The version and the mutes are one value, since a reader takes no lock. Before any rule or mute was
+        # set, the version is 0.
         self._copy: tuple[int, tuple[Mute, ...]] = (0, ())
         self._lock = Lock()
 
@@ -66,7 +66,8 @@ class Mutes:
         if version == copied_version:
             return mutes
         found = tuple(list_mutes(session))
-        if database.is_snapshot(session):  # otherwise the mutes may be newer than the version
+        # only in a snapshot the version and the mutes belong together; otherwise the mutes may be newer
+        if database.is_snapshot(session):
             with self._lock:
                 if version > self._copy[0]:
                     self._copy = (version, found)
@@ -109,7 +110,7 @@ def set_mute(
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, MUTE, str(row.id), by, None, _state(row), now, tool_name)
+    admin_changes.record(session, MUTE, str(row.id), by, None, _make_audit_state(row), now, tool_name)
     return True
 
 
@@ -133,17 +134,17 @@ def person_of(session: Session, mute: Mute) -> Person:
     return people.person_of(session, Actor.parse(mute.account))
 
 
-def _remove(session: Session, which: Any, by: By, now: datetime) -> Sequence[str]:
+def _remove(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> Sequence[str]:
     """Delete the matching mutes, and return the names of their tools."""
-    rows = list(session.exec(select(MuteRow).where(which)))
+    rows = list(session.exec(select(MuteRow).where(condition)))
     for row in rows:
         session.delete(row)
         session.flush()
-        admin_changes.record(session, MUTE, str(row.id), by, _state(row), None, now, row.tool_name)
+        admin_changes.record(session, MUTE, str(row.id), by, _make_audit_state(row), None, now, row.tool_name)
     if rows:
         raise_version(session)
     return [row.tool_name for row in rows]
 
 
-def _state(row: MuteRow) -> admin_changes.State:
+def _make_audit_state(row: MuteRow) -> admin_changes.State:
     return {"account": row.account, "tool": row.tool_name, "until": row.until.isoformat()}

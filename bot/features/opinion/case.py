@@ -1,4 +1,6 @@
-"""The case of a second opinion: the facts about a call that a model gets, and that its answer is checked by.
+"""The case of a second opinion: the facts about a call.
+
+A model gets these facts, and its answer is checked against them.
 
 A second opinion is a line on a card, in which another model says what a call does. That model gets the
 person's request, the call, and the contents of its card, with secrets hidden. It gets neither the agent's own
@@ -46,7 +48,7 @@ class Case:
     proposal: Proposal
     facts: str  # the call as JSON, as its card shows it
     request: str  # the text of the person's request; empty without one, or if the model may not get it
-    order: int  # the id of the message with the request, which the budget pays for; 0 without one
+    order: int  # the id of the message with the request, whose budget pays for the opinion; 0 without one
 
     @property
     def prompt(self) -> Sequence[Entry]:
@@ -60,15 +62,15 @@ class Case:
 def read_case(
     session: Session,
     policies: Policies,
-    routes: Sequence[Address],
+    all_card_chats: Sequence[Address],
     proposal_id: str,
     round_: int,
     now: datetime,
 ) -> Case | None:
     """Return the case of a proposal; None if it runs or has ended, has changed since, or no budget is left.
 
-    ``round_``: the round for which the opinion is wanted, which counts the contents of the proposal.
-    ``routes``: the chats that get every card.
+    ``round_``: the round for which the opinion is wanted. Each edit or retry of the proposal begins the next.
+    ``all_card_chats``: the chats that get every card.
     """
     proposal = proposals.get(session, proposal_id)
     if proposal is None or proposal.round != round_:
@@ -81,14 +83,14 @@ def read_case(
     place = conversations.load_place(session, proposal.conversation_id).address
     if is_used_up(session, policies.load(session).book, place, proposal.requester, order, now):
         return None
-    if not _may_all_read(session, policies, routes, proposal):
+    if not _may_all_read(session, policies, all_card_chats, proposal):
         request = ""
     card = card_of(proposal, proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {})
     return Case(proposal, _describe(card), redact_text(request), order)
 
 
 def _may_all_read(
-    session: Session, policies: Policies, routes: Sequence[Address], proposal: Proposal
+    session: Session, policies: Policies, all_card_chats: Sequence[Address], proposal: Proposal
 ) -> bool:
     """Return whether everyone who sees the card may read the conversation.
 
@@ -100,10 +102,11 @@ def _may_all_read(
     if proposal.escalation_targets:  # further people and chats get the card later
         return False
     policy, requester = policies.load(session), people.person_of(session, proposal.requester)
-    for place in find_card_places(session, policy, conversation, proposal, routes):
+    for place in find_card_places(session, policy, conversation, proposal, all_card_chats):
         if place == conversation.origin:
             continue
-        # the key of a private chat is that of its person; any other chat counts as someone without rights
+        # The key of a private chat is that of its person. The key of any other chat is no one's, so it makes
+        # a reader whom no rule gives a right.
         reader = people.person_of(session, Actor(place.channel, place.key))
         if policy.find_decision_objection(proposal, reader, requester) is not None:
             return False

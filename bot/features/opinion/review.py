@@ -1,8 +1,9 @@
-"""The check of a second opinion before any of it is shown: of a model's answer about a call. Pure.
+"""The check of a model's answer about a call, before any of it is shown on a card as a second opinion.
 
 The call may be written by an attacker, and so may steer the model's words. An answer is refused if it breaks
 the schema, if it names a number, name, path or address that the call does not have, or if it could be read as
-advice to approve. The verdict on whether the person asked for the call is shown only if it is no.
+advice to approve. The verdict on whether the person asked for the call is shown only if it is no. This module
+reads no database and calls no model.
 """
 
 import json
@@ -21,13 +22,14 @@ _MAX_CONCERN_CHARS = 80  # the model is asked for 60
 _MAX_CONCERNS = 2
 _NOT_ASKED_TEXT = "this is not what was asked"
 _SEPARATOR = "; "
-_MIN_DOES_CHARS = 40  # the room that the concerns leave for the description on a line, at least
+_MIN_DOES_CHARS = 40  # the concerns are shortened so that at least this much of the description is shown
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n```\s*", re.DOTALL)  # a fenced block of Markdown
 _NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")  # "14", "1,000", "3.5"
 _SEPARATE_NUMBER = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")  # not the "2" of "v2"
-# "1.234" and "1,234", which are 1234 in one language and less than 2 in another
+# "1.234" and "1,234": each is 1234 in one language, and less than 2 in another
 _AMBIGUOUS_NUMBER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
-# a whole part, perhaps with separators of thousands, and decimals after another sign: "1,234.50", "1234,5"
+# a whole part, perhaps with separators of thousands, and perhaps decimals after a point or a comma. That sign
+# must differ from the separator, if there is one: "1,234.50", "1234,5"
 _VALUE = re.compile(
     r"(?P<whole>[1-9]\d{0,2}(?P<separator>[.,\u202f'])\d{3}(?:(?P=separator)\d{3})*|0|[1-9]\d*)"
     r"(?:(?!(?P=separator))[.,](?P<decimals>\d+))?"
@@ -67,18 +69,18 @@ class OpinionWords:
     asked: Asked
     concerns: tuple[str, ...] = ()
 
-    def say(self, then: str = "") -> str:
-        """Return the line for the card: the description, the concerns and ``then``, joined by semicolons.
+    def say(self, consequence: str = "") -> str:
+        """Return the line for the card: the description, the concerns and the consequence, with semicolons.
 
-        ``then``: words on what follows from the opinion, such as that one more approval is needed. The
-        verdict is in the line only if it is NO and there are no concerns. A line that is too long for a card
-        is shortened.
+        ``consequence``: what follows from the opinion, such as that one more approval is needed. The verdict
+        is in the line only if it is NO and there are no concerns. A line that is too long for a card is
+        shortened.
         """
         additions = list(self.concerns)
         if self.asked is Asked.NO and not additions:
             additions.append(_NOT_ASKED_TEXT)
-        if then:
-            additions.append(then)
+        if consequence:
+            additions.append(consequence)
         suffix = "".join(f"{_SEPARATOR}{addition}" for addition in additions)
         suffix = shorten(suffix, TEXT_CHARS - _MIN_DOES_CHARS)
         return f"{shorten(self.does, TEXT_CHARS - len(suffix))}{suffix}"
@@ -114,6 +116,7 @@ def _is_line(text: Any, max_chars: int) -> bool:
     """Return whether a value is a text on one line, not too long, without invisible characters."""
     if not isinstance(text, str) or len(text) > max_chars or blank(text):
         return False
+    # none of these changes the text, so it has nothing that they would remove
     return text == storable(text) == one_line(text) == make_visible(text, lambda _: "")
 
 
@@ -128,12 +131,13 @@ def _may_mislead(text: str, facts: str) -> bool:
     """Return whether a text gives advice, or has a number, name, path or address that the call lacks."""
     if _ADVICE.search(text):
         return True
-    known, numbers = facts.casefold(), _find_numbers(facts)
+    folded_facts, numbers = facts.casefold(), _find_numbers(facts)
     for word in _split(_begin_in_lower_case(text)):  # the capital of the first word does not make it a name
         if _NUMBER.fullmatch(word):
-            if numbers.isdisjoint(_read_number(word)):
+            if numbers.isdisjoint(_list_readings(word)):
                 return True
-        elif _names_something(word) and word.casefold() not in known:
+        # a part of a longer word of the call is enough, as ``main`` is of ``origin/main``
+        elif _names_something(word) and word.casefold() not in folded_facts:
             return True
     return False
 
@@ -152,20 +156,26 @@ def _names_something(word: str) -> bool:
 
 
 def _find_numbers(facts: str) -> set[str]:
-    """Return the separate numbers in a call, and the lengths of its lists, as `_normalise` spells them."""
-    lengths = map(str, _list_lengths(json.loads(facts)["arguments"]))
-    return {_normalise(number) for number in _SEPARATE_NUMBER.findall(facts)}.union(lengths)
+    """Return the separate numbers in a call, and the lengths of its lists, by `_normalise_number`.
+
+    ``facts`` is the JSON that `case.py` makes of a call; its key ``arguments`` has the call's arguments.
+    """
+    lengths = {str(length) for length in _list_lengths(json.loads(facts)["arguments"])}
+    return lengths | {_normalise_number(number) for number in _SEPARATE_NUMBER.findall(facts)}
 
 
-def _read_number(word: str) -> set[str]:
-    """Return the ways to read a number in an opinion, spelled as in `_find_numbers`."""
-    readings = {_normalise(word)}
+def _list_readings(word: str) -> set[str]:
+    """Return the ways to read a number in an opinion, spelled as in `_find_numbers`.
+
+    "1.234" may be 1234 or a number below 2, so it has two readings: "1234" and "1.234".
+    """
+    readings = {_normalise_number(word)}
     if _AMBIGUOUS_NUMBER.fullmatch(word):
         readings.add(_keep_digits(word))
     return readings
 
 
-def _normalise(number: str) -> str:
+def _normalise_number(number: str) -> str:
     """Return a number with a decimal point, without other separators and without zeros at its end.
 
     An ambiguous number, and what has no value as one, such as "1.2.3" and "007", is returned as it is.

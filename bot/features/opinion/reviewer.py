@@ -1,10 +1,10 @@
 """The sweep that asks models for second opinions on calls, and adds them to the cards.
 
 The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
-(`case.py`), checks the answer (`review.py`), and stores the end of the opinion: its cost and a line on the
-card. If the rule says so (``raising`` in the row), the call needs one more approval after the model's no, or
-also after an opinion that did not come in time. A call that was approved earlier may have waited for the end
-of the opinion, and then runs.
+(`case.py`), checks the answer (`review.py`), and stores the outcome: its cost and a line on the card. If the
+rule says so (``raising`` in the row), the call needs one more approval after the model's no, or also after an
+opinion that did not come in time. A call that was approved earlier may have waited for the outcome, and then
+runs.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 1  # the pace of the sweep
+SECONDS = 1
+"""The time between two runs of the sweep."""
 _AT_A_TIME = 8  # the most opinions that one process asks for at the same time
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
@@ -89,20 +90,22 @@ class Reviewer:
             raise
 
     async def _review(self, row: OpinionRow) -> None:
-        """Ask for one opinion, and store its end. An error is logged, and another try follows later."""
+        """Ask for one opinion, and store its outcome. An error is logged, and another try follows later."""
         try:
             now = self.clock()
-            routes = self.routes
-            case = await self.database.read(read_case, self.policies, routes, row.proposal_id, row.round, now)
+            all_card_chats = self.routes
+            case = await self.database.read(
+                read_case, self.policies, all_card_chats, row.proposal_id, row.round, now
+            )
             seconds_left = (row.due_at - now).total_seconds()
             answer = _Answer()
             if case is not None and seconds_left > 0:
                 answer = await self._ask(case, row.model, seconds_left)
 
-            def end(session: Session) -> tuple[Job, ...]:
-                return self._end(session, row, case, answer, self.clock())
+            def store_outcome(session: Session) -> tuple[Job, ...]:
+                return self._store_outcome(session, row, case, answer, self.clock())
 
-            await self.wake(*await self.database.write(end))
+            await self.wake(*await self.database.write(store_outcome))
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
 
@@ -120,7 +123,7 @@ class Reviewer:
                         case Text():
                             text += part.text
                         case Retracted():
-                            text = ""  # the text so far was the model's thought
+                            text = ""  # the text so far was the model's thoughts, not its answer
                         case Finished():
                             finished = part
                     if len(text) > MAX_ANSWER_CHARS:
@@ -131,16 +134,22 @@ class Reviewer:
         prompt = finished.prompt_tokens if finished else 0
         completion = finished.completion_tokens if finished else 0
         cached = finished.cached_tokens if finished else 0
-        usage = Usage(1, prompt, completion, self.prices.cost(name, prompt, completion, cached), name)
+        usage = Usage(
+            model_calls=1,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cost=self.prices.cost(name, prompt, completion, cached),
+            model=name,
+        )
         words = None
         if finished:  # otherwise the answer was too long, or was cut
             words = read_review(text, case.facts, has_request=bool(case.request))
         return _Answer(words, usage)
 
-    def _end(
+    def _store_outcome(
         self, session: Session, row: OpinionRow, case: Case | None, answer: _Answer, now: datetime
     ) -> tuple[Job, ...]:
-        """Store the end of an opinion, once: its cost, one more approval if required, and its line.
+        """Store the outcome of an opinion, once: its cost, one more approval if required, and its line.
 
         Returns the jobs that follow; none if the opinion has ended already.
         """
@@ -175,8 +184,8 @@ class Reviewer:
         )
         if before is None or raised is None:
             return jobs
-        then = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
-        line = words.say(then) if words else f"{_MISSING_TEXT}; {then}"
+        consequence = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
+        line = words.say(consequence) if words else f"{_MISSING_TEXT}; {consequence}"
         return (*jobs, *self._annotate(session, row, line, now), *self._run_approved(session, row))
 
     def _annotate(self, session: Session, row: OpinionRow, text: str, now: datetime) -> tuple[Job, ...]:

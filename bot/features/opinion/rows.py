@@ -2,8 +2,7 @@
 
 A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion has
 ended: the opinion came, or is missing. ``raising`` says after which opinions the proposal needs one more
-approval (`Raising`; empty: never). Only if it is set, an approved proposal waits for the opinion before it
-runs.
+approval (`Raising`; empty: never). An approved proposal waits for its opinion only if ``raising`` is set.
 """
 
 from collections.abc import Sequence
@@ -63,27 +62,27 @@ def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime 
     row = session.get(OpinionRow, (proposal.id, proposal.round))
     if row is None or not row.waits or not row.raising:
         return None
-    # here a missing opinion requires one more approval, so the proposal waits until `Reviewer` has stored
-    # that the opinion is missing
+    # Here a missing opinion requires one more approval, so the proposal waits until `Reviewer` has stored
+    # that the opinion is missing. If no reviewer runs, it waits for `MAX_HOLD` after the approval.
     if row.raising == Raising.NO_OR_MISSING:
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
 
 
-def take_waiting(session: Session, now: datetime, most: int) -> Sequence[OpinionRow]:
-    """Take at most ``most`` opinions that no process is asking for, the oldest first.
+def take_waiting(session: Session, now: datetime, limit: int) -> Sequence[OpinionRow]:
+    """Claim at most ``limit`` opinions that no process is asking for, the oldest first.
 
-    A row is taken until `_LEASE` after the opinion is due. If it still waits then, another process may take
-    it.
+    A claim lasts until `_LEASE` after the opinion is due. If the row still waits then, another process may
+    claim it.
     """
     dialect = session.connection().dialect.name
     is_free = col(OpinionRow.taken_until).is_(None) | (col(OpinionRow.taken_until) < now)
-    found = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at)).limit(most)
+    found = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at)).limit(limit)
     taken = []
     for row in session.exec(found).all():
-        mine = _update_waiting(row.proposal_id, row.round).where(is_free)
+        claim = _update_waiting(row.proposal_id, row.round).where(is_free)
         until = max(row.due_at, now) + _LEASE
-        if count_changed(session.connection().execute(mine.values(taken_until=until))):
+        if count_changed(session.connection().execute(claim.values(taken_until=until))):
             taken.append(OpinionRow(**row.model_dump()))
     return taken
 

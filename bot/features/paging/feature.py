@@ -18,6 +18,7 @@ from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 
 NAME = "page"
+"""The name by which steps of rules reach the people on call."""
 
 
 def _make_service(settings: Settings) -> PagingService:
@@ -36,6 +37,7 @@ def _is_on(settings: Settings) -> bool:
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     service = _make_service(parts.settings)
+    # a rule can name the notifier also while paging is off; people are then told what the settings lack
     return Hooks(
         notifiers=(Notifier(NAME, rows.open_page, service.hindrance),),
         end_proposal=() if service.hindrance else (rows.end_page,),

@@ -33,10 +33,13 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 SWEEP_SECONDS = 2
+"""The time between two runs of the sweep."""
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
 """The pause after each failed attempt. There are as many attempts as pauses; then the event is given up."""
-_TOLD_AFTER = 4  # the failed attempt after which admins are told; the page is almost a minute late by then
+_TELL_ADMINS_AFTER = (
+    4  # the failed attempt after which admins are told; the page is almost a minute late by then
+)
 _MAX_PAUSE = timedelta(hours=1)  # the longest pause, whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
 _MAX_SENT = 20  # the most events in one run of the sweep
@@ -71,7 +74,7 @@ class _Due(NamedTuple):
 
     page: PageRow
     content: dict[str, Any]  # the body of the request
-    about: str  # the card in words, for admins
+    card_text: str  # the card in words, for admins
 
 
 class Pager:
@@ -94,7 +97,7 @@ class Pager:
         await asyncio.gather(*(self._send(each, now) for each in due))
 
     def _read_due(self, session: Session, now: datetime) -> list[_Due]:
-        """Return the due events with their contents, which are written only now."""
+        """Return the due events. Their contents are made now, from the current state of the card."""
         found = []
         for page in rows.list_due(session, now, _MAX_SENT):
             proposal = proposals.get(session, page.proposal_id)
@@ -152,13 +155,13 @@ class Pager:
         if not rows.mark_failed(session, claimed, fault, next_at):
             return
         if next_at is None:
-            fate = "It is not tried again. Check NOD_PAGER_KEY and NOD_PAGER_URL."
-        elif claimed.attempts == _TOLD_AFTER:
-            fate = "Nod tries again."
+            next_step = "It is not tried again. Check NOD_PAGER_KEY and NOD_PAGER_URL."
+        elif claimed.attempts == _TELL_ADMINS_AFTER:
+            next_step = "Nod tries again."
         else:
             return
         what = "The page" if claimed.event == PageEvent.TRIGGER else "The end of the page"
-        text = f"{what} about {due.about} did not arrive: {fault.rstrip('.')}. {fate}"
+        text = f"{what} about {due.card_text} did not arrive: {fault.rstrip('.')}. {next_step}"
         for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
             notices.store_notice(session, Address.parse(admin), text, now)
 

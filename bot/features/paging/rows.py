@@ -61,7 +61,7 @@ def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
     if any(member.state is State.PROPOSED for member in members if member.id != proposal.id):
         return
     never_arrived = page.attempts == 0 or (page.is_over and bool(page.fault))
-    ended = _update_same(page).values(
+    ended = _update_if_unchanged(page).values(
         event=PageEvent.RESOLVE,
         attempts=0,
         next_at=max(page.sending_until or now, now),
@@ -87,7 +87,7 @@ def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until
     The attempt is repeated at ``next_at`` unless its outcome is stored before. Returns False if another
     process has claimed the event.
     """
-    claim = _update_same(page).values(
+    claim = _update_if_unchanged(page).values(
         attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until
     )
     return bool(count_changed(session.connection().execute(claim)))
@@ -100,7 +100,9 @@ def copy_as_claimed(page: PageRow) -> PageRow:
 
 def mark_sent(session: Session, claimed: PageRow) -> None:
     """Store that an event arrived."""
-    session.connection().execute(_update_same(claimed).values(is_over=True, sending_until=None, fault=""))
+    session.connection().execute(
+        _update_if_unchanged(claimed).values(is_over=True, sending_until=None, fault="")
+    )
 
 
 def mark_failed(session: Session, claimed: PageRow, fault: str, next_at: datetime | None) -> bool:
@@ -111,10 +113,10 @@ def mark_failed(session: Session, claimed: PageRow, fault: str, next_at: datetim
     values: dict[str, Any] = {"is_over": next_at is None, "sending_until": None, "fault": fault}
     if next_at is not None:
         values["next_at"] = next_at
-    return bool(count_changed(session.connection().execute(_update_same(claimed).values(**values))))
+    return bool(count_changed(session.connection().execute(_update_if_unchanged(claimed).values(**values))))
 
 
-def _update_same(page: PageRow) -> Update:
+def _update_if_unchanged(page: PageRow) -> Update:
     """Return an update of the page that applies only if the page is unchanged since it was read."""
     return update(_TABLE).where(
         _TABLE.c.proposal_id == page.proposal_id,

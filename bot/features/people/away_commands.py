@@ -38,7 +38,7 @@ class AwayCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._wake = parts.wake
-        self._standing = parts.standing  # asks a platform who someone is there; None without a way to ask
+        self._ask_membership = parts.standing  # asks a platform who someone is; None without a way to ask
         self.words = [
             Subcommand(
                 "away [WHO until monday|friday 18:00|2026-12-01, or WHO for 3d]",
@@ -61,7 +61,7 @@ class AwayCommands:
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
-        private_chat = Address.parse(str(stand_in))
+        private_chat = Address.parse(str(stand_in))  # has the key of the account
         if command.address.channel == stand_in.channel:
             await self._check_member(stand_in, command.address)
         else:
@@ -125,18 +125,18 @@ class AwayCommands:
         ``chat``: the chat about which the platform is asked. Nothing is checked without a way to ask, or for
         a chat that no platform knows. If the platform gives no answer, CommandError is raised as well.
         """
-        if self._standing is None:
+        if self._ask_membership is None:
             return
         try:
-            standing = await self._standing(stand_in, chat)
+            membership = await self._ask_membership(stand_in, chat)
         except NotDeliverable:
             return
         except (ChannelError, TimeoutError) as error:
             why = error.message if isinstance(error, ChannelError) else "There is no answer."
             raise CommandError(f"I can't check who {stand_in.label} is. {why} Try again.") from None
-        if standing is None:
+        if membership is None:
             raise CommandError(_UNKNOWN_TEXT.format(stand_in.label))
-        if standing is not Membership.MEMBER:
+        if membership is not Membership.MEMBER:
             raise CommandError(_OUTSIDE_TEXT.format(stand_in.label))
 
     async def _back(self, command: Command, text: str) -> str | CommandReply:
@@ -154,9 +154,10 @@ class AwayCommands:
         person = people.person_of(session, command.actor)
         absent = people.person_of(session, self._find_absent(session, text)) if text else person
         if absent != person:
-            bound = self._policies.bound_to(session, command.actor)  # this admin's only workspace; None: all
-            if bound and not any(covers(bound, account) for account in absent.accounts):
-                raise CommandError(f"You are an admin of {bound}, and they are not of it.")
+            # the only workspace of which this person is an admin; None: of all
+            workspace = self._policies.bound_to(session, command.actor)
+            if workspace and not any(covers(workspace, account) for account in absent.accounts):
+                raise CommandError(f"You are an admin of {workspace}, and they are not of it.")
         return absences.end(session, absent.accounts, command.actor, self._clock())
 
     def _find_absent(self, session: Session, text: str) -> Actor:
@@ -176,8 +177,10 @@ def _find_by_name(session: Session, policy: Policy, name: str) -> Actor:
     Anyone can take any name, so people without a role don't count, and the name must be unambiguous.
     """
     named = people.find_by_name(session, name)
-    by_person = {people.person_of(session, actor).id: actor for actor in named}
-    trusted = [actor for actor in by_person.values() if policy.roles_of(people.person_of(session, actor))]
+    actors_by_person = {people.person_of(session, actor).id: actor for actor in named}
+    trusted = [
+        actor for actor in actors_by_person.values() if policy.roles_of(people.person_of(session, actor))
+    ]
     if len(trusted) != 1:
         known = ", ".join(f"{actor.label} is `{actor}`" for actor in named[:_MAX_NAMED])
         raise CommandError(f"Name {name[:40]!r} by account or mention. {known or 'No one is called that'}.")

@@ -61,7 +61,7 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
 
     Returns None if the code is unknown, used, expired or the account's own.
     """
-    row = session.exec(select(LinkCodeRow).where(_fresh(code, actor, now))).first()
+    row = session.exec(select(LinkCodeRow).where(_is_unused_code(code, actor, now))).first()
     if row:
         return linking.make_pair(session, policies, Actor.parse(row.actor, row.name), actor)
     return None
@@ -74,7 +74,7 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
     """
     row = session.execute(
         update(LinkCodeRow)
-        .where(_fresh(code, actor, now))
+        .where(_is_unused_code(code, actor, now))
         .values(other=str(actor), other_name=actor.name, expires_at=now + CODE_LIFE)
         .returning(col(LinkCodeRow.actor), col(LinkCodeRow.name))
     ).one_or_none()
@@ -99,12 +99,16 @@ def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, no
     pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
         return LinkOutcome.NOTHING
-    mine = _is_agreed(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
+    is_this_agreement = (
+        _is_agreed(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
+    )
     if pair.needs_admin:
         waits = {"wanted": True, "expires_at": now + ADMIN_LIFE}
-        session.execute(update(LinkCodeRow).where(mine, col(LinkCodeRow.wanted).is_(False)).values(waits))
+        session.execute(
+            update(LinkCodeRow).where(is_this_agreement, col(LinkCodeRow.wanted).is_(False)).values(waits)
+        )
         return LinkOutcome.WAITS
-    return _link(session, policies, mine, actor, now)
+    return _link(session, policies, is_this_agreement, actor, now)
 
 
 def allow(
@@ -112,17 +116,18 @@ def allow(
 ) -> LinkOutcome:
     """Allow, as an admin, the link of two accounts that wait for this, named in either order."""
     both = [str(first), str(second)]
-    pair = col(LinkCodeRow.actor).in_(both) & col(LinkCodeRow.other).in_(both)
-    return _link(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _is_agreed(now), admin, now)
+    is_of_both = col(LinkCodeRow.actor).in_(both) & col(LinkCodeRow.other).in_(both)
+    is_waiting = is_of_both & col(LinkCodeRow.wanted).is_(True) & _is_agreed(now)
+    return _link(session, policies, is_waiting, admin, now)
 
 
 def _link(
-    session: Session, policies: Policies, which: ColumnElement[bool], by: Actor, now: datetime
+    session: Session, policies: Policies, condition: ColumnElement[bool], by: Actor, now: datetime
 ) -> LinkOutcome:
     """Delete the matching row, and link its accounts. Of several callers only one gets the row."""
     row = session.execute(
         delete(LinkCodeRow)
-        .where(which)
+        .where(condition)
         .returning(
             col(LinkCodeRow.actor), col(LinkCodeRow.name), col(LinkCodeRow.other), col(LinkCodeRow.other_name)
         )
@@ -135,7 +140,7 @@ def _link(
     return LinkOutcome.LINKED
 
 
-def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
+def _is_unused_code(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
     """Return the condition for a code that no one has given yet, and that is not this account's own."""
     return (
         (col(LinkCodeRow.code_hash) == hash_text(code.strip().upper()))

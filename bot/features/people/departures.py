@@ -35,7 +35,7 @@ class DepartureSweep:
     async def run(self, now: datetime) -> None:
         """End the rights of departed accounts.
 
-        Before that, features that failed when they were told of a changed account are told again.
+        First, the hooks of features that failed at an earlier change of an account are called again.
         """
         untold_count, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
@@ -53,13 +53,14 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
 
     Left out are the accounts of the console and the command line, which belong to no platform (`POSTLESS`).
     """
+    # the people with rights that can end, each by one of their accounts
     holders = [actor for actor, _ in sign_in_links.list_sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
-    accounts = set(map(str, holders))
+    accounts = {str(holder) for holder in holders}
     for holder in holders:
         accounts |= people.person_of(session, holder).accounts
-    actors = map(Actor.parse, sorted(accounts))
-    return [actor for actor in actors if actor.channel not in POSTLESS]
+    all_actors = map(Actor.parse, sorted(accounts))
+    return [actor for actor in all_actors if actor.channel not in POSTLESS]
 
 
 def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:

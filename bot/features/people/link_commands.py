@@ -30,7 +30,7 @@ _WRONG_CODES_WINDOW = timedelta(minutes=1)
 _INVALID_CODE_TEXT = "That code is invalid or has expired. Ask for a new one from the other account."
 _OUTDATED_AGREEMENT_TEXT = "That code was used or has expired. Ask for a new one with `/nod link`."
 _YES = "yes"
-_ACCOUNTS_OF_LINK = 2
+_ACCOUNTS_OF_LINK = 2  # a link joins two accounts
 
 
 class LinkCommands:

@@ -59,7 +59,7 @@ async def unlink(
     The grants that the person gave end with the link.
     """
     done = await parts.database.write(linking.unlink_for, parts.policies, account, actor, parts.clock())
-    parted = require_or_404(done, "That account is not linked with another one.")
-    await parts.wake(*parted.jobs)
-    ended = parted.grants_ended
+    unlinking = require_or_404(done, "That account is not linked with another one.")
+    await parts.wake(*unlinking.jobs)
+    ended = unlinking.grants_ended
     return UnlinkedBody(account=account, grants_ended=ended, text=linking.describe_unlinking(account, ended))

@@ -6,8 +6,8 @@ and each change raises the rulebook's version, so that every process reads them 
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
+from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Absence, Actor
@@ -56,9 +56,9 @@ def end_due(session: Session, now: datetime) -> list[Absence]:
     return _end(session, col(AbsenceRow.until) <= now, By.nod(Act.RETURN), now)
 
 
-def _end(session: Session, which: Any, by: By, now: datetime) -> list[Absence]:
+def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> list[Absence]:
     conversation_lock.everywhere(session)  # no one decides as a stand-in while the absence ends
-    rows = list(session.exec(select(AbsenceRow).where(which, col(AbsenceRow.ended_at).is_(None))))
+    rows = list(session.exec(select(AbsenceRow).where(condition, col(AbsenceRow.ended_at).is_(None))))
     for row in rows:
         row.ended_at, row.ended_by = now, by.actor
         session.add(row)

@@ -1,4 +1,4 @@
-"""A letter: the message to one device about one card.
+"""A letter: the push message to one device about one card.
 
 A letter is written only when it is sent, so it follows the rights that the person has at that moment. There
 are three sorts: one shows a card, one closes the notification of a card that no longer waits, and one
@@ -32,9 +32,9 @@ CROWD_TAG = "more"
 """The tag of the notification about more waiting cards than the device shows."""
 _CROWD_PAUSE = timedelta(minutes=10)
 # the times for which a push service keeps a message for a device that can't be reached
-_CLOSING_SECONDS = 7 * 86_400  # for a message that closes a notification, or announces a crowd
-_MIN_SECONDS = 60  # the least; a message that shows a card is kept until the card expires
-_MAX_SECONDS = 28 * 86_400  # services keep no message longer
+_CLOSING_TTL_SECONDS = 7 * 86_400  # for a message that closes a notification, or announces a crowd
+_MIN_TTL_SECONDS = 60  # the least; a message that shows a card is kept until the card expires
+_MAX_TTL_SECONDS = 28 * 86_400  # services keep no message longer
 _MAX_TITLE_CHARS = 120
 _MAX_BODY_CHARS = 160
 _TOPIC_CHARS = 32  # RFC 8030, section 5.4
@@ -56,47 +56,47 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class PostponedLetter:
-    """The decision to send a letter later, because the person has quiet hours now."""
+    """The outcome that a letter is sent later, because the person has quiet hours now."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class EndedDevice:
-    """The decision to send no letter, because the device's session has ended."""
+    """The outcome that no letter is sent, because the device's session has ended."""
 
 
 def write_letter(
-    session: Session, policies: Policies, device: DeviceRow, row: NotificationRow, now: datetime
+    session: Session, policies: Policies, device: DeviceRow, notification: NotificationRow, now: datetime
 ) -> Letter | PostponedLetter | EndedDevice | None:
     """Return the letter about a card, by the rights that the device's person has now.
 
-    ``row``: the notification of the card on the device. Returns None if nothing has to be sent: no
+    ``notification``: the notification of the card on the device. Returns None if nothing has to be sent: no
     proposal of the card waits for the person, or a crowd was announced recently.
     """
-    live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
-    if session.exec(live).first() is None:
+    if_live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
+    if session.exec(if_live).first() is None:
         return EndedDevice()
     actor = Actor.parse(device.account, device.account_name)
-    open_proposals = notifications.list_open(session, row.card_id)
+    open_proposals = notifications.list_open(session, notification.card_id)
     waiting = notifications.list_decidable(session, policies, open_proposals, actor)
-    version = notifications.find_version(session, row.card_id)
+    version = notifications.find_version(session, notification.card_id)
     if not waiting:
-        return _write_closing(row, version) if row.is_shown else None
+        return _write_closing(notification, version) if notification.is_shown else None
     quiet = rows.find_quiet(session, actor)
     until = quiet.find_end(now) if quiet else None
     if until is not None:
         return PostponedLetter(until)
-    if not row.is_shown and notifications.count_shown(session, device.id) >= MAX_SHOWN:
+    if not notification.is_shown and notifications.count_shown(session, device.id) >= MAX_SHOWN:
         return _write_crowd(device, now)
-    return _write_card(session, device, row, waiting, version, now)
+    return _write_card(session, device, notification, waiting, version, now)
 
 
 def write_test(device: DeviceRow) -> Letter:
     """Return the message by which a person tries a device out."""
     body = f"{device.name} is notified when a card waits for you."
     content = {"tag": "test", "title": "Nod can reach this device", "body": shorten(body, _MAX_BODY_CHARS)}
-    return Letter(_encode(content), find_topic("test"), "normal", _MIN_SECONDS)
+    return Letter(_encode(content), find_topic("test"), "normal", _MIN_TTL_SECONDS)
 
 
 def find_topic(tag: str) -> str:
@@ -110,15 +110,15 @@ def find_topic(tag: str) -> str:
 def _write_card(
     session: Session,
     device: DeviceRow,
-    row: NotificationRow,
+    notification: NotificationRow,
     waiting: list[Proposal],
     version: int,
     now: datetime,
 ) -> Letter:
     """Return the message that shows a card. ``waiting``: its proposals that the person may decide."""
     first = waiting[0]
-    left = max(proposal.expires_at for proposal in waiting) - now
-    seconds = int(min(max(left.total_seconds(), _MIN_SECONDS), _MAX_SECONDS))
+    time_left = max(proposal.expires_at for proposal in waiting) - now
+    ttl_seconds = int(min(max(time_left.total_seconds(), _MIN_TTL_SECONDS), _MAX_TTL_SECONDS))
     place = _describe_place(session, first)
     tool = first.tool_name
     if len(waiting) > 1:
@@ -128,15 +128,17 @@ def _write_card(
         title = _describe(session, first)
         body = f"{tool}, asked by {first.requester.label} in {place}"
     content = {
-        "tag": row.card_id,
+        "tag": notification.card_id,
         "id": first.id,
         "title": shorten(one_line(title), _MAX_TITLE_CHARS),
         "body": shorten(one_line(body), _MAX_BODY_CHARS),
         "at": int(now.timestamp() * 1000),
-        "again": row.sent > 0,
+        "again": notification.sent > 0,  # the device has been told of the card before
     }
     urgency = "high" if is_urgent(session, first) else "normal"
-    return Letter(_encode(content), find_topic(row.card_id), urgency, seconds, version, shows=True)
+    return Letter(
+        _encode(content), find_topic(notification.card_id), urgency, ttl_seconds, version, shows=True
+    )
 
 
 def _describe(session: Session, proposal: Proposal) -> str:
@@ -164,13 +166,13 @@ def _write_crowd(device: DeviceRow, now: datetime) -> Letter | None:
         "title": "More cards wait for you",
         "body": "Open the inbox to see them all.",
     }
-    return Letter(_encode(content), find_topic(CROWD_TAG), "normal", _CLOSING_SECONDS, is_crowd=True)
+    return Letter(_encode(content), find_topic(CROWD_TAG), "normal", _CLOSING_TTL_SECONDS, is_crowd=True)
 
 
-def _write_closing(row: NotificationRow, version: int) -> Letter:
+def _write_closing(notification: NotificationRow, version: int) -> Letter:
     """Return the message that closes the notification of a card that no longer waits for the person."""
-    text = _encode({"tag": row.card_id, "close": True})
-    return Letter(text, find_topic(row.card_id), "normal", _CLOSING_SECONDS, version)
+    text = _encode({"tag": notification.card_id, "close": True})
+    return Letter(text, find_topic(notification.card_id), "normal", _CLOSING_TTL_SECONDS, version)
 
 
 def _encode(content: dict[str, Any]) -> bytes:

@@ -1,10 +1,10 @@
-"""The queries of notifications: the cards that each device is to show, and the hooks that want them shown.
+"""The queries of notifications: the cards that each device is to show, and the hooks that request messages.
 
-A row of `NotificationRow` is for one card on one device. To "want" a card is to add 1 to the row's count
-``wanted``, because the card is new, asks people again, or has to be closed. After a message, ``sent`` is set
-to the ``wanted`` of that time, and the row is due while ``sent`` is less. So a crash between two statements
-repeats a message rather than losing it; on the device, the second replaces the first. The message itself is
-written when it is sent (`letter.py`).
+A row of `NotificationRow` is for one card on one device. A message about the card is requested by adding 1 to
+the row's count ``wanted``, because the card is new, asks people again, or has to be closed. After a message,
+``sent`` is set to the ``wanted`` of that time, and the row is due while ``sent`` is less. So a crash between
+two statements repeats a message rather than losing it; on the device, the second replaces the first. The
+message itself is written when it is sent (`letter.py`).
 """
 
 from collections.abc import Collection, Sequence
@@ -39,10 +39,11 @@ NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # the most cards in one transaction
 _AGAIN, _DEVICE, _NOTIFICATION = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
-_NAMED, _OTHER = aliased(AccountRow), aliased(AccountRow)  # an account that is named, and one of its person
+# an account that is given to a query, and an account of the same person
+_GIVEN_ACCOUNT, _LINKED_ACCOUNT = aliased(AccountRow), aliased(AccountRow)
 _IS_DUE = _NOTIFICATION.c.sent < _NOTIFICATION.c.wanted
 _OF_CARD = (ProposalRow.id == NotificationRow.card_id) | (ProposalRow.batch == NotificationRow.card_id)
-# the version of a notification's card now; see `find_version`
+# the version of the card of each selected `NotificationRow` now; see `find_version`
 _CARD_VERSION = (
     select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(NotificationRow).scalar_subquery()
 )
@@ -85,30 +86,33 @@ class PushWatcher:
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Want the card on the devices of these people. A repeated posting of the card changes nothing."""
+        """Request a message about the card on the devices of these people.
+
+        Nothing changes when the card is posted once more.
+        """
         if proposal.state is State.PROPOSED and not _has_step(proposal):
             for device_id in _list_devices_of(session, notified):
-                _want(session, proposal.card_id, device_id, now)
+                _request_message(session, proposal.card_id, device_id, now)
 
     def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
-        """Want only the first of the cards that were held back, so that many cards give one notification."""
+        """Request a message about the first of the cards that were held back: many give one notification."""
         if waiting:
             self.tell_people(session, waiting[0], [account], now)
 
 
 def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
-    """Want the card of a proposal to be shown again after each edit or retry. Implements `AskPeople`.
+    """Have the card of a proposal shown again after each edit or retry. Implements `AskPeople`.
 
     An edit or a retry begins another round of the proposal, in which people are asked again.
     """
-    if proposal.round > 1:  # in the first round, `PushWatcher` wants the card when it is delivered
+    if proposal.round > 1:  # in the first round, `PushWatcher` requests messages when the card is delivered
         want_again(session, proposal, 0, now)
 
 
 def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
-    """Want a card to be shown, or shown again, on the deciders' devices. Implements `Notify`.
+    """Have a card shown, or shown again, on the deciders' devices. Implements `Notify`.
 
-    Only a note is stored here: the sweep wants the card on each device (`spread_asked_again`).
+    Only a note is stored here: the sweep requests a message on each device (`spread_asked_again`).
     """
     if session.connection().execute(select(_DEVICE.c.id).limit(1)).first() is None:
         return
@@ -130,10 +134,10 @@ def find_due_work(session: Session, now: datetime, room: int, busy: Collection[s
 
 
 def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
-    """Want the cards that ask people again on the devices of their deciders, and delete the notes of that.
+    """Request messages about the cards that ask people again, for their deciders' devices.
 
-    Takes at most `_MAX_CARDS` cards. Left out are people who muted the kind of card, or from whom the card is
-    held back.
+    Takes the oldest notes of `want_again`, at most `_MAX_CARDS`, and deletes them. Left out are people who
+    muted the kind of card, or from whom the card is held back.
     """
     oldest = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(oldest).scalars().all()
@@ -153,11 +157,15 @@ def spread_asked_again(session: Session, policies: Policies, now: datetime) -> N
         notified = audience.settle_step_recipients(session, open_proposals[0], deciders, now)
         for device in live_devices:
             if device.account in notified:
-                _want(session, card_id, device.id, now, again=True)
+                _request_message(session, card_id, device.id, now, repeat=True)
 
 
 def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
-    """Check the shown cards that have changed, and want those closed that no longer wait for the person."""
+    """Check the shown cards that have changed, and close those that no longer wait for the device's person.
+
+    Here only the message is requested by which the device closes a card. Each card is checked once for each
+    version.
+    """
     for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
         device = session.get(DeviceRow, row.device_id)
         if device is None:
@@ -165,18 +173,19 @@ def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
         open_proposals = list_open(session, row.card_id)
         actor = Actor.parse(device.account, device.account_name)
         version = find_version(session, row.card_id)
-        unchanged = _update_row(row.card_id, row.device_id).where(_NOTIFICATION.c.version == row.version)
+        is_unchanged = _NOTIFICATION.c.version == row.version
+        update_if_unchanged = _update_row(row.card_id, row.device_id).where(is_unchanged)
         values: dict[str, Any] = {"version": version}
         if not list_decidable(session, policies, open_proposals, actor):
             # the message that is written then finds no open proposal for the person, and closes the card
             values |= {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
-        session.connection().execute(unchanged.values(**values))
+        session.connection().execute(update_if_unchanged.values(**values))
 
 
 def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow | None:
     """Take a device for this process. Return None if another process has it, or it no longer exists."""
-    mine = update(_DEVICE).where(_DEVICE.c.id == device_id, _DEVICE.c.next_at <= now)
-    if not count_changed(session.connection().execute(mine.values(next_at=now + LEASE))):
+    claim = update(_DEVICE).where(_DEVICE.c.id == device_id, _DEVICE.c.next_at <= now)
+    if not count_changed(session.connection().execute(claim.values(next_at=now + LEASE))):
         return None
     row = session.get(DeviceRow, device_id, populate_existing=True)
     return DeviceRow(**row.model_dump()) if row else None
@@ -192,8 +201,8 @@ def list_due(session: Session, device_id: str, now: datetime) -> Sequence[Notifi
 def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:
     """Store that the message of a notification was sent, or need not be sent.
 
-    ``is_shown``: the device shows the card now. Otherwise the row is deleted, unless the card was wanted
-    again in the meantime. ``version``: the version of the card in the message.
+    ``is_shown``: the device shows the card now. Otherwise the row is deleted, unless another message was
+    requested in the meantime. ``version``: the version of the card in the message.
     """
     if not is_shown:
         over = delete(NotificationRow).where(
@@ -282,26 +291,23 @@ def find_version(session: Session, card_id: str) -> int:
 def _list_devices_of(session: Session, accounts: Collection[str]) -> list[str]:
     """Return the devices of the people with these accounts."""
     own = select(DeviceRow.id).where(col(DeviceRow.account).in_(accounts))
-    linked = select(DeviceRow.id).where(*_is_linked(accounts))
+    linked = select(DeviceRow.id).where(*_join_linked_devices(accounts))
     return sorted(session.connection().execute(union(own, linked)).scalars())
 
 
 def _list_with_devices(session: Session, accounts: Collection[str]) -> frozenset[str]:
     """Return those of these accounts whose person has a device, under any account of the person."""
     own = select(DeviceRow.account).where(col(DeviceRow.account).in_(accounts))
-    linked = select(_NAMED.actor).where(*_is_linked(accounts))
+    linked = select(_GIVEN_ACCOUNT.actor).where(*_join_linked_devices(accounts))
     return frozenset(session.connection().execute(union(own, linked)).scalars())
 
 
-def _is_linked(accounts: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that join each device with those of these accounts that its person has.
-
-    ``_OTHER`` is the account of the device, and ``_NAMED`` the account of the same person among ``accounts``.
-    """
+def _join_linked_devices(accounts: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return conditions that join a given account, another one of the person, and a device of that one."""
     return (
-        col(_NAMED.actor).in_(accounts),
-        col(_OTHER.person_id) == col(_NAMED.person_id),
-        col(DeviceRow.account) == col(_OTHER.actor),
+        col(_GIVEN_ACCOUNT.actor).in_(accounts),
+        col(_LINKED_ACCOUNT.person_id) == col(_GIVEN_ACCOUNT.person_id),
+        col(DeviceRow.account) == col(_LINKED_ACCOUNT.actor),
     )
 
 
@@ -310,19 +316,24 @@ def _has_step(proposal: Proposal) -> bool:
     return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
 
 
-def _want(session: Session, card_id: str, device_id: str, now: datetime, *, again: bool = False) -> None:
-    """Want a card on a device. ``again``: want it once more if the device has a row for the card already."""
+def _request_message(
+    session: Session, card_id: str, device_id: str, now: datetime, *, repeat: bool = False
+) -> None:
+    """Request a message about a card on a device.
+
+    If the device has a row for the card already, another message is requested only with ``repeat``.
+    """
     values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
     values |= {"is_shown": False, "tries": 0, "next_at": now}
-    adding = insert_or_ignore(session, NotificationRow, "card_id")
-    is_known = session.connection().execute(adding, values).first() is None
-    if again and is_known:
-        more = _update_row(card_id, device_id).values(wanted=_NOTIFICATION.c.wanted + 1, tries=0, next_at=now)
-        session.connection().execute(more)
+    insertion = insert_or_ignore(session, NotificationRow, "card_id")
+    is_known = session.connection().execute(insertion, values).first() is None
+    if repeat and is_known:
+        another = {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
+        session.connection().execute(_update_row(card_id, device_id).values(**another))
 
 
 def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
-    """Return shown notifications whose card has another version than when it was judged last."""
+    """Return shown notifications whose card has another version than when it was checked last."""
     shown = select(NotificationRow).where(col(NotificationRow.is_shown).is_(True))
     return session.exec(shown.where(col(NotificationRow.version) != _CARD_VERSION).limit(most)).all()
 

@@ -125,16 +125,16 @@ class DeviceAdded(DoneBody):
 @router.get("/push", summary="Your devices that are notified")
 async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
     """Return your devices; to admins of all of Nod everyone's."""
-    post = make_post(parts.settings)
-    seen = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
+    push_client = make_post(parts.settings)
+    visible = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
     quiet = await parts.database.read(rows.find_quiet, actor)
-    mine = [_view(each, mine=True) for each in seen.mine]
-    others = [_view(each, mine=False) for each in seen.others]
+    mine = [_view(each, mine=True) for each in visible.mine]
+    others = [_view(each, mine=False) for each in visible.others]
     return DeviceList(
-        on=post is not None,
-        key=post.key.public if post else "",
+        on=push_client is not None,
+        key=push_client.key.public if push_client else "",
         most=rows.MAX_DEVICES,
-        everyone=seen.everyone,
+        everyone=visible.everyone,
         devices=[*mine, *others],
         quiet=_view_quiet(quiet) if quiet else None,
     )
@@ -143,11 +143,13 @@ async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
 @router.post("/push/devices", summary="Notify this device", status_code=201)
 async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep) -> DeviceAdded:
     """Add a browser by its subscription, which ends with the session in which the browser is signed in."""
-    post = _require_post(parts)
+    push_client = _require_push_client(parts)
     subscription = Subscription(body.endpoint, body.keys.p256dh, body.keys.auth)
-    await _check_subscription(post, subscription, parts.clock())
+    await _check_subscription(push_client, subscription, parts.clock())
     life = await _find_device_life(request, actor, parts)
-    device = NewDevice(subscription, life.session_hash, life.until, body.name, post.key.mark, body.detailed)
+    device = NewDevice(
+        subscription, life.session_hash, life.until, body.name, push_client.key.mark, body.detailed
+    )
     try:
         added = await parts.database.write(rows.add_device, actor, device, parts.clock())
     except DeviceRefused as error:
@@ -170,7 +172,7 @@ async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
 
     429 if the last test was a moment ago.
     """
-    post, now = _require_post(parts), parts.clock()
+    push_client, now = _require_push_client(parts), parts.clock()
     device = require_or_404(await parts.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
     if not await parts.database.write(rows.claim_test, device_id, actor, now):
         seconds = int(rows.TEST_PAUSE.total_seconds())
@@ -179,7 +181,7 @@ async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
         subscription = await parts.database.read(open_subscription, device)
     except SecretLost:
         raise Fault(409, "Nod lost the key of this device. Remove it, then add it again.") from None
-    outcome = await post.send(subscription, write_test(device), now)
+    outcome = await push_client.send(subscription, write_test(device), now)
     if outcome.is_gone:
         await parts.database.write(rows.end_devices, [device_id])
         raise Fault(409, "This browser takes no more notifications. Turn them on there again.")
@@ -218,27 +220,27 @@ async def clear_quiet(actor: Caller, parts: PartsDep) -> SaidBody:
     return SaidBody(text="You have no quiet hours now.")
 
 
-def _require_post(parts: RouteParts) -> Post:
-    post = make_post(parts.settings)
-    if post is None:
+def _require_push_client(parts: RouteParts) -> Post:
+    push_client = make_post(parts.settings)
+    if push_client is None:
         raise Fault(409, OFF_TEXT)
-    return post
+    return push_client
 
 
-async def _check_subscription(post: Post, subscription: Subscription, now: datetime) -> None:
+async def _check_subscription(push_client: Post, subscription: Subscription, now: datetime) -> None:
     """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
     try:
         address = urlsplit(subscription.endpoint)
     except ValueError:
         raise Fault(422, _NO_ADDRESS_TEXT) from None
-    if address.scheme != "https" and address.hostname not in post.client.hosts:
+    if address.scheme != "https" and address.hostname not in push_client.client.hosts:
         raise Fault(422, _PLAIN_TEXT)  # only hosts of NOD_WEBHOOK_HOSTS may be without TLS
     fault = find_key_fault(subscription.public_key, subscription.secret)
     if fault:
         raise Fault(422, fault)
     try:
-        post.key.sign(subscription.endpoint, now)
-        await post.client.check(subscription.endpoint)
+        push_client.key.sign(subscription.endpoint, now)
+        await push_client.client.check(subscription.endpoint)
     except ToolError as error:
         raise Fault(422, error.message) from None
     except ValueError:
@@ -246,7 +248,7 @@ async def _check_subscription(post: Post, subscription: Subscription, now: datet
 
 
 class _DeviceLife(NamedTuple):
-    """The life of a device: as long as a session, or without a session until a time. One of both is None."""
+    """The life of a device: as long as a session, or without a session until a time. Exactly one is None."""
 
     session_hash: str | None
     until: datetime | None
@@ -263,14 +265,14 @@ async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -
     is_own = bool(secret) and await parts.database.read(_is_session_of, secret, actor, parts.clock())
     if is_own:
         return _DeviceLife(hash_text(secret), None)
-    # the caller has no session of Nod's: nothing is asked for on this machine, or a proxy signs people in
+    # Nod has no session for this caller: no one signs in on its own machine, or a proxy signs people in
     life = sign_in_links.SESSION_LIFE if actor == LOCAL else sign_in_links.ORGANISATION_LIFE
     return _DeviceLife(None, parts.clock() + life)
 
 
 def _is_session_of(session: Session, secret: str, actor: Actor, now: datetime) -> bool:
     found = sign_in_links.find_signed_in(session, secret, now)
-    return found is not None and str(found) == str(actor)
+    return found is not None and str(found) == str(actor)  # the same account; names may differ
 
 
 def _copy_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:

@@ -105,10 +105,12 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     """
     given = device.subscription
     known = session.get(DeviceRow, given.id)
-    if known is not None and not _is_same(session, known, given):
+    if known is not None and not _has_same_keys(session, known, given):
         raise DeviceRefused(_TAKEN_TEXT)
-    if find_own(session, given.id, actor, now) is None:  # the device does not count yet
-        conversation_lock.everywhere(session)  # a lock of all of Nod: two devices are added one by one
+    if find_own(session, given.id, actor, now) is None:
+        # It is not yet one of this person's live devices. Devices are added one by one, under a lock of all
+        # of Nod, so that two at the same time can't be too many.
+        conversation_lock.everywhere(session)
         if _count(session, rights.list_accounts(session, actor), now) >= MAX_DEVICES:
             raise DeviceRefused(_MANY_TEXT)
     if known is not None and known.account != str(actor):
@@ -119,8 +121,11 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     else:
         row = known
     row.account, row.account_name = str(actor), actor.label
-    row.session, row.until, row.name, row.vapid = device.session, device.until, device.name, device.vapid
-    row.is_detailed, row.fault, row.failures = device.is_detailed, "", 0
+    row.session, row.until = device.session, device.until
+    row.name = device.name
+    row.vapid = device.vapid
+    row.is_detailed = device.is_detailed
+    row.fault, row.failures = "", 0
     row.host = urlsplit(given.endpoint).hostname or ""
     row.endpoint = encrypt_in(session, DeviceRow, "endpoint", row.id, given.endpoint)
     row.secret = encrypt_in(session, DeviceRow, "secret", row.id, given.secret)
@@ -246,13 +251,15 @@ def list_zones(session: Session) -> dict[str, ZoneInfo]:
     return {account: ZoneInfo(zone) for account, zone in session.exec(chosen)}
 
 
-def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
+def _has_same_keys(session: Session, known: DeviceRow, given: Subscription) -> bool:
     """Return whether a subscription has the keys of a known device, which only the device's browser has."""
+    has_same_public_key = known.public_key == given.public_key
     try:
         secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
     except SecretLost:
-        secret = given.secret  # no key opens the stored secret, so the device is of no use to its owner
-    return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
+        # the secret can't be compared; without it the device is of no use to its owner in any case
+        return has_same_public_key
+    return hmac.compare_digest(secret, given.secret) and has_same_public_key
 
 
 def _count(session: Session, accounts: Collection[str], now: datetime) -> int:

@@ -32,7 +32,8 @@ from bot.web.sign_in.oidc import is_allowed
 
 log = logger(__name__)
 
-SECONDS = 1  # the pace of the sweep
+SECONDS = 1
+"""The time between two runs of the sweep."""
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The pause of a device after each fault in a row; the last pause is repeated."""
 LONGEST_WAIT = timedelta(hours=6)
@@ -40,7 +41,7 @@ LONGEST_WAIT = timedelta(hours=6)
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a service that hangs keeps no other device waiting
-_CLEAN_PAUSE = timedelta(minutes=1)
+_CLEAN_PAUSE = timedelta(minutes=1)  # between two deletions of ended devices
 _GONE_STATUSES = frozenset({404, 410})
 _DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)  # "nod.example.com", and no name of a single machine
 
@@ -156,7 +157,7 @@ class PushSender:
         for device_id in due.devices:
             task = asyncio.create_task(self._serve(device_id), name=f"push to {device_id}")
             self._tasks[device_id] = task
-            task.add_done_callback(partial(self._forget, device_id))
+            task.add_done_callback(partial(self._remove_task, device_id))
         if not self._tasks:
             return
         try:
@@ -166,11 +167,12 @@ class PushSender:
                 task.cancel()
             raise
 
-    def _forget(self, device_id: str, _: "asyncio.Task[None]") -> None:
+    def _remove_task(self, device_id: str, _: "asyncio.Task[None]") -> None:
         self._tasks.pop(device_id, None)
 
     async def _clean(self, now: datetime) -> None:
         """Delete devices that have ended, once a minute: nothing is sent to them in any case."""
+        # a time in the future is from before the clock was set back: it does not count
         if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
             return
         self._cleaned_at = now
@@ -199,7 +201,7 @@ class PushSender:
         actor = Actor.parse(device.account, device.account_name)
         if actor == LOCAL:
             return not await self.has_account(actor)
-        if device.session is None:  # a proxy signed the person in, by a header
+        if device.session is None:  # a proxy signed the person in, by a header, if one still does
             return not self.settings.user_header
         return not is_allowed(self.settings.oidc_allowed, actor)
 
@@ -246,6 +248,6 @@ class PushSender:
         else:
             await write(notifications.count_try, row)
         pause = PAUSES[min(device.failures, len(PAUSES) - 1)]
-        until = now + max(pause, outcome.pause or pause)
+        until = now + max(pause, outcome.pause or timedelta())
         await write(notifications.release_failed_device, device.id, until, outcome.fault)
         return False

@@ -40,7 +40,10 @@ class DeviceRow(Row, table=True):
 
 
 class AskedAgainRow(Row, table=True):
-    """A card that asks people again. The row is deleted once the card is wanted on the deciders' devices."""
+    """A card that asks people again.
+
+    The row is deleted once messages to the deciders' devices are requested.
+    """
 
     __tablename__ = "push_again"
 
@@ -59,9 +62,9 @@ class NotificationRow(Row, table=True):
 
     card_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
     device_id: str = Field(foreign_key="push_device.id", primary_key=True)
-    wanted: int = 1  # counts the reasons to send
+    wanted: int = 1  # raised by 1 for each message that has to be sent
     sent: int = 0  # the value of ``wanted`` that was sent last
-    version: int = 0  # the card's version when the notification was last judged
+    version: int = 0  # the card's version when the notification was last checked
     is_shown: bool = False
     tries: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)  # the next try, or the end of the person's quiet hours

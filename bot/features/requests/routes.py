@@ -75,7 +75,17 @@ async def ask(
     if body.fields:
         arguments["fields"] = {name: _format_value(value) for name, value in body.fields.items()}
     text = f"{_name_asker(actor)} asks for approval: {body.summary}"
-    return await _open(site, parts, actor, REQUEST, arguments, text, body, idempotency_key, answer)
+    return await _open(
+        site,
+        parts,
+        actor,
+        tool_name=REQUEST,
+        arguments=arguments,
+        text=text,
+        body=body,
+        key=idempotency_key,
+        answer=answer,
+    )
 
 
 @router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
@@ -93,7 +103,17 @@ async def permit(
     """
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
     text = f"{_name_asker(actor)} asks whether an agent may use {body.tool_name}."
-    return await _open(site, parts, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
+    return await _open(
+        site,
+        parts,
+        actor,
+        tool_name=PERMISSION,
+        arguments=arguments,
+        text=text,
+        body=body,
+        key=idempotency_key,
+        answer=answer,
+    )
 
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
@@ -118,6 +138,7 @@ async def _open(
     site: Site,
     parts: RouteParts,
     actor: Actor,
+    *,
     tool_name: str,
     arguments: Mapping[str, Any],
     text: str,
@@ -138,7 +159,7 @@ async def _open(
         address = agent.address_of(conversation_id)
         asker = agent.person  # the person of an agent counts as the one who asks
     else:
-        address = Address(NAME, key_of(actor, conversation_id))
+        address = Address(NAME, key_of(actor, conversation_id))  # ``NAME``: of the HTTP channel
         asker = actor
     # the id by which a second request with the same idempotency key is taken for the first
     event_id = None

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.domain.people import Actor
 from bot.domain.redaction import redact_text
-from bot.features.feature import PartsDep
+from bot.features.feature import PartsDep, RouteParts
 from bot.features.schedules import runs
 from bot.features.schedules.runs import ScheduleAction
 from bot.features.schedules.schedule import Schedule, ScheduleState
@@ -86,6 +86,6 @@ async def delete(ident: Ident, actor: Caller, parts: PartsDep) -> ScheduleChange
     return await _change(parts, actor, ident, ScheduleAction.DELETE)
 
 
-async def _change(parts: PartsDep, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
+async def _change(parts: RouteParts, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
     done = await parts.database.write(runs.apply_action, parts.policies, ident, action, actor, parts.clock())
     return ScheduleChangedBody.model_validate(require_or_404(done, runs.no_schedule_text(ident)))

@@ -26,18 +26,18 @@ from bot.store.tables.conversations import ConversationRow, TurnRow, inside
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, is_one_of, starts_with, table_of, value_of
 
-_ROW = table_of(ScheduleRow)
-_OPEN = _ROW.c.ended_at.is_(None)
-_LIVE = text(LIVE)
+_TABLE = table_of(ScheduleRow)
+_OPEN = _TABLE.c.ended_at.is_(None)  # not ended
+_LIVE = text(LIVE)  # neither paused nor ended, as the partial index of the table has it
 # selects a turn that is under way in the conversation of a schedule
 _TURN_UNDER_WAY = (
     select(TurnRow.id)
     .where(
-        TurnRow.conversation_id == _ROW.c.conversation_id, col(TurnRow.state) == literal_column("'wanted'")
+        TurnRow.conversation_id == _TABLE.c.conversation_id, col(TurnRow.state) == literal_column("'wanted'")
     )
-    .correlate(_ROW)
+    .correlate(_TABLE)
 )
-_TOLERATED = timedelta(minutes=1)  # the tolerated difference between the clocks of two processes
+_CLOCK_TOLERANCE = timedelta(minutes=1)  # the tolerated difference between the clocks of two processes
 _MAX_LISTED = 200
 
 
@@ -53,7 +53,7 @@ def add_schedule(session: Session, schedule: Schedule, by: By, now: datetime) ->
     columns = {field.name: getattr(schedule, field.name) for field in fields(schedule)}
     row = ScheduleRow(**columns | {"person": str(schedule.person), "name": schedule.person.name})
     session.add(row)
-    admin_changes.record(session, SCHEDULE, schedule.id, by, None, _state(row), now)
+    admin_changes.record(session, SCHEDULE, schedule.id, by, None, _make_audit_state(row), now)
 
 
 def get(session: Session, id_prefix: str) -> Schedule | None:
@@ -63,7 +63,7 @@ def get(session: Session, id_prefix: str) -> Schedule | None:
     has_prefix = starts_with(col(ScheduleRow.id), id_prefix)
     found = session.exec(select(ScheduleRow).where(has_prefix).limit(2)).all()
     if len(found) == 1:
-        return _schedule(found[0])
+        return _make_schedule(found[0])
     return None
 
 
@@ -76,48 +76,56 @@ def list_of_people(
     """
     listed = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
-        listed = listed.where(_ROW.c.person.in_(sorted(accounts)))
-    ordered = listed.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id)  # without ``due_at``: last
-    return [_schedule(row) for row in session.exec(ordered.limit(_MAX_LISTED))]
+        listed = listed.where(_TABLE.c.person.in_(sorted(accounts)))
+    ordered = listed.order_by(
+        _TABLE.c.due_at.is_(None), _TABLE.c.due_at, _TABLE.c.id
+    )  # without ``due_at``: last
+    return [_make_schedule(row) for row in session.exec(ordered.limit(_MAX_LISTED))]
 
 
 def list_in_conversation(session: Session, conversation_id: str) -> list[Schedule]:
     """Return the schedules that run in a conversation and have not ended."""
-    rows = session.exec(select(ScheduleRow).where(_OPEN, _ROW.c.conversation_id == conversation_id))
-    return [_schedule(row) for row in rows]
+    rows = session.exec(select(ScheduleRow).where(_OPEN, _TABLE.c.conversation_id == conversation_id))
+    return [_make_schedule(row) for row in rows]
 
 
 def count_schedules(session: Session, accounts: Collection[str], place: str) -> ScheduleCounts:
     """Count the schedules with a run to come, of the person with these accounts and in the chat ``place``."""
-    waits_for_proposal = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)
-    will_run = _OPEN & (_ROW.c.due_at.is_not(None) | waits_for_proposal)
-    count = select(func.count()).select_from(_ROW).where(will_run)
-    of_person = session.execute(count.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
-    by_chat = count.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
+    waits_for_proposal = _TABLE.c.follows.is_not(None) & (_TABLE.c.runs == 0)
+    will_run = _OPEN & (_TABLE.c.due_at.is_not(None) | waits_for_proposal)
+    count = select(func.count()).select_from(_TABLE).where(will_run)
+    of_person = session.execute(count.where(_TABLE.c.person.in_(sorted(accounts)))).scalar_one()
+    by_chat = count.join_from(_TABLE, ConversationRow, col(ConversationRow.id) == _TABLE.c.conversation_id)
     of_chat = session.execute(by_chat.where(will_run, inside(place))).scalar_one()
     return ScheduleCounts(of_person, of_chat)
 
 
-def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
+def list_due(
+    session: Session, now: datetime, limit: int, excluded_ids: Collection[str] = ()
+) -> list[Schedule]:
     """Return the schedules whose time has come, then those whose proposal has ended, the longest due first.
 
     Of each of the two sorts at most ``limit`` are returned, and at most one in each conversation. Left out
-    are schedules with a turn under way in their conversation, and those in ``held``, the ids of schedules
-    that can't run for now.
+    are schedules with a turn under way in their conversation. ``excluded_ids``: schedules that can't run for
+    now, which are left out as well.
     """
-    is_free = ~_TURN_UNDER_WAY.exists() & _ROW.c.id.not_in(sorted(held))
+    is_free = ~_TURN_UNDER_WAY.exists() & _TABLE.c.id.not_in(sorted(excluded_ids))
     # 1 for the schedule that is due first in its conversation
-    nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
-    numbered = select(_ROW.c.id, nth.label("nth")).where(_LIVE, is_free)
-    is_due = _ROW.c.due_at <= now
-    is_settled = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
-    has_settled = select(ProposalRow.id).where(is_settled).correlate(_ROW).exists()
-    follows_settled = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & has_settled
+    place_in_conversation = func.row_number().over(
+        partition_by=_TABLE.c.conversation_id, order_by=(_TABLE.c.due_at, _TABLE.c.id)
+    )
+    numbered = select(_TABLE.c.id, place_in_conversation.label("nth")).where(_LIVE, is_free)
+    is_due = _TABLE.c.due_at <= now
+    is_settled = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (
+        col(ProposalRow.id) == _TABLE.c.follows
+    )
+    has_settled = select(ProposalRow.id).where(is_settled).correlate(_TABLE).exists()
+    follows_settled = _TABLE.c.follows.is_not(None) & (_TABLE.c.runs == 0) & has_settled
     found = list[Schedule]()
     for condition in (is_due, follows_settled):
         ranked = numbered.where(condition).subquery()
-        rows = select(ScheduleRow).join(ranked, ranked.c.id == _ROW.c.id).where(ranked.c.nth == 1)
-        found += [_schedule(row) for row in session.exec(rows.order_by(_ROW.c.due_at).limit(limit))]
+        rows = select(ScheduleRow).join(ranked, ranked.c.id == _TABLE.c.id).where(ranked.c.nth == 1)
+        found += [_make_schedule(row) for row in session.exec(rows.order_by(_TABLE.c.due_at).limit(limit))]
     return found
 
 
@@ -127,14 +135,14 @@ def claim_run(
     """Claim a run of a schedule, and set the time of its next run to ``due_at``.
 
     ``ran_for`` becomes the time for which this run was due, and ``spent``, the tokens of the last run,
-    becomes 0. ``counts``: False for a run that people want while the schedule waits for a proposal: it then
-    continues to wait. Return False if another process has claimed the run, or if the schedule was paused,
-    ended or made due at another time since it was read.
+    becomes 0. ``counts``: False for a run that a person starts before the awaited proposal has ended: the
+    schedule continues to wait. Return False if another process has claimed the run, or if the schedule was
+    paused, ended or made due at another time since it was read.
     """
-    is_unchanged = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
-    is_unchanged &= _ROW.c.due_at.is_not_distinct_from(schedule.due_at)
+    is_unchanged = (_TABLE.c.id == schedule.id) & _LIVE & (_TABLE.c.runs == schedule.runs)
+    is_unchanged &= _TABLE.c.due_at.is_not_distinct_from(schedule.due_at)
     runs = schedule.runs + 1 if counts else schedule.runs
-    claim = update(_ROW).where(is_unchanged).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
+    claim = update(_TABLE).where(is_unchanged).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
     return bool(count_changed(session.execute(claim.values(runs=runs, spent=0))))
 
 
@@ -143,14 +151,14 @@ def correct_due_times(session: Session, now: datetime) -> int:
 
     Without this, such a schedule would not run again before the wrong time that the clock showed.
     """
-    ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
-    schedules = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
+    ahead = _OPEN & (_TABLE.c.last_at > now + _CLOCK_TOLERANCE)
+    schedules = [_make_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
     for schedule in schedules:
         due_at = None
         if schedule.times:
             due_at = schedule.times.after(max(now, schedule.ran_for or now))
-        is_unchanged = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
-        session.execute(update(_ROW).where(is_unchanged).values(last_at=now, due_at=due_at))
+        is_unchanged = (_TABLE.c.id == schedule.id) & _OPEN & (_TABLE.c.runs == schedule.runs)
+        session.execute(update(_TABLE).where(is_unchanged).values(last_at=now, due_at=due_at))
     return len(schedules)
 
 
@@ -159,31 +167,31 @@ def change_schedule(session: Session, ident: str, by: By, now: datetime, **colum
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
         return False
-    before = _state(row)
+    before = _make_audit_state(row)
     for name, value in columns.items():
         setattr(row, name, value)
     session.add(row)
-    admin_changes.record(session, SCHEDULE, ident, by, before, _state(row), now)
+    admin_changes.record(session, SCHEDULE, ident, by, before, _make_audit_state(row), now)
     return True
 
 
 def add_spent(session: Session, ident: str, tokens: int) -> None:
     """Add tokens to those of the last run of a schedule."""
-    session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
+    session.execute(update(_TABLE).where(_TABLE.c.id == ident).values(spent=_TABLE.c.spent + tokens))
 
 
 def count_spent(session: Session, ident: str) -> int:
     """Return the tokens that the last run of a schedule has used so far."""
-    found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
+    found: int | None = session.execute(select(_TABLE.c.spent).where(_TABLE.c.id == ident)).scalar()
     return found or 0
 
 
-def _state(row: ScheduleRow) -> admin_changes.State:
+def _make_audit_state(row: ScheduleRow) -> admin_changes.State:
     """Return a schedule's state for the audit log; None for an ended schedule, which counts as deleted."""
     if row.ended_at:
         return None
     return {"schedule": row.id, "paused": row.paused_at is not None}
 
 
-def _schedule(row: Any) -> Schedule:
+def _make_schedule(row: Any) -> Schedule:
     return value_of(Schedule, row, person=Actor.parse(row.person, row.name))

@@ -20,7 +20,7 @@ from bot.domain.chat import Address, chat_of
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Membership, Role
-from bot.domain.proposals import SETTLED, Level, Proposal, Risk
+from bot.domain.proposals import SETTLED, Level, Risk
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place
 from bot.domain.text import one_line
@@ -89,16 +89,16 @@ def begin_schedule(
     """
     if rows.get(session, schedule.id):
         return  # an earlier run of the same approved call has stored the schedule
-    where = conversations.get_conversation(session, schedule.conversation_id)
-    if where is None or where.deleted:
+    conversation = conversations.get_conversation(session, schedule.conversation_id)
+    if conversation is None or conversation.deleted:
         raise Hopeless("Its conversation was deleted.")
     if schedule.follows:
-        followed_id = find_followed(session, policies, schedule.follows, where.id, schedule.person)
+        followed_id = find_followed(session, policies, schedule.follows, conversation.id, schedule.person)
         schedule = replace(schedule, follows=followed_id)
     elif schedule.due_at is None:
         raise Hopeless("It has ended. Ask for another one.")
     person = people.person_of(session, schedule.person)
-    counts = rows.count_schedules(session, person.accounts, str(chat_of(where.origin)))
+    counts = rows.count_schedules(session, person.accounts, str(chat_of(conversation.origin)))
     advice = "which is the most. Delete one first: /nod schedules lists them."
     if counts.of_person >= limit:
         raise Hopeless(f"{schedule.person.label} has {counts.of_person} schedules, {advice}")
@@ -128,38 +128,39 @@ def find_followed(
 def run_schedule(
     session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
 ) -> tuple[Job, ...]:
-    """Begin a run of a due schedule, or end the schedule if its person may no longer do that there.
+    """Begin a run of a due schedule, or end the schedule if its person may no longer have it there.
 
     ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
     jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
     turn is under way in the conversation, and ForbiddenForNow if a rule forbids schedules at this time. In
     both cases nothing is stored, and the sweep tries this run again.
     """
-    where = conversations.get_conversation(session, due.conversation_id)
-    if where is None or policies.load(session).book.paused:
+    conversation = conversations.get_conversation(session, due.conversation_id)
+    if conversation is None or policies.load(session).book.paused:
         return ()
-    why = _find_hindrance(session, policies, due, where, standing, now)
+    why = _find_hindrance(session, policies, due, conversation, standing, now)
     if why:
         has_ended = _end_with_grants(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
         return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
-    is_early = _find_awaited(session, due) is not None  # a person wants it now, before the proposal's end
+    is_early = _is_waiting_for_proposal(session, due)  # a person wants it now, before the proposal's end
     due_at = due.times.after(now) if due.times else None
     if not rows.claim_run(session, due, due_at, now, counts=not is_early):
         return ()
     late = _describe_lateness(due, now)
-    current = conversations.find_current_id(session, where.address) or where.id
+    current_id = conversations.find_current_id(session, conversation.address) or conversation.id
     words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
-    after = messages.find_last_heard(session, current)
-    messages.add_notice(session, current, _DUE_NOTICE.format(**words), after, now, delivered=False)
+    after = messages.find_last_heard(session, current_id)
+    messages.add_notice(session, current_id, _DUE_NOTICE.format(**words), after, now, delivered=False)
     note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
     if is_early:
-        event_id = f"{due.id}.{secrets.token_hex(6)}"  # the next number stays for the run after the end
+        # the number after ``runs`` is kept for the run after the proposal's end
+        event_id = f"{due.id}.{secrets.token_hex(6)}"
     else:
         event_id = f"{due.id}.{due.runs + 1}"
-    messages.add_note(session, current, note, now, actor=due.person, event_id=event_id)
-    if not turns.request_turn(session, current, now):
+    messages.add_note(session, current_id, note, now, actor=due.person, event_id=event_id)
+    if not turns.request_turn(session, current_id, now):
         raise LostRace
-    return (Job(Work.TURN, current),)
+    return (Job(Work.TURN, current_id),)
 
 
 def apply_action(
@@ -222,8 +223,8 @@ def pause_unreachable(
     """Pause a schedule whose platform can't tell if its person is still there, and tell people why."""
     if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
-    what = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
-    return _tell(session, policies, due, what, now)
+    predicate = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
+    return _tell(session, policies, due, predicate, now)
 
 
 def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
@@ -257,7 +258,7 @@ def _find_hindrance(
     session: Session,
     policies: Policies,
     due: Schedule,
-    where: Conversation,
+    conversation: Conversation,
     standing: Membership | None,
     now: datetime,
 ) -> str:
@@ -267,15 +268,16 @@ def _find_hindrance(
     the rule in words, if it may run there at another time.
     """
     who, policy = due.person.label, policies.load(session)
-    if where.deleted:
+    if conversation.deleted:
         return "Its conversation was deleted"
     if standing is None:
         return f"{who} is no longer there"
     person = people.person_of(session, replace(due.person, standing=standing))
-    place = Place(str(where.origin), where.private)
+    place = Place(str(conversation.origin), conversation.private)
     call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
     if policy.find_message_objection(person, place.address) or policy.find_lasting_objection(call):
         return f"{who} may no longer do that there"
+    # ``always``: only a rule that forbids the call with any arguments counts
     objection = policy.find_call_objection(call, always=True)
     if objection:
         raise ForbiddenForNow(objection)
@@ -292,9 +294,14 @@ def _end_with_grants(session: Session, schedule: Schedule, by: By, now: datetime
     return rows.change_schedule(session, schedule.id, by, now, **ended)
 
 
-def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
-    """Tell the schedule's conversation, with the task, and the admins of the chat, without the task."""
-    text, conversation_id = f"A schedule for {due.person.label} {what}", due.conversation_id
+def _tell(
+    session: Session, policies: Policies, due: Schedule, predicate: str, now: datetime
+) -> tuple[Job, ...]:
+    """Tell the schedule's conversation, with the task, and the admins of the chat, without the task.
+
+    ``predicate``: what became of the schedule, such as ``has ended. Ana is no longer there``.
+    """
+    text, conversation_id = f"A schedule for {due.person.label} {predicate}", due.conversation_id
     place = conversations.load_place(session, conversation_id).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
         notices.store_notice(session, Address.parse(admin), f"{text}: {due.label}.", now)
@@ -303,14 +310,12 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
     return (Job(Work.DELIVER, conversation_id),)
 
 
-def _find_awaited(session: Session, due: Schedule) -> Proposal | None:
-    """Return the proposal that a schedule waits for; None if it waits for none, or if that has ended."""
+def _is_waiting_for_proposal(session: Session, due: Schedule) -> bool:
+    """Return whether the proposal that a schedule follows has not ended yet."""
     if not due.follows or due.runs:
-        return None
+        return False
     followed = proposals.get(session, due.follows)
-    if followed is None or followed.state in SETTLED:
-        return None
-    return followed
+    return followed is not None and followed.state not in SETTLED
 
 
 def _describe_occasion(session: Session, due: Schedule) -> str:

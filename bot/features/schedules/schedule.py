@@ -1,4 +1,6 @@
-"""A schedule: a task that the agent does at given times, in a person's name. Pure; moments are in UTC.
+"""A schedule: a task that the agent does at given times, in a person's name.
+
+This module reads no database. Moments are in UTC.
 
 A repetition in days is by the calendar and the clock: "1d" is the same time of day in the schedule's time
 zone. A repetition in hours or minutes is by real time: "24h" may be another time of day after a change of the
@@ -105,23 +107,33 @@ class Times:
                 yield time
 
     def _iterate_near(self, moment: datetime) -> Iterator[datetime]:
-        """Yield times in order, from a little before a moment on. ``start`` and ``until`` are not applied."""
+        """Return times in order, from a little before a moment. ``start`` and ``until`` are not applied."""
+        interval = self.length
         if not self.every:
-            yield self.start
-            return
+            return iter((self.start,))
+        if interval is not None and self.is_real_time:
+            return self._iterate_by_interval(moment, interval)
+        return self._iterate_by_day(moment, interval)
+
+    def _iterate_by_interval(self, moment: datetime, interval: timedelta) -> Iterator[datetime]:
+        """Yield times of a repetition by real time, without an end."""
+        at = self.start + interval * max(0, (moment - self.start) // interval)
+        while True:
+            yield at
+            at += interval
+
+    def _iterate_by_day(self, moment: datetime, interval: timedelta | None) -> Iterator[datetime]:
+        """Yield times of a repetition by the calendar.
+
+        ``interval``: in days; None for weekdays and months.
+        """
         first = self.start.astimezone(self.zone)
-        length = self.length
-        if length is not None and self.is_real_time:
-            at = self.start + length * max(0, (moment - self.start) // length)
-            while True:
-                yield at
-                at += length
-        clock = first.time().replace(fold=0)
-        # a day earlier, since a time of yesterday may be skipped by the clocks into today
+        time_of_day = first.time().replace(fold=0)
+        # a day earlier, since a change of the clocks may move a run of yesterday to past midnight
         day = max(first.date(), moment.astimezone(self.zone).date() - _DAY)
         while day.year < date.max.year:
-            if self._falls_on(day, first.date(), length):
-                at = datetime.combine(day, clock, self.zone).astimezone(UTC)
+            if self._falls_on(day, first.date(), interval):
+                at = datetime.combine(day, time_of_day, self.zone).astimezone(UTC)
                 # the first run may be the second 02:30 of a night
                 yield self.start if day == first.date() else at
             day += _DAY
@@ -144,30 +156,32 @@ class Times:
             return []
         first = self.start.astimezone(self.zone)
         begin = max(first, moment.astimezone(self.zone)).date()
-        clock = first.time().replace(fold=0)
+        time_of_day = first.time().replace(fold=0)
         changes = []
         for ahead in range(_YEAR_DAYS):
             day = begin + _DAY * ahead
             if not self._falls_on(day, first.date(), self.length):
                 continue
-            at = datetime.combine(day, clock, self.zone)
+            at = datetime.combine(day, time_of_day, self.zone)
             on = f"on {day.day} {day:%b %Y}"
             if is_skipped(at):
                 real = at.astimezone(UTC).astimezone(self.zone)
-                changes.append(f"{clock:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
+                changes.append(f"{time_of_day:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
             if is_repeated(at):
-                changes.append(f"{clock:%H:%M} comes twice {on}. It runs at the first.")
+                changes.append(f"{time_of_day:%H:%M} comes twice {on}. It runs at the first.")
         return changes
 
-    def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
-        """Return whether a run falls on a day, given the day of the first run and the length in days, if any.
+    def _falls_on(self, day: date, first: date, interval: timedelta | None) -> bool:
+        """Return whether a run falls on a day.
 
-        A monthly task of the 31st runs on the last day of shorter months.
+        ``first``: the day of the first run. ``interval``: in days; None for weekdays and months. A monthly task
+        of the 31st runs on the last day of shorter months.
         """
-        if length is not None:
-            return (day - first) % length == timedelta()
+        if interval is not None:
+            return (day - first) % interval == timedelta()
         if self.every == "month":
-            return day.day == min(first.day, monthrange(day.year, day.month)[1])
+            last_day = monthrange(day.year, day.month)[1]
+            return day.day == min(first.day, last_day)
         return day.weekday() in parse_weekdays(self.every)
 
     @property
@@ -198,8 +212,8 @@ class Times:
     def format_moment(self, at: datetime) -> str:
         """Return a moment as text in the schedule's zone: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
-        which = f" {local:%Z}" if is_repeated(local) else ""
-        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{which}"
+        zone_name = f" {local:%Z}" if is_repeated(local) else ""
+        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{zone_name}"
 
 
 class ScheduleState(StrEnum):

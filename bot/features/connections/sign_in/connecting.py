@@ -62,7 +62,7 @@ _SEND_COMMAND_TEXT = "send `/nod connections confirm` and the six digits that yo
 _COMMAND_CHANNELS = frozenset({"discord"})
 """The channels in which Nod reads only commands, so that digits alone do not arrive."""
 _LOCAL_NAME = "the person at the computer on which Nod runs"  # who uses the console without signing in
-_TRIED_TEXT = (
+_OTHER_TRIED_TEXT = (
     "At {server}, {who} tried to connect your account ({name}) for themselves. It stays yours alone. "
     "If you don't know why, change your password there."
 )
@@ -80,7 +80,7 @@ class ReturnedBrowser:
 class SignInPage:
     """The page of the server's sign-in."""
 
-    page: str  # its address
+    page: str  # the address of the page
     browser: str  # the secret that the browser keeps in a cookie, by which it is known when it comes back
 
 
@@ -165,7 +165,10 @@ class ConnectFlow:
         return sign_in
 
     def _find_server(self, sign_in: Connecting) -> ServerConfig | None:
-        """Return the server of a sign-in; None if the settings no longer have it as it was at the link."""
+        """Return the server of a sign-in; None if the settings no longer have it.
+
+        A server that has another address or identity now than when the link was made is another one.
+        """
         config = self._port.servers.get(sign_in.server)
         if config is None or address_of(config) != sign_in.url or config.identity != sign_in.identity:
             return None
@@ -189,9 +192,9 @@ class ConnectFlow:
         """
         from bot.tools.mcp.authorization import request_authorization  # here, as the SDK is slow to import
 
-        browser = secrets.token_urlsafe(32)
-        use = partial(under_way.use_link, is_organised=is_organised)
-        sign_in = await self._database.write(use, code, browser, self._clock())
+        browser_secret = secrets.token_urlsafe(32)
+        use_link = partial(under_way.use_link, is_organised=is_organised)
+        sign_in = await self._database.write(use_link, code, browser_secret, self._clock())
         if sign_in is None:
             raise SignInError(OVER_TEXT)
         config = self._find_server(sign_in)
@@ -217,24 +220,27 @@ class ConnectFlow:
         except SignInError:
             await self._end(sign_in)
             raise
-        columns = asdict(request)  # the other fields of the request are columns of the row
+        # but for the page and the state, the fields of the request are columns of the row
+        columns = asdict(request)
         page, state = columns.pop("page"), columns.pop("state")
         await self._database.write(under_way.keep_request, sign_in.id, state, columns)
-        return SignInPage(page, browser)
+        return SignInPage(page, browser_secret)
 
-    async def finish_sign_in(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
+    async def finish_sign_in(
+        self, server: str, parameters: Mapping[str, str], browser: str
+    ) -> ReturnedBrowser:
         """Take a browser's return: exchange its code, and ask whose account it is. Raises SignInError.
 
-        ``brought``: the parameters of the return's address. ``browser``: the secret of the browser's cookie.
+        ``parameters``: those of the return's address. ``browser``: the secret of the browser's cookie.
         """
-        now, state = self._clock(), brought.get("state", "")
+        now, state = self._clock(), parameters.get("state", "")
         sign_in = None
         if state and browser:
             sign_in = await self._database.write(under_way.take_return, server, state, browser, now)
         if sign_in is None:
             raise SignInError(LOST_TEXT)
         try:
-            return await self._exchange_code(sign_in, brought)
+            return await self._exchange_code(sign_in, parameters)
         except OtherOwner as error:
             await self._end(error.sign_in)
             await self._database.write(self._tell_owner, error)
@@ -243,10 +249,10 @@ class ConnectFlow:
             await self._end(sign_in)
             raise
 
-    async def _exchange_code(self, sign_in: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
+    async def _exchange_code(self, sign_in: Connecting, parameters: Mapping[str, str]) -> ReturnedBrowser:
         """Exchange the code for tokens, and store the tokens and their account. Raises SignInError.
 
-        ``brought``: the parameters of the return's address, of which ``code`` is one.
+        ``parameters``: those of the return's address, of which ``code`` is one.
         """
         from bot.features.connections.sign_in.whoami import find_account
         from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
@@ -256,7 +262,7 @@ class ConnectFlow:
             raise SignInError(OVER_TEXT)
         request = AuthorizationRequest(
             page="",  # not needed any longer
-            state=brought.get("state", ""),
+            state=parameters.get("state", ""),
             back=sign_in.back,
             scope=sign_in.scope,
             issuer=sign_in.issuer,
@@ -264,10 +270,10 @@ class ConnectFlow:
             client=sign_in.client,
             verifier=sign_in.verifier,
         )
-        parameters = {
-            name: brought[name][:_MAX_PARAMETER_CHARS] for name in _RETURN_PARAMETERS if name in brought
+        bounded_parameters = {
+            name: parameters[name][:_MAX_PARAMETER_CHARS] for name in _RETURN_PARAMETERS if name in parameters
         }
-        tokens = await exchange_code(sign_in.server, sign_in.url, request, parameters)
+        tokens = await exchange_code(sign_in.server, sign_in.url, request, bounded_parameters)
         if not tokens.scope:  # without a scope, the one that was asked for is granted (RFC 6749, 5.1)
             tokens = tokens.model_copy(update={"scope": sign_in.scope or None})
         tokens_json, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
@@ -306,7 +312,7 @@ class ConnectFlow:
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
         sign_in, owner = error.sign_in, error.owner
-        text = _TRIED_TEXT.format(
+        text = _OTHER_TRIED_TEXT.format(
             who=as_written(bound_name(sign_in.person_name)),
             server=sign_in.server,
             name=as_written(_describe_account(sign_in)),
@@ -321,15 +327,15 @@ class ConnectFlow:
         return done
 
     def is_awaited(self, session: Session, actor: Actor) -> bool:
-        """Tell if a sign-in of this person waits for its six digits."""
+        """Return whether a sign-in of this person waits for its six digits."""
         accounts = people.person_of(session, actor).accounts | {str(actor)}
         return under_way.is_asked(session, accounts, self._clock())
 
     def confirm_in(self, session: Session, actor: Actor, digits: str) -> Connected | str:
         """Do the work of `confirm` in the caller's transaction.
 
-        Returns the refusal in words if no account is connected. It is no exception, since the transaction has
-        to be committed: a wrong number ends the sign-in.
+        Returns the refusal in words if no account is connected. The refusal is not raised, since the
+        transaction has to be committed: a wrong number ends the sign-in.
         """
         person, now = people.person_of(session, actor), self._clock()
         accounts = person.accounts | {str(actor)}
@@ -364,8 +370,8 @@ class ConnectFlow:
             under_way.revoke_unused_tokens(session, sign_in, now)
             return error.message
         log.info("an account is connected", server=sign_in.server, owner=sign_in.owner)
-        continued = waiting.continue_waiting(session, sign_in.server, accounts, now)
-        return Connected(connection, (CHANGED, *continued))
+        jobs = waiting.continue_waiting(session, sign_in.server, accounts, now)
+        return Connected(connection, (CHANGED, *jobs))
 
     async def _end(self, sign_in: Connecting) -> None:
         """End a sign-in without a connection, and have its tokens revoked."""
@@ -383,7 +389,7 @@ class OtherOwner(SignInError):
 
 def find_chat(place: Address | None) -> Address | None:
     """Return the chat of an address, which may be that of a thread or a topic of the chat; None for None."""
-    chat = chat_of(place)
+    chat = chat_of(place)  # removes a thread, but not a topic
     if chat is None or not _TOPIC.fullmatch(chat.key):
         return chat
     return Address(chat.channel, chat.key.partition("/")[0])

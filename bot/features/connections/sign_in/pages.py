@@ -19,9 +19,9 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(_RULES),
     "Referrer-Policy": "same-origin",
 }
-"""The headers by which no other page frames these pages, or learns their address.
+"""The headers of every page: no other page can frame these pages, or learn their address.
 
-The stricter policy ``no-referrer`` would also make browsers send the form without its true ``Origin``.
+The policy ``no-referrer`` would be stricter, but then browsers send the form with ``Origin: null``.
 """
 
 _PRIVATE_CHAT_TEXT = "Nod has asked you in private for this number. Type it there:"
@@ -36,11 +36,11 @@ _TEXTS_BY_CHANNEL = {
 def ask_to_leave(sign_in: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
     """Return the page of a link: the question, and the button that leads to the server's sign-in."""
     server, person = _bold(sign_in.server), _bold(sign_in.person_name)
-    asker = person if sign_in.owner == sign_in.person else f"anyone in {_bold(sign_in.owner_name)}"
+    who_may_ask = person if sign_in.owner == sign_in.person else f"anyone in {_bold(sign_in.owner_name)}"
     items = "".join(f"<li>{html.escape(bound_name(scope))}</li>" for scope in scopes)
     scope_list = f"<p>It asks for:</p><ul>{items}</ul>" if items else ""
     question = (
-        f"<p>Let Nod act as <strong>you</strong> at {server} whenever {asker} asks?</p>{scope_list}"
+        f"<p>Let Nod act as <strong>you</strong> at {server} whenever {who_may_ask} asks?</p>{scope_list}"
         f"<p>If you are not {person}, close this page.</p>"
     )
     return _page(f"{question}{_button(f'Continue to {sign_in.server}')}", 200, base)
@@ -94,7 +94,7 @@ def _button(words: str, action: str = "") -> str:
 
 
 def _bold(text: str) -> str:
-    """Return hostile text in bold: bounded, escaped, and isolated from the direction of other text."""
+    """Return a text from anyone in bold: bounded, escaped, and isolated from the direction of other text."""
     return f"<strong><bdi>{html.escape(bound_name(text))}</bdi></strong>"
 
 

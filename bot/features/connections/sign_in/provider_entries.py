@@ -62,26 +62,26 @@ def _check_address(url: str) -> str:
 
 
 _Address = Annotated[str, AfterValidator(_check_address)]
-_Filled = Annotated[str, Field(min_length=1, max_length=2000)]
+_NonEmpty = Annotated[str, Field(min_length=1, max_length=2000)]
 _Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,100}$")]  # RFC 6749, section 3.3
 
 
-class _Shape(BaseModel):
-    """The base of the shapes in the file: unknown keys and values of another type are errors."""
+class _StrictModel(BaseModel):
+    """The base of what the file has: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _WhoAmI(_Shape):
+class _WhoAmI(_StrictModel):
     """The key ``whoami`` of an entry, which becomes an `AccountQuestion`."""
 
     url: _Address
-    field: _Filled
+    field: _NonEmpty
     subject: str = ""
 
 
-class _Entry(_Shape):
-    """The entry of one provider. ``secret`` is the name of the variable with Nod's secret at this provider.
+class _Entry(_StrictModel):
+    """The entry of one provider. ``secret`` is the name of the environment variable that holds Nod's secret.
 
     ``client_auth``: the part of a request to the token endpoint that has the secret.
     """
@@ -89,11 +89,11 @@ class _Entry(_Shape):
     authorization: _Address
     token: _Address
     revocation: _Address | None = None
-    issuer: _Filled | None = None
-    client: _Filled
+    issuer: _NonEmpty | None = None
+    client: _NonEmpty
     secret: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     client_auth: Literal["body", "header"] = "body"
-    scopes: list[_Filled] = []
+    scopes: list[_NonEmpty] = []
     write_scopes: list[_Scope] = []
     identity: Literal["person", "place"] = "person"
     whoami: _WhoAmI | None = None

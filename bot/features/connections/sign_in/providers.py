@@ -23,13 +23,15 @@ from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered
 
 
-def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> AuthorizationRequest:
-    """Return the page at which a person signs in, with the values that check and exchange their return.
+def request_at_provider(
+    provider: Provider, return_url: str, more_scopes: Sequence[str]
+) -> AuthorizationRequest:
+    """Return the address of the sign-in page, and the values that Nod needs when the browser comes back.
 
-    ``back``: the address to which the provider sends the browser back. ``more``: scopes to ask for in
-    addition to those of the settings.
+    ``return_url``: the address to which the provider sends the browser back. ``more_scopes``: scopes to ask
+    for in addition to those of the settings.
     """
-    launch = provider.launch
+    launch = provider.launch  # for a provider, it has the address of the token endpoint, and Nod as a client
     if not isinstance(launch, Http):
         raise TypeError(f"{provider.name} has no address")
     method = "client_secret_basic" if provider.is_secret_in_header else "client_secret_post"
@@ -40,14 +42,14 @@ def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> A
         revocation_endpoint=AnyHttpUrl(provider.revocation) if provider.revocation else None,
         token_endpoint_auth_methods_supported=[method],
     )
-    client = find_configured_client(launch.client, back)
+    client = find_configured_client(launch.client, return_url)
     set_auth_method(client, launch.client, server)
     pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
-    scope = " ".join(dict.fromkeys((*launch.client.scopes, *more)))
+    scope = " ".join(dict.fromkeys((*launch.client.scopes, *more_scopes)))
     query = {
         "response_type": "code",
         "client_id": launch.client.id,
-        "redirect_uri": back,
+        "redirect_uri": return_url,
         "state": state,
         "code_challenge": pkce.code_challenge,
         "code_challenge_method": "S256",
@@ -56,7 +58,7 @@ def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> A
     return AuthorizationRequest(
         page=str(page),
         state=state,
-        back=back,
+        back=return_url,
         scope=scope,
         issuer=str(server.issuer),
         found=Discovered(server=server).model_dump_json(exclude_none=True),

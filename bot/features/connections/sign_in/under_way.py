@@ -15,7 +15,7 @@ trying all.
 import hmac
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -31,6 +31,7 @@ from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import value_of
 
 LIFE = timedelta(minutes=10)
+"""The longest time for which a sign-in is under way."""
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
 _MAX_SIGN_INS = 500  # the most sign-ins of all people that are under way at a time
 _MAX_OF_PERSON = 3  # the most sign-ins of one person that are under way at a time
@@ -96,7 +97,7 @@ def begin_sign_in(
     if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MAX_SIGN_INS:
         raise SignInError(MANY_TEXT)
     code = secrets.token_urlsafe(32)
-    columns = {name: getattr(wanted, name) for name in WantedConnection.__dataclass_fields__}
+    columns = {each.name: getattr(wanted, each.name) for each in fields(WantedConnection)}
     session.add(
         ConnectingRow(**columns, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + LIFE)
     )
@@ -121,7 +122,7 @@ def use_link(
 
 
 def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
-    """Store what the browser's return is checked and its code is exchanged by.
+    """Store the values by which the browser's return will be checked and its code exchanged.
 
     ``state``: the text that the browser will bring back. ``values``: further columns, such as the verifier
     and the metadata of the sign-in server.
@@ -131,17 +132,17 @@ def keep_request(session: Session, ident: str, state: str, values: dict[str, Any
 
 
 def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
-    """Take a browser's return, and return its sign-in; None for a second return, or one that doesn't fit.
+    """Claim the sign-in of a browser that has come back from the server; None for any caller but the first.
 
     The server, the ``state`` that the browser brings and the secret of its cookie must be those of the
-    sign-in.
+    sign-in, else None is returned as well.
     """
-    fits = (
+    is_same = (
         (col(ConnectingRow.state) == hash_text(state))
         & (col(ConnectingRow.browser) == hash_text(browser))
         & (col(ConnectingRow.server) == server)
     )
-    return _update_one(session, _is_at(SignInStep.AWAY, now) & fits, {"step": SignInStep.BACK})
+    return _update_one(session, _is_at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
 
 
 def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, now: datetime) -> bool:
@@ -175,8 +176,8 @@ def keep_account(session: Session, ident: str, values: dict[str, Any], now: date
         "digits": encrypt_in(session, ConnectingRow, "digits", ident, digits_hash),
         "verifier": "",  # the code is exchanged, so it is not needed any longer
     }
-    which = _is_at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
-    return digits if _update_one(session, which, columns) else None
+    condition = _is_at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
+    return digits if _update_one(session, condition, columns) else None
 
 
 def take_confirmed(
@@ -294,9 +295,11 @@ def _hash_digits(ident: str, digits: str) -> str:
     return hash_text(f"{ident} {digits}")
 
 
-def _update_one(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
+def _update_one(
+    session: Session, condition: ColumnElement[bool], values: dict[str, Any]
+) -> Connecting | None:
     """Change the matching row, and return its sign-in; None if no row matches, as for a second caller."""
-    changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
+    changed = update(ConnectingRow).where(condition).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
     if ident is None:
         return None
@@ -305,7 +308,7 @@ def _update_one(session: Session, which: ColumnElement[bool], values: dict[str, 
 
 def _delete_row(session: Session, row: ConnectingRow) -> Connecting | None:
     """Delete a row, and return its sign-in as it was last; None if another caller has deleted it."""
-    session.expunge(row)
+    session.expunge(row)  # so that the deletion returns a new object, with the state that was deleted
     deletion = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
     last = session.execute(deletion.execution_options(synchronize_session=False)).scalar_one_or_none()
     return _make_sign_in(session, last)

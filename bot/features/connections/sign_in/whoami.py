@@ -1,4 +1,4 @@
-"""The question to a server whose account a new token is, so that people see the account before it is used.
+"""The question to a server: whose account is a new token? People see the account before it is used.
 
 There are three ways to ask. A provider's entry in the settings names an address; an MCP server's entry names
 a tool, since MCP itself can't tell; and a sign-in with the scope ``openid`` has the issuer's userinfo.
@@ -34,7 +34,10 @@ _TRUE_VALUES = (True, 1, "true", "True", "1")  # of ``email_verified``: Apple an
 
 @dataclass(frozen=True, slots=True)
 class FoundAccount:
-    """An account at a server, in hostile text. ``email`` is verified by the issuer, or empty."""
+    """An account at a server, in texts that no one has checked.
+
+    ``email`` is verified by the issuer, or empty.
+    """
 
     name: str = ""
     subject: str = ""
@@ -138,7 +141,7 @@ def _read_account(content: Any, name_path: str, subject_path: str, token: str) -
 
 
 def _has_token(token: str, *texts: str) -> bool:
-    """Tell if a text contains the token, plain or encoded. People and the audit log read these texts."""
+    """Return whether a text has the token, plain or encoded. People and the audit log read these texts."""
     return any(form in text for form in encodings_of([token]) for text in texts)
 
 
