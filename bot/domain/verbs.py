@@ -254,7 +254,7 @@ class Way(StrEnum):
     """What a press of a button does first. The verb follows right away, or from the window that opens."""
 
     PRESS = "press"  # the button is on a card: the verb is done, or its input is asked for
-    READ = "read"  # as PRESS, and the button is below the complete content of the card
+    READ = "read"  # the button is below a question or the complete content: the verb is done
     WHY = "why"  # it asks for a reason first
     VIEW = "view"  # it shows the complete content
     FILL = "fill"  # it opens one page of a form

@@ -202,8 +202,8 @@ async def call_tool(
     """Make a call. One that only reads is answered immediately, any other waits for people.
 
     With ``wait`` (at most 60 seconds) the answer comes later, with the end of the call if it ends by then. A
-    second call with the same ``Idempotency-Key`` is answered with the first call and 200. So is the same call
-    without a key, while the first call waits or runs.
+    second call with the same ``Idempotency-Key`` makes no new call: the answer is the first call, with status
+    200. The same holds for an equal call without a key, while the first one waits or runs.
     """
     _require_agent(actor)
     try:

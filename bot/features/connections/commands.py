@@ -75,9 +75,9 @@ class ConnectionCommands:
         return ending.describe_connected(done.connection)
 
     async def _end(self, command: Command, server_or_id: str) -> str | CommandReply:
-        """End the person's connections at a server; if there are none, that of this chat at the server.
+        """End the person's connections at a server; without any, that of this chat at the server.
 
-        If the chat has none either, end the connection whose id begins with this text.
+        If the chat has no connection there either, end the one whose id begins with this text.
         """
         now = self._clock()
         if server_or_id.lower() == _EVERYWHERE:

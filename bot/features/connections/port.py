@@ -46,7 +46,7 @@ class AccountConnections:
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
         """Return the newest connection at a server: of a person, or of a chat if ``identity`` is PLACE.
 
-        None if there is none, or if the server has another identity. ``whose`` has the accounts of the person
+        None without one, or if the server has another identity. ``whose`` has the accounts of the person
         who asks, and the place of the call; a connection of its chat counts in the chat's threads as well.
         """
         config = self.servers.get(server)

@@ -54,7 +54,7 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
 
 
 def as_csv(insights: Insights) -> str:
-    """Return CSV with a row for each tool, place, person, account, decider and hour of the week.
+    """Return CSV with a row for each tool, place, person, connection, decider and hour of the week.
 
     The column ``part`` says what a row is about, for example::
 

@@ -146,6 +146,7 @@ class ReadingNotes:
             "proposal_id": seen.id,
             "account": str(press.actor),
             "at": now,
+            # the decision may already have begun another round, by an edit; the round that was shown counts
             "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
             "words": count_words(whole_text(card_of(seen, schema))),
             "shown_at": _find_shown_since(session, seen, press),
@@ -210,11 +211,11 @@ def find_signs(
     if zone is not None:
         zones[own_id] = zone
     signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
-    everyones_signs = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
-    everyones_signs.sort(key=lambda each: (-each.signs.decided, each.name))
+    named_signs = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
+    named_signs.sort(key=lambda each: (-each.signs.decided, each.name))
     if everyone and by_name:
-        return Signs(since=since, everyone=True, is_timed=True, total=None, people=tuple(everyones_signs))
-    own = tuple(each for each in everyones_signs if each.key == own_id)
+        return Signs(since=since, everyone=True, is_timed=True, total=None, people=tuple(named_signs))
+    own = tuple(each for each in named_signs if each.key == own_id)
     total = None
     if everyone and len(signs_by_person) >= MIN_DECIDERS:
         total = _sum_signs(signs_by_person.values())

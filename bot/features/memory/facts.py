@@ -45,7 +45,7 @@ _WORDS = {
 }
 
 
-class Scope(NamedTuple):
+class FactScope(NamedTuple):
     """The scope of a fact.
 
     Such as ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` or ``(TEAM, "slack:T1")``.
@@ -61,7 +61,7 @@ class Fact:
 
     id: int  # its number for people; 0 for a fact that is not stored yet
     text: str
-    scope: Scope
+    scope: FactScope
     asked_by: Actor  # the person who asked Nod to remember it
     said_at: datetime  # the time when a person said or edited it
     until: datetime | None  # the time from which it no longer holds; None: it holds without an end
@@ -71,26 +71,26 @@ class Fact:
         return self.scope.about
 
 
-def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
+def scope_of(about: About, asker: Actor, origin: Address) -> FactScope:
     """Return the scope of a fact from a conversation at ``origin``; threads share the scope of their chat."""
     match about:
         case About.PERSON:
-            return Scope(about, str(asker))
+            return FactScope(about, str(asker))
         case About.PLACE:
-            return Scope(about, str(chat_of(origin)))
+            return FactScope(about, str(chat_of(origin)))
         case About.TEAM:
-            return Scope(about, workspace_of(str(asker)) or "")
+            return FactScope(about, workspace_of(str(asker)) or "")
 
 
-def own_scopes(person: Person) -> set[Scope]:
+def own_scopes(person: Person) -> set[FactScope]:
     """Return the scopes of a person and of their accounts' teams; people of other companies have no team."""
-    scopes = {Scope(About.PERSON, account) for account in person.accounts}
+    scopes = {FactScope(About.PERSON, account) for account in person.accounts}
     if not person.outside:
-        scopes |= {Scope(About.TEAM, workspace_of(account) or "") for account in person.accounts}
+        scopes |= {FactScope(About.TEAM, workspace_of(account) or "") for account in person.accounts}
     return scopes
 
 
-def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone: bool) -> set[Scope]:
+def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone: bool) -> set[FactScope]:
     """Return the scopes whose facts the model is told in a conversation at ``origin``.
 
     ``is_alone``: no one but the person reads the conversation, so facts about the person are included.
@@ -99,7 +99,7 @@ def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone
     if not person.outside:
         scopes.add(scope_of(About.TEAM, asker, origin))
     if is_alone:
-        scopes |= {Scope(About.PERSON, account) for account in person.accounts}
+        scopes |= {FactScope(About.PERSON, account) for account in person.accounts}
     return scopes
 
 

@@ -15,7 +15,7 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
-from bot.features.memory.facts import About, Fact, Scope
+from bot.features.memory.facts import About, Fact, FactScope
 from bot.features.memory.tables import FACT, MemoryRow
 from bot.store.audit import admin_changes
 from bot.store.audit.log import By
@@ -84,7 +84,7 @@ def move_facts(session: Session, old: Address, new: Address, now: datetime) -> N
         raise_version(session)
 
 
-def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
+def list_facts(session: Session, scopes: Collection[FactScope], now: datetime) -> list[Fact]:
     """Return the facts of these scopes that still hold."""
     is_in_scope = tuple_(col(MemoryRow.about), col(MemoryRow.scope)).in_(sorted(scopes))
     return _select_facts(session, is_in_scope, now)
@@ -117,7 +117,7 @@ def _select_facts(session: Session, condition: ColumnElement[bool], now: datetim
 
 
 def _make_fact(row: MemoryRow) -> Fact:
-    scope = Scope(About(row.about), row.scope)
+    scope = FactScope(About(row.about), row.scope)
     return Fact(row.id or 0, row.fact, scope, Actor.parse(row.asked_by), row.said_at, row.until)
 
 

@@ -61,7 +61,7 @@ class AwayCommands:
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
-        private_chat = Address.parse(str(stand_in))  # has the key of the account
+        private_chat = Address.parse(str(stand_in))  # an account is also the address of its private chat
         if command.address.channel == stand_in.channel:
             await self._check_member(stand_in, command.address)
         else:

@@ -64,7 +64,10 @@ class Permission(Body):
 async def ask(
     body: Asking, actor: Caller, site: SiteDep, parts: PartsDep, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
-    """Open a request. A second one with the same ``Idempotency-Key`` is answered with 200 and the first."""
+    """Open a request.
+
+    A second one with the same ``Idempotency-Key`` opens nothing: the answer is the first, with status 200.
+    """
     if body.callback_url is not None:
         why = await site.callbacks.objection(body.callback_url)
         if why:

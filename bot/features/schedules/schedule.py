@@ -174,8 +174,8 @@ class Times:
     def _falls_on(self, day: date, first: date, interval: timedelta | None) -> bool:
         """Return whether a run falls on a day.
 
-        ``first``: the day of the first run. ``interval``: in days; None for weekdays and months. A monthly task
-        of the 31st runs on the last day of shorter months.
+        ``first``: the day of the first run. ``interval``: in days; None for weekdays and months. A monthly
+        task of the 31st runs on the last day of shorter months.
         """
         if interval is not None:
             return (day - first) % interval == timedelta()
