@@ -50,32 +50,32 @@ class AttachmentReader:
     hooks: Hooks = field(default_factory=Hooks)
     documents: Documents = field(default_factory=Documents)
 
-    async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
-        """Read the unread files, and store a notice for each one that people are to be told of.
+    async def make_ready(self, transcript: Transcript, *, pictures: bool, is_streamed: bool) -> bool:
+        """Read the unread files. Store a notice for each file that can't be read, or was read only in part.
 
-        Returns True if there is such a notice. ``pictures``: the model takes pictures. ``delivered``: as in
-        `messages.add_notice`.
+        Returns True if there is such a notice. ``pictures``: the model takes pictures. ``is_streamed``: the
+        caller displays the notice now, so it is stored as delivered.
         """
         deadline = time.monotonic() + _TOTAL_SECONDS
         has_notice = False
         for file in transcript.unread:
             if time.monotonic() > deadline:
-                content = FileContent("", fault=_TOO_SLOW_TEXT)
+                content = FileContent(kind="", fault=_TOO_SLOW_TEXT)
             else:
                 content = await self._read(transcript, file)
             fault = content.fault
             if not fault and not pictures and content.kind.startswith("image/"):
                 fault = _NO_PICTURES_TEXT
             notice = _describe_reading(file.name, fault, content.note)
-            store = partial(_store_reading, transcript=transcript, delivered=delivered)
+            store = partial(_store_reading, transcript=transcript, is_streamed=is_streamed)
             await self.database.write(store, file.handle, content, notice, self.clock())
             has_notice = has_notice or bool(notice)
         return has_notice
 
     async def _read(self, transcript: Transcript, file: Attachment) -> FileContent:
-        """Return the content of a file. A feature may read a fetched file that the kernel can't read."""
+        """Return the content of a file. If reading fails, the hooks ``read_file`` may read it."""
         content = await self._read_document(transcript.conversation.origin, file)
-        if not content.fault or not content.data:
+        if not content.fault or not content.data:  # it was read, or there are no fetched bytes for a hook
             return content
         for read_file in self.hooks.read_file:
             read_by_feature = await read_file(transcript, file, content)
@@ -86,19 +86,19 @@ class AttachmentReader:
     async def _read_document(self, address: Address, file: Attachment) -> FileContent:
         """Fetch a file, unless its data is stored already, and read it. A failure is the content's fault."""
         if file.fault:
-            return FileContent(file.kind, fault=file.fault)
+            return FileContent(kind=file.kind, fault=file.fault)
         data, ref = await self.database.read(outputs.load_source, file.handle)
         if data is None:
             try:
                 async with asyncio.timeout(_FETCH_SECONDS):
                     data = await self.fetch(address, ref, self.bounds.file)
             except TimeoutError:
-                return FileContent("", fault=_TOO_SLOW_TEXT)
+                return FileContent(kind="", fault=_TOO_SLOW_TEXT)
             except ChannelError as error:
-                return FileContent("", fault=error.message)
+                return FileContent(kind="", fault=error.message)
             fault = self.bounds.too_large(len(data))
             if fault:
-                return FileContent("", fault=fault)
+                return FileContent(kind="", fault=fault)
         return await self.documents.read(data)
 
     async def with_pictures(self, transcript: Transcript) -> Transcript:
@@ -138,9 +138,10 @@ def _store_reading(
     now: datetime,
     *,
     transcript: Transcript,
-    delivered: bool,
+    is_streamed: bool,
 ) -> None:
-    """Store the content of a file, and the notice about it if there is one, unless another turn has."""
+    """Store the content of a file and the notice about it, if any, unless another turn has stored them."""
     if outputs.mark_read(session, handle, content) and notice:
         conversation_id = transcript.conversation.id
-        messages.add_notice(session, conversation_id, notice, transcript.seen, now, delivered=delivered)
+        last_heard_id = transcript.seen  # the id of the newest line that awaits an answer
+        messages.add_notice(session, conversation_id, notice, last_heard_id, now, delivered=is_streamed)

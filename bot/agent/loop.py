@@ -6,8 +6,8 @@ piece of text. Each round of the loop gets one answer of the model, judges its c
 (``bot/approvals/gate.py``), and commits the answer with its proposals. All text is committed before the event
 that ends the turn.
 
-A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. A new
-turn continues once every call of that answer has ended (`settle_answer` in ``bot/approvals/lifecycle.py``).
+A turn that opens proposals ends as ``WAITING``. After that it exists only in the database. A new turn
+continues once every call of that answer has ended (`settle_answer` in ``bot/approvals/team/teammates.py``).
 Running a turn again from its rows is safe, because a turn writes only its own rows.
 """
 
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput
-from bot.agent.models import Models
+from bot.agent.models import MIN_CHARS_PER_TOKEN, Models
 from bot.agent.prompt import Briefing, system_prompt, write_surroundings
 from bot.agent.reasoning_filter import ReasoningFilter
-from bot.agent.summary import sum_up
+from bot.agent.summary import write_summary
 from bot.agent.transactions import (
     CONTINUE_NOTE,
     commit_answer,
-    end_if_answered,
+    end_if_nothing_to_answer,
     fail_turn,
     post_notice_once,
     store_notice_for_admins,
@@ -100,10 +100,9 @@ log = logger(__name__)
 
 # requests that are repeated
 _MAX_RETRIES = 2  # for a request whose answer was cut off, empty, or a call written as text
-_SHARE_AFTER_TOO_LONG = 2 / 3  # the share that is kept of a history that the model called too long
-_SHARE_AFTER_CUT = 1 / 2  # the share that is kept of a history that may have been too long
+_SHARE_KEPT_AFTER_TOO_LONG = 2 / 3  # of a history that the model called too long
+_SHARE_KEPT_AFTER_CUT = 1 / 2  # of a history that failed without the model calling it too long
 _MIN_CHARS_TO_HALVE = 10_000  # a shorter history is not halved
-_MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
 
 # texts for people
 _BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
@@ -129,7 +128,7 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class FollowUpJobs:
-    """The jobs that follow an answer, to be started immediately and never shown."""
+    """Jobs that a turn yields among its events. The caller starts them immediately, and shows nothing."""
 
     jobs: tuple[Job, ...]
 
@@ -139,21 +138,21 @@ class _Run:
     """The state of a running turn: its transcript, what it has said so far, and how it ended."""
 
     turn: Turn
-    delivered: bool  # the text is displayed while it is written, so it is not posted later
+    is_streamed: bool  # the text is displayed while it is written, so it is not posted later
     texts: list[str] = field(default_factory=list)  # the texts of the turn's answers so far
     ending: Ending | None = None
     message_id: int | None = None  # the id of the turn's last stored answer
-    summary_tried: bool = False  # a summary was asked for in this turn, and maybe not written
+    tried_summary: bool = False  # a summary was asked for in this turn, and maybe not written
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Request:
     """A request to the model, which may be repeated. A refused request may be followed by a shorter one."""
 
     model: Model
     max_chars: int  # the most characters of history
     history: Sequence[Entry]
-    overdue: Sequence[Line]  # the oldest lines, for which a summary should be written first
+    to_summarise: Sequence[Line]  # the oldest lines, if a summary of them should be written first
     is_shortened: bool = False  # it is shorter than a request that the server refused
     is_halved: bool = False  # it was shortened although the server did not call it too long
     attempt: int = 0  # how often the request was repeated
@@ -186,7 +185,7 @@ class Loop:
 
         ``delivered``: the caller displays the text while it is written, so it is stored as posted.
         """
-        run = _Run(self._keep_to_one_person(turn), delivered)
+        run = _Run(self._keep_to_one_person(turn), is_streamed=delivered)
         asker = run.turn.transcript.asker
         try:
             context = CallContext(turn.transcript.conversation.id, str(asker))
@@ -194,19 +193,19 @@ class Loop:
             while run.ending is None:
                 async for event in self._advance(run, available):
                     yield event
-                if run.ending is None:  # continue with its own answer and with newer messages
+                if run.ending is None:  # read the answer just stored, and newer messages
                     yield FollowUpJobs(await self._read_newer_lines(run, asker))
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
             if describe_outage(error):
-                raise  # the database is away; the turn is run again from its rows
+                raise  # the database can't be reached; the turn is run again from its rows
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             async for event in self._end_failed(run, error):
                 yield event
         else:
-            seen = run.turn.transcript.seen  # the id of the newest message that the turn has read
+            seen = run.turn.transcript.seen  # the id of the newest line that the turn has read
             yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
@@ -217,24 +216,24 @@ class Loop:
         elif run.turn.transcript.awaits_answer:
             async for event in self._answer_once(run, available):
                 yield event
-        elif await self.database.write(end_if_answered, run.turn, self.clock()):
-            run.ending = Ending.WAITING
+        elif await self.database.write(end_if_nothing_to_answer, run.turn, self.clock()):
+            run.ending = Ending.WAITING  # for people: for their decisions, or for their next message
 
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """End the turn because of ``error``, and yield the events that tell people."""
         if isinstance(error, ModelError):
-            # ``passing``: a retry may help; ``choices``: messages that people may send by a button
-            explanation, passing, choices = error.message, error.passing, error.choices
+            # ``choices``: messages that people may send by a button
+            explanation, is_temporary, choices = error.message, error.passing, error.choices
         else:
-            explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
-        fail = partial(fail_turn, delivered=run.delivered, passing=passing)
+            explanation, is_temporary, choices = _BROKEN_TEXT, False, ModelError.choices
+        fail = partial(fail_turn, is_streamed=run.is_streamed, is_temporary=is_temporary)
         notice, jobs = await self.database.write(fail, run.turn, explanation, self.clock())
         if jobs:
             yield FollowUpJobs(jobs)
         seen = run.turn.transcript.seen
         if notice:
             yield TurnFailed(notice, seen, choices)
-        else:  # people were told of the failure before, and the turn is retried
+        else:  # people were told of the failure before; the turn waits for its retry
             yield TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _read_rows(self, run: _Run) -> None:
@@ -245,13 +244,13 @@ class Loop:
     async def _read_newer_lines(self, run: _Run, asker: Actor) -> tuple[Job, ...]:
         """Read the transcript again.
 
-        If the turn is for one person and another person has written since, it ends. Returns the job of the
-        next turn then.
+        If the turn is for one person and another person has written since, the turn ends, and the job of the
+        next turn is returned.
         """
         await self._read_rows(run)
         if not self._serves_persons or str(run.turn.transcript.asker) == str(asker):
             return ()
-        run.ending = Ending.DONE  # for this person; the conversation still wants a turn
+        run.ending = Ending.DONE  # the other person's message begins a new turn
         return (Job(Work.TURN, run.turn.transcript.conversation.id),)
 
     @property
@@ -272,14 +271,15 @@ class Loop:
         yield Waited(f"Reading {names}.")
         model = await self._choose_model(transcript)
         pictures = self.models.settings_of(model).images
-        if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
+        if await self.attachments.make_ready(transcript, pictures=pictures, is_streamed=run.is_streamed):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
 
     async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
-        """Withdraw outdated questions or, without any, tick off the finished steps of the plan.
+        """Withdraw questions to people that newer messages made pointless.
 
-        Return the jobs that follow, or None if nothing changed.
+        If there are none, mark the plan's finished steps. Returns the jobs that follow, or None if nothing
+        changed.
         """
         outdated = asking.list_overtaken(transcript)
         if outdated:
@@ -297,26 +297,26 @@ class Loop:
         if run.turn.transcript.unread:
             async for event in self._read_attachments(run):
                 yield event
-        turn, usage_before = run.turn, run.turn.usage
-        await self._check_bounds(turn)
+        usage_before = run.turn.usage
+        await self._check_bounds(run.turn)
 
         # ask; above the answer to a voice message, the words of the message are quoted
-        yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
-        is_group = not turn.transcript.conversation.private and turn.transcript.teammate is None
+        yield AnswerBegun(run.turn.key(usage_before.model_calls + 1))
+        is_group = not run.turn.transcript.conversation.private and run.turn.transcript.teammate is None
         answer = ModelOutput(may_be_silent=is_group)
-        is_further = any(text.strip() for text in run.texts)
-        quotation = quote_heard_before(turn.transcript)
+        has_earlier_text = any(text.strip() for text in run.texts)
+        quotation = quote_heard_before(run.turn.transcript)
         if quotation:
             yield TextDelta(quotation)
-        async for event in self._get_answer(run, available, answer, is_further=is_further):
+        async for event in self._get_answer(run, available, answer, has_earlier_text=has_earlier_text):
             yield event
             if quotation and isinstance(event, TextRestarted):
                 yield TextDelta(quotation)
-        turn = run.turn  # it has a summary now, if one was written
         finished = answer.finished
         if finished is None:
             raise ModelCut
-        will_continue = finished.stop is Stop.LENGTH and not _was_continued(turn.transcript)
+        # an answer that was cut is continued once: a note asks the model for the rest
+        will_continue = finished.stop is Stop.LENGTH and not _was_continued(run.turn.transcript)
         note = _TEXT_OF_STOP.get(finished.stop)
         if note and not will_continue:
             yield TextDelta(answer.add(note))
@@ -325,43 +325,61 @@ class Loop:
         # judge the calls, and run those that only read
         calls = _list_calls(finished)
         judged_calls: list[JudgedCall] = []
-        async for event in self._judge(judged_calls, available, calls, turn.transcript, text):
-            yield event
-        results = {judged.call.id: judged.result for judged in judged_calls if judged.result}
-        for event in _report_refused(judged_calls, available):
-            yield event
-        reads = [
-            _Read(judged.call, judged.read.tool, judged.read.arguments)
-            for judged in judged_calls
-            if judged.read
-        ]
-        async for event in self._run_reads(reads, turn.transcript, results):
+        results: dict[str, CallResult] = {}  # by the ids of calls
+        async for event in self._handle_calls(
+            calls, available, run.turn.transcript, text, judged_calls, results
+        ):
             yield event
 
         # commit all of it
-        run.turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
+        run.turn = replace(run.turn, usage=self._add_usage(run.turn.usage, answer.model, finished))
         run.texts.append(text)
-        committed = await self.database.write(
-            partial(
-                commit_answer,
-                delivered=run.delivered,
-                will_continue=will_continue,
-                usage_before=usage_before,
-            ),
-            self.gate.policies,
-            run.turn,
-            available,
-            text,
-            _with_extras(judged_calls, calls),
-            results,
-            self.clock(),
+        commit = partial(
+            commit_answer,
+            policies=self.gate.policies,
+            turn=run.turn,
+            available=available,
+            text=text,
+            judged_calls=_add_server_fields(judged_calls, calls),
+            results=results,
+            now=self.clock(),
+            is_streamed=run.is_streamed,
+            will_continue=will_continue,
+            usage_before=usage_before,
         )
+        committed = await self.database.write(commit)
         run.ending = committed.ending
         run.message_id = committed.message_id or run.message_id
         if committed.jobs:
             yield FollowUpJobs(committed.jobs)
         for proposal in committed.opened:
             yield ProposalOpened(proposal)
+
+    async def _handle_calls(
+        self,
+        calls: Sequence[ToolCall],
+        available: AvailableTools,
+        transcript: Transcript,
+        text: str,
+        judged_calls: list[JudgedCall],
+        results: dict[str, CallResult],
+    ) -> AsyncIterator[TurnEvent]:
+        """Judge the calls of an answer, run those that only read, and yield the events of both.
+
+        Fills ``judged_calls``, and ``results`` for the calls that have a result by then, by their ids.
+        """
+        async for event in self._judge(judged_calls, available, calls, transcript, text):
+            yield event
+        results |= {judged.call.id: judged.result for judged in judged_calls if judged.result}
+        for refused in _report_refused(judged_calls, available):
+            yield refused
+        reads = [
+            _Read(judged.call, judged.read.tool, judged.read.arguments)
+            for judged in judged_calls
+            if judged.read
+        ]
+        async for progress in self._run_reads(reads, transcript, results):
+            yield progress
 
     async def _check_bounds(self, turn: Turn) -> None:
         """Raise ModelError if the turn may not call the model again: by a limit, a feature or a budget."""
@@ -375,13 +393,13 @@ class Loop:
             why = await stop_model_call(turn.transcript)
             if why:
                 raise ModelError(why)
-        # the rules of the time when the turn was taken up, or newer rules
+        # the rules as they were last read: when the turn began, or later
         book = self.gate.policies.last_read.book
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
     async def _get_answer(
-        self, run: _Run, available: AvailableTools, answer: ModelOutput, *, is_further: bool
+        self, run: _Run, available: AvailableTools, answer: ModelOutput, *, has_earlier_text: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
         """Get the model's answer, repeating the request from the start where the answer breaks off.
 
@@ -389,7 +407,7 @@ class Loop:
         that was cut, is empty, or holds a call written as text is asked for again, a few times. If the model
         can't answer, its stand-in does.
 
-        ``is_further``: the turn has said something before, so this answer begins a new paragraph.
+        ``has_earlier_text``: the turn has said something before, so this answer begins a new paragraph.
         """
         transcript = run.turn.transcript
         offered = await self.gate.list_offered(available, transcript)
@@ -402,7 +420,7 @@ class Loop:
         with_pictures = await self._load_pictures(transcript)
 
         def make_request(model: Model, max_chars: int) -> _Request:
-            current = run.turn.transcript
+            current = run.turn.transcript  # it has a summary by now, if one was written
             takes_images = self.models.settings_of(model).images
             sent = replace(with_pictures, summary=current.summary) if takes_images else current
             history = make_history(sent, prompt, max_chars, briefing.zone)
@@ -413,7 +431,7 @@ class Loop:
         if model is not chosen:
             yield await self._tell_stand_in(transcript, chosen, model)
         request = make_request(model, self.models.max_history_chars(model, specs_chars))
-        if request.overdue and not run.summary_tried:
+        if request.to_summarise and not run.tried_summary:
             yield Waited(_SUMMARY_TEXT)
             await self._summarise(run, request)
             request = make_request(model, request.max_chars)
@@ -421,27 +439,30 @@ class Loop:
         # ask until there is an answer
         while True:
             try:
-                async for event in self._stream_answer(request, specs, answer, is_further=is_further):
+                async for event in self._stream_answer(
+                    request, specs, answer, has_earlier_text=has_earlier_text
+                ):
                     yield event
                 self.models.note_answer(request.model)
                 if request.is_shortened:
                     self.models.note_accepted(request.model, request.max_chars + specs_chars)
                 # a call written as text is asked for as a real call, but only in the first attempt
-                correction = () if request.attempt else answer.correction(specs)
+                correction = answer.make_correction(specs) if request.attempt == 0 else ()
                 if not correction:
                     return
-                request.history = [*request.history, *correction]
-                request.attempt += 1
+                with_correction = [*request.history, *correction]
+                request = replace(request, history=with_correction, attempt=request.attempt + 1)
             except ModelError as error:
                 shorter = _shorten_request(request, error, answer, specs_chars, make_request)
                 may_retry = isinstance(error, ModelCut | ModelEmpty) and request.attempt < _MAX_RETRIES
                 if shorter:
                     request = shorter
                 elif may_retry:
-                    request.attempt += 1
+                    request = replace(request, attempt=request.attempt + 1)
                 else:  # another model answers instead, once
                     stand_in = self._find_stand_in(request.model, error)
-                    if stand_in is None or request.model is not chosen:
+                    was_stand_in = request.model is not chosen
+                    if stand_in is None or was_stand_in:
                         raise
                     max_chars = self.models.max_history_chars(stand_in, specs_chars)
                     request = make_request(stand_in, max_chars)
@@ -457,7 +478,7 @@ class Loop:
 
     def _find_stand_in(self, model: Model, error: ModelError) -> Model | None:
         """Note the failure of a model, and return its stand-in; None if no other model may answer."""
-        if not isinstance(error, ModelEmpty | ModelTooLong):
+        if not isinstance(error, ModelEmpty | ModelTooLong):  # these are no failures of the model
             self.models.note_fault(model, error)
         if error.away:  # the model can't be reached, or its account is used up
             return self.models.stand_in(model)
@@ -465,17 +486,28 @@ class Loop:
 
     async def _summarise(self, run: _Run, request: _Request) -> None:
         """Have the model summarise the oldest lines. If it writes nothing, they stay cut or left out."""
-        turn, last_id, now = run.turn, request.overdue[-1].id, self.clock()
-        run.summary_tried = True
+        turn, last_id, now = run.turn, request.to_summarise[-1].id, self.clock()
+        run.tried_summary = True
         try:
-            text, finished = await sum_up(request.model, turn.transcript, request.overdue, request.max_chars)
+            text, finished = await write_summary(
+                request.model, turn.transcript, request.to_summarise, request.max_chars
+            )
         except ModelError as error:
             log.warning("no summary was written", model=request.model.name, why=error.message)
             return
         with_summary = self._add_usage(turn.usage, request.model.name, finished)
         usage = replace(with_summary, model_calls=turn.usage.model_calls)  # a summary is no answer
         await self.database.write(store_summary, turn, text, last_id, usage, now)
-        summary = Line(0, LineRole.SUMMARY, text, last_id, None, (), {}, now)
+        summary = Line(
+            id=0,  # only the stored line has an id
+            role=LineRole.SUMMARY,
+            text=text,
+            after=last_id,
+            actor=None,
+            calls=(),
+            results={},
+            created_at=now,
+        )
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
     async def _choose_model(self, transcript: Transcript) -> Model:
@@ -512,7 +544,7 @@ class Loop:
         return system_prompt(offered, transcript.teammate, briefing, workspace, surroundings)
 
     async def _stream_answer(  # noqa: C901 - one case for each part of an answer
-        self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, is_further: bool
+        self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, has_earlier_text: bool
     ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited | FollowUpJobs]:
         """Stream the answer to a request into ``answer``, yielding what to display of it.
 
@@ -525,10 +557,10 @@ class Loop:
             if thought:
                 yield ThoughtDelta(thought)
             match part:
-                case Busy(words):
-                    yield Waited(words)
+                case Busy(notice):
+                    yield Waited(notice)
                 case Text(text):
-                    shown = _add_text(answer, text, is_further=is_further)
+                    shown = _add_text(answer, text, has_earlier_text=has_earlier_text)
                     if shown:
                         yield TextDelta(shown)
                 case Retracted():
@@ -546,7 +578,7 @@ class Loop:
             yield TextDelta(remainder)
         if self._take_written_calls(request, specs, answer):
             yield TextRestarted()
-            before = _PARAGRAPH_BREAK if is_further else ""
+            before = _PARAGRAPH_BREAK if has_earlier_text else ""
             yield TextDelta(before + answer.text)
         if answer.is_empty:
             raise ModelEmpty
@@ -556,8 +588,8 @@ class Loop:
 
         A model that writes calls even after it was asked not to is noted in ``Models.text_callers``.
         """
-        was_told = request.attempt > 0 or request.model.name in self.models.text_callers
-        has_calls = answer.take_written_calls(specs, request.history, told=was_told)
+        was_corrected = request.attempt > 0 or request.model.name in self.models.text_callers
+        has_calls = answer.take_written_calls(specs, request.history, was_corrected=was_corrected)
         if has_calls and request.attempt:
             self.models.text_callers.add(request.model.name)
         return has_calls
@@ -570,14 +602,14 @@ class Loop:
         transcript: Transcript,
         text: str,
     ) -> AsyncIterator[Waited]:
-        """Judge the calls of an answer, add the results to ``judged``, and yield an event for each trial.
+        """Judge the calls of an answer into ``judged``, and yield an event for each trial.
 
         A trial runs a call without lasting effect, so that its card shows what the call would change.
         """
 
         async def consider_calls(report: Callable[[Waited], None]) -> None:
-            async def report_trial(words: str) -> None:
-                report(Waited(words))
+            async def report_trial(text: str) -> None:
+                report(Waited(text))
 
             judged.extend(await self.gate.consider(available, calls, transcript, text, report_trial))
 
@@ -597,8 +629,8 @@ class Loop:
         async def run_read(
             call: Call, tool: Tool, arguments: Mapping[str, Any], report: Callable[[ToolProgress], None]
         ) -> None:
-            async def report_progress(words: str) -> None:
-                report(ToolProgress(call.id, call.tool_name, words))
+            async def report_progress(text: str) -> None:
+                report(ToolProgress(call.id, call.tool_name, text))
 
             with tracing.trace_read(call.tool_name, call.id) as span:
                 result = await self.gate.read(
@@ -622,12 +654,15 @@ class Loop:
         """Return the turn's usage with the tokens and the cost of one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
+        total_cost = usage.cost
+        if cost is not None:  # None: the model has no price
+            total_cost = (usage.cost or 0.0) + cost
         return Usage(
-            usage.model_calls + 1,
-            usage.prompt_tokens + prompt,
-            usage.completion_tokens + completion,
-            usage.cost if cost is None else (usage.cost or 0.0) + cost,
-            model,
+            model_calls=usage.model_calls + 1,
+            prompt_tokens=usage.prompt_tokens + prompt,
+            completion_tokens=usage.completion_tokens + completion,
+            cost=total_cost,
+            model=model,
         )
 
     def _find_reached_bound(self, teammate: Teammate) -> str | None:
@@ -672,8 +707,8 @@ def _was_continued(transcript: Transcript) -> bool:
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
     """Tell if the request may be too long for the model.
 
-    Some servers just end the stream of a request that is too long, so two cuts before the first word count as
-    that.
+    Some servers just end the stream of a request that is too long. So the second cut before the first word
+    counts as too long.
     """
     if isinstance(error, ModelTooLong):
         return True
@@ -690,7 +725,7 @@ def _shorten_request(
 ) -> _Request | None:
     """Return a request with less history if this one may have failed because it was too long, else None.
 
-    The shorter request is no further attempt.
+    Shortening does not count as an attempt.
     """
     sent_chars = size_of(request.history)
     may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
@@ -709,10 +744,10 @@ def _next_history_chars(sent_chars: int, specs_chars: int, error: ModelError) ->
     ``specs_chars``: the size of the tools' specifications, which share the model's window.
     """
     if error.window:
-        window_chars = error.window * _MIN_CHARS_PER_TOKEN - specs_chars
+        window_chars = error.window * MIN_CHARS_PER_TOKEN - specs_chars
         if window_chars < sent_chars:
             return window_chars
-    share = _SHARE_AFTER_TOO_LONG if isinstance(error, ModelTooLong) else _SHARE_AFTER_CUT
+    share = _SHARE_KEPT_AFTER_TOO_LONG if isinstance(error, ModelTooLong) else _SHARE_KEPT_AFTER_CUT
     return int(sent_chars * share)
 
 
@@ -723,7 +758,7 @@ def _count_steps(turn: Turn) -> int:
     """
     transcript = turn.transcript
     answers = [line for line in transcript.lines if line.role is LineRole.ASSISTANT]
-    # ``after`` and ``seen`` are ids of lines: of the newest message that an answer had read, and of all
+    # ``after``: the id of the newest message that an answer had read; ``seen``: of the newest of all
     since_newest = [answer for answer in answers if answer.after == transcript.seen]
     return min(turn.usage.model_calls, len(since_newest))
 
@@ -747,8 +782,8 @@ def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
     return unique
 
 
-def _with_extras(judged_calls: Sequence[JudgedCall], calls: Sequence[ToolCall]) -> list[JudgedCall]:
-    """Return judged calls with the extras that the model's server sent along with them."""
+def _add_server_fields(judged_calls: Sequence[JudgedCall], calls: Sequence[ToolCall]) -> list[JudgedCall]:
+    """Return judged calls with the extra fields that the model's server sent along with them."""
     extras = {call.id: call.extra for call in calls}
     return [
         replace(judged, call=replace(judged.call, extra=extras[judged.call.id])) for judged in judged_calls
@@ -766,12 +801,12 @@ def _report_refused(
             yield ToolFinished(call.id, call.tool_name, ok=False, result=judged.result.text)
 
 
-def _add_text(answer: ModelOutput, text: str, *, is_further: bool) -> str:
+def _add_text(answer: ModelOutput, text: str, *, has_earlier_text: bool) -> str:
     """Add ``text`` to the answer and return what to display of it.
 
-    ``is_further``: an earlier answer was displayed, so this one begins a new paragraph.
+    ``has_earlier_text``: an earlier answer was displayed, so this one begins a new paragraph.
     """
-    begins_paragraph = is_further and not answer.pieces
+    begins_paragraph = has_earlier_text and not answer.pieces
     shown = answer.add(text)
     if shown and begins_paragraph:
         return _PARAGRAPH_BREAK + shown

@@ -43,26 +43,26 @@ class ModelOutput:
     finished: Finished | None = None  # the end of the answer, with its calls; None until it comes
     model: str = ""  # the name of the model that answers
     _held_back: str = ""  # text that is not shown yet, because it may become `SILENT`
-    _speaks: bool = False  # the text can no longer become `SILENT`, so all of it is shown
+    _is_speaking: bool = False  # the text can no longer become `SILENT`, so all of it is shown
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return the text that can be shown now."""
         self._held_back += text
-        may_become_silent = self.may_be_silent and SILENT.startswith(_strip_marks(self._held_back))
-        if not self._speaks and may_become_silent:
+        may_become_silent = self.may_be_silent and SILENT.startswith(_strip_markdown(self._held_back))
+        if not self._is_speaking and may_become_silent:
             return ""
-        self._speaks = True
+        self._is_speaking = True
         return self._show()
 
     def rest(self) -> str:
         """Return the text still held back at the end of the answer; empty if the model stays silent."""
-        is_silent = not self._speaks and _strip_marks(self._held_back) in ("", SILENT)
+        is_silent = not self._is_speaking and _strip_markdown(self._held_back) in ("", SILENT)
         return "" if is_silent else self._show()
 
     def restart(self) -> bool:
         """Forget the text, because the answer begins again. Return True if some of it was shown."""
         was_shown = bool(self.pieces)
-        self.pieces, self._held_back, self._speaks = [], "", False
+        self.pieces, self._held_back, self._is_speaking = [], "", False
         return was_shown
 
     @property
@@ -77,16 +77,18 @@ class ModelOutput:
             return False
         return not self._calls and not self.text.strip()
 
-    def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
+    def take_written_calls(
+        self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, was_corrected: bool
+    ) -> bool:
         """Turn calls that the model wrote into its text into real calls. Return True if there were any.
 
-        Only a complete answer without real calls is read. ``specs``: the offered tools. ``told``: the model
-        was told before that nothing runs that way. Otherwise only a text with marks counts that no person or
-        tool writes: see `has_tokens`.
+        Only a complete answer without real calls is read. ``specs``: the offered tools. ``was_corrected``:
+        the model was told before that nothing runs that way. If it was not, the text is read only if it has
+        marks that no person or tool writes (`has_tokens`).
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
-        if not told and not has_tokens(self.text):
+        if not was_corrected and not has_tokens(self.text):
             return False
         remaining, calls = read_written_calls(self.text, specs, history)
         if calls:
@@ -94,7 +96,7 @@ class ModelOutput:
             self.finished = replace(self.finished, calls=calls)
         return bool(calls)
 
-    def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
+    def make_correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
         """Return the entries that ask the model to make a real call instead of writing it as text.
 
         Empty unless the text looks like a call of one of these tools and the answer has no real call.
@@ -120,7 +122,7 @@ class ModelOutput:
         return ()
 
 
-def _strip_marks(text: str) -> str:
+def _strip_markdown(text: str) -> str:
     """Return a text in lower case, without the marks of Markdown around it."""
     return text.strip().strip("`*").casefold()
 

@@ -24,9 +24,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
-_DEFAULT_HISTORY_TOKENS = 24_000  # the history without a setting, unless the share below is more
-_HISTORY_SHARE = 1 / 4  # the share of the window, where this is more than the default
+MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
+_DEFAULT_HISTORY_TOKENS = 24_000  # if no setting says otherwise, and the share below is not more
+_HISTORY_SHARE = 1 / 4  # the history's share of the window, if that is more than the default
 _REQUEST_SHARE = 3 / 4  # the request's share of the window; the answer needs the rest
 _REST_PERIOD = timedelta(minutes=1)  # the time for which another model answers after a failure
 
@@ -60,7 +60,7 @@ class Models:
         self.by_name = {model.name: model for model in models}
         self.faults: dict[str, ModelFault] = {}
         self._refusals: dict[tuple[str, str], _Refusal] = {}  # by the names of model and tool
-        self.text_callers: set[str] = set()  # names of models that write calls as text, even after a remark
+        self.text_callers: set[str] = set()  # names of models that write calls as text, even if asked not to
         self._settings: Mapping[str, NamedModel] = {settings.name: settings for settings in named}
         self._clock = clock
         self._max_history_tokens = history
@@ -93,7 +93,7 @@ class Models:
         return model
 
     def choose_reachable(self, model: Model) -> Model:
-        """Return the model itself, or its stand-in if it could not be reached a moment ago."""
+        """Return the model itself, or its stand-in if it could not be reached in the last minute."""
         fault = self.faults.get(model.name)
         if fault is None or not fault.away:
             return model
@@ -125,15 +125,15 @@ class Models:
                 self._refusals[model.name, name] = _Refusal(by_name[name], why)
 
     def find_refusals(self, spec: ToolSpec) -> tuple[str, ...]:
-        """Return the models whose servers refuse a tool, each with its reason in the server's words.
+        """Return the models whose servers refuse a tool, each as "name (the server's reason)".
 
         A refusal of an earlier specification of the tool does not count.
         """
-        models = []
+        descriptions = []
         for (model_name, _), refusal in self._refusals.items():
             if refusal.spec == spec:
-                models.append(f"{model_name} ({refusal.why})")
-        return tuple(models)
+                descriptions.append(f"{model_name} ({refusal.why})")
+        return tuple(descriptions)
 
     def max_history_chars(self, model: Model, specs_chars: int) -> int:
         """Return the most characters of history for a model whose tools' specifications take ``specs_chars``.
@@ -142,14 +142,15 @@ class Models:
 
         - the setting; without it 24,000 tokens, or a quarter of the model's window if that is more
         - three quarters of the window if it is known, less the specifications
-        - the size of a request that the model accepted after it had refused a longer one, less the same
+        - the size of a request that the model accepted after it had refused a longer one, less the
+          specifications
         """
         window_tokens = self.settings_of(model).window or 0
         default_tokens = max(_DEFAULT_HISTORY_TOKENS, int(window_tokens * _HISTORY_SHARE))
         limit = (self._max_history_tokens or default_tokens) * CHARACTERS_PER_TOKEN
         if window_tokens:
             request_tokens = int(window_tokens * _REQUEST_SHARE)
-            limit = min(limit, request_tokens * _MIN_CHARS_PER_TOKEN - specs_chars)
+            limit = min(limit, request_tokens * MIN_CHARS_PER_TOKEN - specs_chars)
         if model.name in self._accepted_chars:
             limit = min(limit, self._accepted_chars[model.name] - specs_chars)
         return limit

@@ -4,9 +4,7 @@ Each function is called within one transaction, by the loop (``bot/agent/loop.py
 model with its proposals, to end the turn without an answer, to end it because of a failure, to store a
 summary, or to post a notice. A notice is a line that people read and the model does not.
 
-The calls of an answer were judged by the gate before (`JudgedCall`). A call with an *effect* changes only
-Nod's own rows, so it is neither run nor proposed: its effect is applied here. A *grant* lets calls run that
-are like one that people approved. A call's *likeness* says which grants cover it.
+The calls of an answer were judged by the gate before (`JudgedCall`).
 """
 
 from collections.abc import Sequence
@@ -40,7 +38,7 @@ _WILL_RETRY_TEXT = "I'll continue by myself when it answers again."
 _GIVEN_UP_TEXT = "I've tried for a day. Send “continue” once it answers again."
 _RETRY_PERIOD = timedelta(days=1)  # the time for which a failed turn is run again
 _FIRST_RETRY_DELAY = timedelta(seconds=10)
-"""The next delays are as long as the turn has been failing, up to `turns.LONGEST_PAUSE`."""
+"""Later delays equal the time since the first failure, up to `turns.LONGEST_PAUSE`."""
 _NOTICE_PERIOD = timedelta(days=1)  # the time in which the same notice is not posted twice
 CONTINUE_NOTE = (
     f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
@@ -68,16 +66,17 @@ def commit_answer(
     results: dict[str, CallResult],
     now: datetime,
     *,
-    delivered: bool,
+    is_streamed: bool,
     will_continue: bool,
     usage_before: Usage,
 ) -> CommittedAnswer:
     """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
 
     A turn waits after an answer with proposals, and is done after an answer without calls. ``judged_calls``:
-    the answer's calls. ``results``: the results of those that have one, by the calls' ids. ``delivered``:
-    people have seen the text. ``will_continue``: the answer was cut at its length, and the model may continue
-    it. ``usage_before``: the turn's usage before this answer.
+    the answer's calls. ``results``: the results of those that have one, by the calls' ids. ``is_streamed``:
+    the text was displayed while it was written, so it is stored as delivered. ``will_continue``: the answer
+    was cut at its length, and the model may continue it. ``usage_before``: the turn's usage before this
+    answer.
     """
     conversation_id = turn.transcript.conversation.id
     calls = [judged.call for judged in judged_calls]
@@ -87,22 +86,26 @@ def commit_answer(
         conversation_lock.in_conversation(session, conversation_id)
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
-    ending = None
+    ending = None  # the turn continues after reads, or after an answer that was cut
     if not will_continue and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE
     # if people have written since the model was asked, the turn continues, and the stored ending is None
-    stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
-    if stored is None:  # a person stopped the turn
+    stored_answer = turns.store_answer(
+        session, turn, text, calls, results, ending, delivered=is_streamed, now=now
+    )
+    if stored_answer is None:  # a person stopped the turn
         return CommittedAnswer((), Ending.STOPPED)
-    message_id, ending = stored
+    message_id, ending = stored_answer
     jobs: list[Job] = []
     spent_tokens = turn.usage.tokens - usage_before.tokens
-    for count_answer in hooks_of(session).count_answer:  # of the features that count tokens
+    for count_answer in hooks_of(session).count_answer:
         jobs += count_answer(session, turn.transcript, spent_tokens, now)
     book = policies.last_read.book  # the rules as this process last read them
     if turn.usage.cost and book.list_about(Subject.BUDGET):
         jobs += _warn_about_budgets(session, book, turn, now)
-    if has_effects:  # after the answer, whose id they need; their results are then stored with it
+    # A call with an effect changes only Nod's own rows, so it is neither run nor proposed. Effects need the
+    # id of the stored answer, so they come after it; their results are added to its row.
+    if has_effects:
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
     for proposal, _ in proposed:
         open_proposal = find_procedure(proposal.kind).open
@@ -112,9 +115,9 @@ def commit_answer(
         [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
     )
     to_insert = []
-    for proposal, likeness in proposed:
-        placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
-        to_insert.append(grants.approve_by_grant(session, policies, placed, likeness, now))
+    for proposal, likeness in proposed:  # ``likeness`` says which grants cover a call
+        proposal_of_answer = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
+        to_insert.append(grants.approve_by_grant(session, policies, proposal_of_answer, likeness, now))
     opened = transitions.insert_proposals(session, to_insert, By.nod(Act.PROPOSE))
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
@@ -131,8 +134,8 @@ def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datet
     return jobs
 
 
-def end_if_answered(session: Session, turn: Turn, now: datetime) -> bool:
-    """End a turn if its conversation has no line that awaits an answer, and return True.
+def end_if_nothing_to_answer(session: Session, turn: Turn, now: datetime) -> bool:
+    """End a turn as WAITING if its conversation has no line that awaits an answer, and return True.
 
     Returns False if such a line has come since the turn was read.
     """
@@ -146,13 +149,14 @@ def end_if_answered(session: Session, turn: Turn, now: datetime) -> bool:
 
 
 def fail_turn(
-    session: Session, turn: Turn, explanation: str, now: datetime, *, delivered: bool, passing: bool
+    session: Session, turn: Turn, explanation: str, now: datetime, *, is_streamed: bool, is_temporary: bool
 ) -> tuple[str, tuple[Job, ...]]:
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
-    ``passing``: the failure may pass, so the turn is retried, for a day at most. A failed turn of a teammate
-    is not retried: it ends the teammate's work, and the lead agent is told. Returns the text for people,
-    empty if they were told before, and the jobs.
+    ``is_temporary``: the failure may pass, so the turn is retried, for a day at most. A failed turn of a
+    teammate is not retried: it ends the teammate's work, and the lead agent is told. ``is_streamed``: the
+    text is displayed by the caller, so it is stored as delivered. Returns the text for people, empty if they
+    were told before, and the jobs.
     """
     transcript, teammate = turn.transcript, turn.transcript.teammate
     conversation_id, seen = transcript.conversation.id, transcript.seen
@@ -162,7 +166,7 @@ def fail_turn(
     failing_since = _find_failing_since(transcript)
     waited = now - failing_since if failing_since else timedelta()
     retry_at = None
-    if passing and not teammate:
+    if is_temporary and not teammate:
         if waited < _RETRY_PERIOD:
             retry_at = now + min(max(waited, _FIRST_RETRY_DELAY), turns.LONGEST_PAUSE)
         explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
@@ -171,10 +175,10 @@ def fail_turn(
     if teammate:
         return explanation, plans.fail_teammate(session, conversation_id, explanation, now)
     # people are told when the first try fails, and when the last one does
-    was_told = failing_since is not None and retry_at is not None
-    notice = "" if was_told else explanation
+    is_failure_between = failing_since is not None and retry_at is not None
+    notice = "" if is_failure_between else explanation
     if notice:
-        messages.add_notice(session, conversation_id, notice, seen, now, delivered=delivered)
+        messages.add_notice(session, conversation_id, notice, seen, now, delivered=is_streamed)
     if messages.has_heard_since(session, conversation_id, seen):
         turns.request_turn(session, conversation_id, now)
     return notice, ()
@@ -183,7 +187,7 @@ def fail_turn(
 def _find_failing_since(transcript: Transcript) -> datetime | None:
     """Return the time at which people were told that the turn failed and is retried; None if they were not.
 
-    They were if the notice that says it is the last line: nothing else has happened since.
+    They were told if that notice is the last line: nothing else has happened since.
     """
     last = transcript.lines[-1] if transcript.lines else None
     if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
@@ -191,10 +195,12 @@ def _find_failing_since(transcript: Transcript) -> datetime | None:
     return last.created_at
 
 
-def store_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
-    """Store a summary of the lines up to the line with the id ``upto``, and the turn's usage with it."""
+def store_summary(
+    session: Session, turn: Turn, text: str, last_line_id: int, usage: Usage, now: datetime
+) -> None:
+    """Store a summary of the lines up to ``last_line_id``, and the turn's usage with it."""
     turns.store_usage(session, turn, usage)
-    messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
+    messages.add_summary(session, turn.transcript.conversation.id, text, last_line_id, now)
 
 
 def post_notice_once(session: Session, transcript: Transcript, text: str, now: datetime) -> tuple[Job, ...]:

@@ -19,8 +19,9 @@ TRACKER_READS = frozenset({"search_issues", "get_issue", "list_issues", "workloa
 """The tools that read the issue tracker."""
 READ_TOOLS = TRACKER_READS | {"proposals_waiting", "my_decisions"}
 """All tools of the demo that only read."""
+SUGGESTION_MARK = "- → "
+"""The beginning of each suggestion for a next message, in an answer of the demo."""
 _RESULT_LABEL = "Result:"  # in the text of a tool's result, after the words about its approval
-_SUGGESTION_MARK = "- → "  # the beginning of the suggestions for a next message, in an answer of the demo
 _ISSUE_NUMBER = re.compile(r"#(\d{1,9})")
 
 PlannedCall = tuple[str, Mapping[str, Any]]
@@ -38,7 +39,7 @@ class FinishedCall:
 
 @dataclass(frozen=True, slots=True)
 class DemoConversation:
-    """The transcript in three parts: the time before the newest job, the job's messages, and its calls.
+    """The transcript in three parts: the entries before the newest job, the job's messages, and its calls.
 
     A job is what people ask for until a proposal or an answer ends it. A message that came in while reads
     were running belongs to the same job.
@@ -83,7 +84,8 @@ def _find_start_of_job(transcript: Sequence[Entry]) -> int:
     From the newest message back, a job has messages, results and answers that only read. Any other answer
     belongs to the job before.
     """
-    newest = max((index for index, entry in enumerate(transcript) if isinstance(entry, UserText)), default=0)
+    message_indices = [index for index, entry in enumerate(transcript) if isinstance(entry, UserText)]
+    newest = message_indices[-1] if message_indices else 0
     start = newest
     for index in reversed(range(newest)):
         entry = transcript[index]
@@ -141,15 +143,15 @@ def _remove_files(entry: UserText) -> UserText:
 def _find_issue_numbers(entry: Entry) -> set[int]:
     """Return the numbers of the issues that an entry is about."""
     match entry:
-        case ToolResult(_, marked_text, _):
-            text = marked_text.replace(OUTSIDE, "")
+        case ToolResult(text=marked_text):
+            text = marked_text.replace(OUTSIDE, "")  # the mark of a text that comes from outside
             _, _, result = text.partition(_RESULT_LABEL)  # only calls that were approved have the label
             return {int(issue["number"]) for issue in issues_in(result or text)}
         case AssistantText(text, calls):
             arguments = [_read_arguments(call).get("number") for call in calls]
-            of_calls = {number for number in arguments if isinstance(number, int)}
-            statement, _, _ = text.partition(_SUGGESTION_MARK)  # issues in suggestions are only examples
-            return of_calls or set(map(int, _ISSUE_NUMBER.findall(statement)))
+            numbers_of_calls = {number for number in arguments if isinstance(number, int)}
+            statement, _, _ = text.partition(SUGGESTION_MARK)  # issues in suggestions are only examples
+            return numbers_of_calls or set(map(int, _ISSUE_NUMBER.findall(statement)))
         case UserText(text):
             return set(map(int, _ISSUE_NUMBER.findall(text)))
         case _:

@@ -2,10 +2,11 @@
 
 Its answer depends on the transcript alone, so the same transcript always gets the same answer. `respond`
 takes the newest job from the transcript: what people have asked for since the last answer
-(``conversation.py``). It reads what their sentences ask for (``sentences.py``), and decides the next answer:
-either calls that read the issue tracker, or a text about what was read, with the calls that write. So one job
-takes up to four answers: find the issues that were only described, read them, propose the writes, tell how
-they ended. Texts are made in ``words.py``. Answers of a team of agents are made in ``team.py``.
+(``conversation.py``). It reads what their sentences ask for (``sentences.py``): a `Wish` is a call that they
+ask for, a `Talk` is a fixed reply to anything else. Then it decides the next answer: either calls that read
+the issue tracker, or a text about what was read, with the calls that write. So one job takes up to four
+answers: find the issues that were only described, read them, propose the writes, tell how they ended. Texts
+are made in ``words.py``. Answers of a team of agents are made in ``team.py``.
 """
 
 import asyncio
@@ -15,14 +16,20 @@ from dataclasses import replace
 from typing import Any
 
 from bot.agent.demo import team, words
-from bot.agent.demo.conversation import READ_TOOLS, DemoConversation, PlannedCall, make_calls
+from bot.agent.demo.conversation import (
+    READ_TOOLS,
+    SUGGESTION_MARK,
+    DemoConversation,
+    PlannedCall,
+    make_calls,
+)
 from bot.agent.demo.sentences import HELP, Talk, Wish, read_message
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.text import format_request
 
-_WORD = re.compile(r"\s*\S+\s*?")
+_WORD = re.compile(r"\s*\S+")
 _MAX_SUGGESTIONS = 3
-_REMIND = "remind me to "  # the beginning of a schedule's task that is a reminder
+_REMINDER_PREFIX = "remind me to "  # the beginning of a schedule's task that is a reminder
 
 
 class DemoModel:
@@ -64,12 +71,12 @@ class _AnswerWriter:
 
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
-        # the results of finished reads, by tool and arguments
+        # the results of finished reads, by tool and arguments; these as text, since a dict can't be a key
         self._results = {(call.tool, str(call.arguments)): call.result for call in conversation.calls}
         self._wishes: list[Wish] = []  # the calls that people ask for
         self._remarks: list[str] = []  # texts that depend on no call
         self._suggestions: list[str] = []  # sentences to offer below the answer
-        tasks = self._take_notes()
+        tasks = self._read_notes()
         for message in conversation.requests:
             self._read_message(message.text, message.name, offered)
         for task in tasks:
@@ -90,10 +97,10 @@ class _AnswerWriter:
         text = "" if self._results else "Let me look."
         return text, self._make_calls(list(missing.values()))
 
-    def _take_notes(self) -> list[str]:
+    def _read_notes(self) -> list[str]:
         """Add remarks about the notes of Nod itself, and return the tasks that are due by a schedule.
 
-        A reminder is no task: its text is the remark.
+        A task "remind me to …" is not returned: it becomes a remark.
         """
         tasks: list[str] = []
         reminders: list[str] = []
@@ -101,8 +108,8 @@ class _AnswerWriter:
             task = words.find_scheduled_task(note)
             if not task:
                 self._remarks.append(words.describe_note(note))
-            elif task.startswith(_REMIND) and task != _REMIND:
-                reminders.append(f"Reminder: {task.removeprefix(_REMIND)}")
+            elif task.startswith(_REMINDER_PREFIX) and task != _REMINDER_PREFIX:
+                reminders.append(f"Reminder: {task.removeprefix(_REMINDER_PREFIX)}")
             else:
                 tasks.append(task)
         self._remarks += reminders
@@ -126,19 +133,19 @@ class _AnswerWriter:
         self._suggestions += talk.suggestions
 
     def _list_reads(self, wish: Wish) -> list[PlannedCall]:
-        """Return the reads that a wish needs, finished reads among them, as far as they are known by now.
+        """Return the reads that a wish needs, finished or not.
 
-        A read of an issue that was only described is known once a search has found the issue.
+        A read of an issue that was only described is left out until a search has found the issue's number.
         """
         reads: list[PlannedCall] = []
         if wish.described:
             reads.append(("search_issues", {"query": wish.described}))
-        numbered = self._add_number(wish)
-        if numbered and numbered.tool in READ_TOOLS:
-            reads.append((numbered.tool, numbered.arguments))
-        elif numbered and (numbered.add or numbered.drop):
+        wish_with_number = self._add_number(wish)
+        if wish_with_number and wish_with_number.tool in READ_TOOLS:
+            reads.append((wish_with_number.tool, wish_with_number.arguments))
+        elif wish_with_number and (wish_with_number.add or wish_with_number.drop):
             # all labels of an issue are set together, so the present ones must be known
-            reads.append(("get_issue", {"number": numbered.arguments["number"]}))
+            reads.append(("get_issue", {"number": wish_with_number.arguments["number"]}))
         return reads
 
     def _add_number(self, wish: Wish) -> Wish | None:
@@ -173,24 +180,26 @@ class _AnswerWriter:
         paragraphs: list[str] = []
         writes: list[PlannedCall] = []
         for wish in self._wishes:
-            numbered = self._add_number(wish)
-            if numbered is None:
+            wish_with_number = self._add_number(wish)
+            if wish_with_number is None:
                 paragraphs.append(self._ask_which(wish))
-            elif numbered.tool in READ_TOOLS:
-                result = self._find_result(numbered.tool, numbered.arguments)
-                text = words.describe_read(numbered.tool, numbered.arguments, result, numbered.view)
+            elif wish_with_number.tool in READ_TOOLS:
+                result = self._find_result(wish_with_number.tool, wish_with_number.arguments)
+                text = words.describe_read(
+                    wish_with_number.tool, wish_with_number.arguments, result, wish_with_number.view
+                )
                 paragraphs.append(text)
-            elif numbered.add or numbered.drop:
-                remarks, changes = self._plan_labels(numbered)
+            elif wish_with_number.add or wish_with_number.drop:
+                remarks, changes = self._plan_labels(wish_with_number)
                 paragraphs += remarks
                 writes += changes
             else:
-                writes.append((numbered.tool, numbered.arguments))
+                writes.append((wish_with_number.tool, wish_with_number.arguments))
         if writes:
             paragraphs.append(words.announce_calls(writes))
         paragraphs += self._remarks
         suggestions = list(dict.fromkeys(self._suggestions))[:_MAX_SUGGESTIONS]
-        paragraphs.append("\n".join(f"- → {suggestion}" for suggestion in suggestions))
+        paragraphs.append("\n".join(f"{SUGGESTION_MARK}{suggestion}" for suggestion in suggestions))
         reason = self._format_reason()
         calls = [(tool, {**arguments, "approval_reason": reason}) for tool, arguments in writes]
         return "\n\n".join(filter(None, paragraphs)), self._make_calls(calls)
@@ -224,7 +233,7 @@ class _AnswerWriter:
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]
         remark = f"#{number} has those labels already." if wish.add else f"#{number} has no such label."
-        if len(wish.arguments) > 1:  # other changes than those of labels, besides the number
+        if wish.arguments.keys() != {"number"}:  # there are other changes than those of labels
             return [remark], [(wish.tool, wish.arguments)]
         return [remark], []
 
@@ -237,8 +246,9 @@ class _AnswerWriter:
 
     def _make_calls(self, planned: Sequence[PlannedCall]) -> tuple[ToolCall, ...]:
         conversation = self._conversation
-        entries = len(conversation.earlier) + len(conversation.messages) + len(conversation.calls)
-        return make_calls(entries, planned)
+        # any number that grows with the conversation serves as the index
+        index = len(conversation.earlier) + len(conversation.messages) + len(conversation.calls)
+        return make_calls(index, planned)
 
 
 def _list_needed_tools(wish: Wish) -> set[str]:

@@ -5,12 +5,9 @@ part that fits a row of `_TABLE` becomes a `Wish`, the call of a tool. A part th
 becomes a `Talk`, a text. A row must fit a part from its first word to its last, so no word is ignored. If a
 part fits no row, nothing of the message is done: the answer quotes that part and offers sentences to press.
 
-The named groups of a row's pattern give the arguments of its call. `_read_groups` reads the text of each
-group, and `_make_arguments` turns the texts into values, such as a ``clock`` of "4" into "16:00". `_Reader`
-then finds the issues that the call is about.
-
-The patterns of the rows are made of smaller ones, such as `_WHICH` for the issues that a part is about. All
-repetitions are bounded, and so is a message, by `LONGEST`.
+The named groups of a row's pattern give the arguments of its call. The patterns are made of smaller ones,
+such as `_WHICH` for the issues that a part is about. All repetitions are bounded, and so is a message, by
+`LONGEST`.
 """
 
 import re
@@ -56,17 +53,17 @@ EXAMPLES = (
 )
 """One sentence of each kind; the nearest are offered where a message was not understood."""
 
-ONLY = "I'm a scripted demo and know a few English sentences about the issue tracker."
-_MARKS = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
+_ONLY_DEMO_TEXT = "I'm a scripted demo and know a few English sentences about the issue tracker."
+_QUOTES = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
 _PRIORITIES = "low|normal|high|urgent"
 _PRIORITY = rf"(?P<priority>{_PRIORITIES})"
 _PRIO = "[- ]prio(?:rity)?"  # as in "high priority" and "high-prio"
 _NOUN = "(?:issue|ticket|bug|task)"
-_NO_NAME = "the|an?|it|them|this|that|you|done|closed|open|nobody|no|none|someone|somebody|anyone"
+_NOT_NAMES = "the|an?|it|them|this|that|you|done|closed|open|nobody|no|none|someone|somebody|anyone"
 
-# a person, such as "Ana", "@ben", "Ana Silva" or Slack's "<@U1>"; never one of `_NO_NAME`, nor a priority
+# a person, such as "Ana", "@ben", "Ana Silva" or Slack's "<@U1>"; never one of `_NOT_NAMES`, nor a priority
 _SOMEONE = (
-    rf"(?!(?:{_NO_NAME}|{_PRIORITIES})\b)(?:<@[^<>\s]{{1,60}}>"
+    rf"(?!(?:{_NOT_NAMES}|{_PRIORITIES})\b)(?:<@[^<>\s]{{1,60}}>"
     r"|@?[^\W\d][\w-]{0,40}(?:[.'](?!s\b)[\w-]{1,40}){0,3}(?: (?-i:[A-Z])[\w-]{0,40})?)"
 )
 _NAME = rf"(?P<assignee>{_SOMEONE})"
@@ -81,7 +78,7 @@ _QUOTED = (
     r"|'(?:[^'\n]|'(?=\w)){1,300}'(?!\w)"
 )
 _TEXT = r"(?:[^\n.!?;]|[.!?;](?=\S)){1,300}"
-_TITLE = rf"(?:{_QUOTED}|(?![{_MARKS}]){_TEXT}?)"
+_TITLE = rf"(?:{_QUOTED}|(?![{_QUOTES}]){_TEXT}?)"
 
 # numbers of issues, such as "#2", "issues 2, 3 and 4"
 _NUMBERS = rf"(?:{_NOUN}s? |numbers? )?#?\d{{1,9}}(?:(?:,? and |, ?| & )(?:{_NOUN} )?#?\d{{1,9}}){{0,19}}"
@@ -102,7 +99,8 @@ _END = (
 )
 
 # words before a part that say nothing about it, such as "and then" or "could you please"
-_LEAD = re.compile(
+# including a greeting
+_FILLER_BEFORE_PART = re.compile(
     r"(?:[\s.,;!?]|(?:and|then|also|plus|so|now|just|ok|okay|please|@?nod|can you|could you|would you"
     r"|will you|let's|i want you to|i want to|i'd like you to|i'd like to|go ahead and"
     r"|(?:hi|hello|hey)(?: nod| there)?+)\b(?=[ ,!.]{1,3}\w))*",
@@ -114,7 +112,7 @@ _QUOTATION_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # Nod's quotat
 _DETAIL = re.compile(
     rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_PRIORITIES}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
-    rf"|(?:,|(?<=[{_MARKS}])) for (?P<recipient>{_SOMEONE})"
+    rf"|(?:,|(?<=[{_QUOTES}])) for (?P<recipient>{_SOMEONE})"
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
     re.IGNORECASE,
 )
@@ -133,9 +131,10 @@ _NEW = (
     r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
     rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
 )
-_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"  # the title is not quoted
+_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_QUOTES}])"  # the title is not quoted
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
-_BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"  # the end of a title
+_END_OF_TITLE = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
+"""The end of a title that is not quoted: the message or its sentence ends, or a verb begins the next part."""
 
 # the words of questions: "show me", "search for", "any issues", "mentioning"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
@@ -153,12 +152,12 @@ _FILTER_BEGINNING = (
 
 # words to search for, without quotation marks; no filter may follow them
 _UNQUOTED = (
-    rf"(?![{_MARKS}])(?:(?!{_FILTER_BEGINNING})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+    rf"(?![{_QUOTES}])(?:(?!{_FILTER_BEGINNING})(?:[^\n.!?;{_QUOTES}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
 )
 _NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"  # neither "issue" nor "ticket" follows
 
 # a time, such as "tomorrow at 4"
-_AFTERNOON_HOURS = frozenset("1234567")  # as they are written; "07" is of the morning
+_AFTERNOON_HOURS = frozenset("1234567")  # as they are written: with a zero, as in "07", they mean the morning
 _CLOCK = r"at (?P<clock>(?:2[0-3]|[01]?\d)(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
@@ -171,7 +170,7 @@ _GREETING = "(?:how are (?:you|things)|how(?:'s| is) it going)"
 _WHAT_CAN_YOU_DO = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
 _WHAT_DO_YOU_ASK = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
 _ARGUMENT_OF_GROUP = {"recipient": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
-"""The argument that a group of a pattern gives, where it has not the group's own name."""
+"""The argument that a named group of a pattern gives, if its name is not the group's."""
 _VALUE_OF_GROUP = {"unowned": "", "overdue": "open"}
 """The value that a group stands for, if it is not the matched text. The tracker knows no dates, so overdue
 issues are the open ones."""
@@ -185,19 +184,19 @@ class Wish:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     described: str = ""  # a description of the issue whose number is still to be found
     add: tuple[str, ...] = ()  # labels to add to the issue's own labels
-    drop: tuple[str, ...] = ()  # labels to remove from them
+    drop: tuple[str, ...] = ()  # labels to remove from the issue's own labels
     view: str = ""  # the part of a read's result to tell: see `describe_read`
     said: str = field(default="", compare=False)  # the part of the message that asks for the call
 
     @property
-    def issue(self) -> tuple[int | None, str]:
-        """The issue of the wish: its number and its description, of which one is empty."""
+    def issue_key(self) -> tuple[int | None, str]:
+        """The number and the description of the issue. At most one of them is set."""
         return self.arguments.get("number"), self.described
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A text without a call, and the sentences to offer below it."""
+    """An answer without a call: a fixed text, and the sentences to offer below it."""
 
     text: str
     suggestions: tuple[str, ...] = ()
@@ -210,7 +209,7 @@ def _without_names(pattern: re.Pattern[str]) -> str:
 
 _FILTERS = rf"(?P<before>(?:{_without_names(_FILTER)}|(?:all|the|every)\b| ){{0,12}})"
 _FILTERS_AFTER = rf"(?P<after>(?: (?:and |that |which )?(?:{_without_names(_FILTER)})){{0,5}})"
-_LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_FILTERS_AFTER}"
+_LISTED_ISSUES = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_FILTERS_AFTER}"
 """The issues to list, with filters around the noun: "my open bugs", "issues assigned to Ana"."""
 
 
@@ -236,7 +235,7 @@ _DETAILS = rf"(?P<details>(?:{_without_names(_DETAIL)}){{0,5}})"  # all details 
 _TABLE: tuple[_Row, ...] = (
     _Row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _Row(
-        rf"{_NEW}(?: about| for| that| saying)? {_NO_QUOTE}(?P<title>{_TEXT}?){_DETAILS}{_BEFORE_A_VERB}",
+        rf"{_NEW}(?: about| for| that| saying)? {_NO_QUOTE}(?P<title>{_TEXT}?){_DETAILS}{_END_OF_TITLE}",
         "create_issue",
     ),
     _Row(rf"(?:close|resolve|finish) {_WHICH}", "close_issue"),
@@ -250,7 +249,7 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"(?:remove|drop) (?:the )?labels? (?P<dropped>{_LABELS}) from {_WHICH}"),
     _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_TITLE})"),
     _Row(
-        rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that|(?= [{_MARKS}]))"
+        rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that|(?= [{_QUOTES}]))"
         rf" ?(?P<body>(?s:.{{1,{LONGEST}}}))",
         "comment_issue",
     ),
@@ -263,14 +262,14 @@ _TABLE: tuple[_Row, ...] = (
     _Row("what(?:'s| is| has)? (?:changed|new)(?: last| lately| recently)?", "list_issues", "recent"),
     _Row(rf"what(?:'s| is) {_NAME} (?:working on|doing)", "list_issues"),
     _Row(rf"how many {_NOUN}s (?:does|has) {_NAME}(?: have| got)?", "list_issues", "count"),
-    _Row(rf"how many {_LISTED}(?: (?:are there|do we have|are left))?", "list_issues", "count"),
-    _Row(rf"(?:{_SHOW}|what|which|what are|which are|are there(?: any)?) {_LISTED}", "list_issues"),
+    _Row(rf"how many {_LISTED_ISSUES}(?: (?:are there|do we have|are left))?", "list_issues", "count"),
+    _Row(rf"(?:{_SHOW}|what|which|what are|which are|are there(?: any)?) {_LISTED_ISSUES}", "list_issues"),
     _Row(rf"(?:{_SHOW}|what(?:'s| is)|summari[sz]e|is) {_WHICH}(?: about| open| closed)?", "get_issue"),
     _Row(rf"who (?:has|owns|is working on) {_WHICH}", "get_issue"),
     _Row("(?:who has|who's got|who is) (?:the )?(?:most|least|busiest)(?: work| issues| to do)?", "workload"),
     _Row(rf"{_SEARCH}(?: {_ISSUES})?(?: {_ABOUT})? (?P<query>{_QUOTED})(?: in {_ISSUES})?", "search_issues"),
     _Row(rf"{_SEARCH} {_ISSUES} {_ABOUT} (?P<query>{_UNQUOTED})", "search_issues"),
-    _Row(rf"{_SEARCH} (?![^\n]* for ){_LISTED}", "list_issues"),
+    _Row(rf"{_SEARCH} (?![^\n]* for ){_LISTED_ISSUES}", "list_issues"),
     _Row(rf"{_SEARCH} {_NO_ISSUES}(?P<query>{_UNQUOTED})(?: in the tracker)?", "search_issues"),
     _Row(
         "(?:what|which proposals|which cards|anything)(?:'s| is| are)? (?:still )?(?:waiting|pending)"
@@ -280,7 +279,7 @@ _TABLE: tuple[_Row, ...] = (
     _Row("what did i (?:decide|approve|decline)", "my_decisions"),
 )  # fmt: skip
 
-HELP = Talk(f"{ONLY} {_ASKS} {_SETUP}", EXAMPLES[:3])
+HELP = Talk(f"{_ONLY_DEMO_TEXT} {_ASKS} {_SETUP}", EXAMPLES[:3])
 _TALK: tuple[tuple[str, Talk], ...] = (
     (
         rf"(?:/start|(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: nod| there| all)?|{_GREETING})",
@@ -320,19 +319,19 @@ def read_message(message: str, speaker: str = "", last_issue: int | None = None)
     text = re.sub(r"[^\S\n]+", " ", _QUOTATION_ABOVE.sub("", message))
     text = re.sub(r"(?<=\w)’(?=\w)", "'", text).strip()  # noqa: RUF001
     reader = _Reader(speaker, last_issue)
-    position = begin = _skip_lead(text, 0)
+    position = begin = _skip_filler(text, 0)
     while position < len(text):
         end = reader.read_part(text, position)
         if end is None:
             return [_explain_misunderstanding(text[position:], text[begin:position])]
-        position = _skip_lead(text, end)
+        position = _skip_filler(text, end)
     return reader.items
 
 
-def _skip_lead(text: str, position: int) -> int:
+def _skip_filler(text: str, position: int) -> int:
     """Return the position of the next part, after "and", "please", "could you" and the like."""
-    lead = _LEAD.match(text, position)
-    return lead.end() if lead else position
+    filler = _FILLER_BEFORE_PART.match(text, position)
+    return filler.end() if filler else position
 
 
 def _explain_misunderstanding(rest: str, before: str) -> Talk:
@@ -342,12 +341,12 @@ def _explain_misunderstanding(rest: str, before: str) -> Talk:
     the sentences to press. The others are the examples that share the most words with the part.
     """
     part = _PART_BREAK.split(rest, maxsplit=1)[0].strip(" .,;!?")
-    said = part[:80].lower()
-    words = set(said.split())
+    beginning = part[:80].lower()
+    words = set(beginning.split())
 
     def rate(example: str) -> tuple[int, float, str]:
         shared_words = words & set(example.split())
-        return len(shared_words), SequenceMatcher(None, said, example).ratio(), example
+        return len(shared_words), SequenceMatcher(None, beginning, example).ratio(), example
 
     nearest = sorted(EXAMPLES, key=rate, reverse=True)
     head = f"I didn't understand “{short(part)}”"
@@ -358,7 +357,7 @@ def _explain_misunderstanding(rest: str, before: str) -> Talk:
     has_other_parts = len(rest.rstrip(" .,;!?")) > len(part)
     if has_other_parts:
         head += ", so I've done nothing yet"
-    return Talk(f"{head}. {ONLY} Try one:", tuple(nearest[:3]))
+    return Talk(f"{head}. {_ONLY_DEMO_TEXT} Try one:", tuple(nearest[:3]))
 
 
 class _Reader:
@@ -371,9 +370,9 @@ class _Reader:
     def __init__(self, speaker: str, last_issue: int | None) -> None:
         self.items: list[Wish | Talk] = []  # what the message asks for, in its order
         self._speaker = speaker
-        self._latest: list[Wish] = []  # the wishes about the issues for which a pronoun stands
-        if last_issue is not None:
-            self._latest.append(Wish("", {"number": last_issue}))  # no call: it only has the number
+        self._antecedents: list[Wish] = []  # a pronoun stands for the issues of these
+        if last_issue is not None:  # the issue of an earlier message; no tool is called for it
+            self._antecedents.append(Wish(tool="", arguments={"number": last_issue}))
 
     def read_part(self, text: str, position: int) -> int | None:
         """Read the part that begins at a position. Return its end, or None if no row fits the part."""
@@ -384,51 +383,59 @@ class _Reader:
                 return match.end()
         for row in _TABLE:
             match = _compile(row.pattern).match(text, position)
-            texts = _read_groups(match) if match else None
-            if match and texts is not None:
+            if match is None:
+                continue
+            texts = _read_groups(match)
+            if texts is not None:
                 self._take_row(row, texts, match[0])
                 return match.end()
         return None
 
-    def _take_row(self, row: _Row, texts: Mapping[str, str], said: str) -> None:
-        """Add the call of a row. ``texts``: the texts in the part, see `_read_groups`. ``said``: the part."""
+    def _take_row(self, row: _Row, texts: Mapping[str, str], part: str) -> None:
+        """Add the call of a row that fits ``part``. ``texts``: the result of `_read_groups`."""
         arguments = {**row.fixed, **_make_arguments(texts)}
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
-                text = f"Who are you in the tracker? I don't know that, so I can't do “{short(said)}”."
+                text = f"Who are you in the tracker? I don't know that, so I can't do “{short(part)}”."
                 self.items.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
                 return
             arguments["assignee"] = self._speaker
-        labels, dropped = _split_labels(texts.get("labels", "")), _split_labels(texts.get("dropped", ""))
-        wish = Wish(row.tool, arguments, "", labels, dropped, row.view, said)
+        wish = Wish(
+            tool=row.tool,
+            arguments=arguments,
+            add=_split_labels(texts.get("labels", "")),
+            drop=_split_labels(texts.get("dropped", "")),
+            view=row.view,
+            said=part,
+        )
         description = texts.get("described") or texts.get("called") or texts.get("quoted")
         if row.tool == "create_issue":
-            self._create(wish, is_bug=texts["noun"].lower() == "bug")
+            self._create_issue(wish, is_bug=texts["noun"].lower() == "bug")
         elif "numbers" in texts:
             numbers = dict.fromkeys(map(int, re.findall(r"\d+", texts["numbers"])))
-            self._latest = [self._add(wish, number, "") for number in numbers]
+            self._antecedents = [self._add(wish, number, "") for number in numbers]
         elif description:
-            self._latest = [self._add(wish, None, description.strip(_MARKS))]
+            self._antecedents = [self._add(wish, None, description.strip(_QUOTES))]
         elif "pronoun" not in texts:  # the call is about no issue
             self.items.append(wish)
-        elif not self._latest:
-            text = f"Which issue do you mean by “{short(said)}”? Please give me its number."
+        elif not self._antecedents:
+            text = f"Which issue do you mean by “{short(part)}”? Please give me its number."
             self.items.append(Talk(text, ("show open issues",)))
-        elif self._latest[0].tool == "create_issue":
-            self._change_new(wish)
+        elif self._antecedents[0].tool == "create_issue":
+            self._change_new_issue(wish)
         else:
-            self._latest = [self._add(wish, *latest.issue) for latest in self._latest]
+            self._antecedents = [self._add(wish, *earlier.issue_key) for earlier in self._antecedents]
 
-    def _create(self, wish: Wish, *, is_bug: bool) -> None:
+    def _create_issue(self, wish: Wish, *, is_bug: bool) -> None:
         """Add a wish for a new issue, with its labels among the arguments."""
         labels = sorted({*wish.add, "bug"} if is_bug else set(wish.add))
         arguments = {**wish.arguments, "labels": labels} if labels else wish.arguments
-        self._latest = [replace(wish, arguments=arguments, add=())]
-        self.items += self._latest
+        self._antecedents = [replace(wish, arguments=arguments, add=())]
+        self.items += self._antecedents
 
-    def _change_new(self, wish: Wish) -> None:
+    def _change_new_issue(self, wish: Wish) -> None:
         """Add a change of an issue that does not exist yet to the call that creates the issue."""
-        new = self._latest[0]
+        new = self._antecedents[0]
         if wish.tool != "update_issue" or wish.drop or "state" in wish.arguments:
             text = f"I can do more with a new issue once it exists, so I left out “{short(wish.said)}”."
             self.items.append(Talk(text))
@@ -437,28 +444,28 @@ class _Reader:
         labels = sorted({*new.arguments.get("labels", ()), *wish.add})
         if labels:
             arguments["labels"] = labels
-        self._latest = [self._swap(new, replace(new, arguments=arguments))]
+        self._antecedents = [self._replace(new, replace(new, arguments=arguments))]
 
     def _add(self, wish: Wish, number: int | None, description: str) -> Wish:
         """Add a wish about the issue with this number, or this description, and return it.
 
         It is merged with an earlier change of the same issue, unless both set the same field.
         """
-        numbered = {} if number is None else {"number": number}
-        wish = replace(wish, described=description, arguments={**numbered, **wish.arguments})
+        number_argument = {} if number is None else {"number": number}
+        wish = replace(wish, described=description, arguments={**number_argument, **wish.arguments})
         for earlier in self.items:
             if earlier == wish:
                 return wish
-            if not isinstance(earlier, Wish) or earlier.issue != wish.issue:
+            if not isinstance(earlier, Wish) or earlier.issue_key != wish.issue_key:
                 continue
             are_changes = earlier.tool == wish.tool == "update_issue"
             set_by_both = (earlier.arguments.keys() & wish.arguments.keys()) - {"number"}
             if are_changes and not set_by_both:
-                return self._swap(earlier, _merge(earlier, wish))
+                return self._replace(earlier, _merge(earlier, wish))
         self.items.append(wish)
         return wish
 
-    def _swap(self, old: Wish, new: Wish) -> Wish:
+    def _replace(self, old: Wish, new: Wish) -> Wish:
         self.items[self.items.index(old)] = new
         return new
 
@@ -474,14 +481,15 @@ def _merge(first: Wish, second: Wish) -> Wish:
 
 
 def _read_groups(match: re.Match[str]) -> dict[str, str] | None:
-    """Return the texts that a part gives for arguments, by the names of the pattern's groups.
+    """Return the texts that a part gives for arguments, by argument; a few names differ: `_make_arguments`.
 
-    Details and filters, which are one text in the part, are read one by one. None if an argument is given
-    twice.
+    All details of a part are in one group, as are all filters: these groups are split. Returns None if an
+    argument is given twice.
     """
     texts = {name: text for name, text in match.groupdict().items() if text}
     if texts.pop("bugs", ""):
         texts["label"] = "bug"
+    # the groups of _DETAILS, _FILTERS and _FILTERS_AFTER
     for group, pattern in (("details", _DETAIL), ("before", _FILTER), ("after", _FILTER)):
         if not texts.pop(group, ""):
             continue
@@ -499,37 +507,37 @@ def _read_groups(match: re.Match[str]) -> dict[str, str] | None:
 def _make_arguments(texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of a call, made of the texts that `_read_groups` returns."""
     arguments: dict[str, Any] = {}
-    for name, said in texts.items():
+    for name, value in texts.items():
         match name:
             case "title" | "body" | "query":
-                text = said.strip()
-                if text[0] in _MARKS:
-                    text = text.strip(f"{_MARKS} ")
+                text = value.strip()
+                if text[0] in _QUOTES:
+                    text = text.strip(f"{_QUOTES} ")
                 elif name == "title":
                     text = text[:1].upper() + text[1:]
                 arguments[name] = text
             case "task" | "every" | "fact":
-                arguments[name] = said.strip()
+                arguments[name] = value.strip()
             case "reminder":
-                arguments["task"] = f"remind me to {said.strip()}"
+                arguments["task"] = f"remind me to {value.strip()}"
             case "clock":
-                arguments["at"] = f"{texts.get('day', '')} {_read_clock(said)}".strip().lower()
+                arguments["at"] = f"{texts.get('day', '')} {_read_clock(value)}".strip().lower()
             case "priority" | "state" | "label":
-                arguments[name] = said.lower().strip(_MARKS)
+                arguments[name] = value.lower().strip(_QUOTES)
             case "assignee":
-                arguments[name] = said.removeprefix("@")
+                arguments[name] = value.removeprefix("@")
     return arguments
 
 
-def _read_clock(said: str) -> str:
+def _read_clock(text: str) -> str:
     """Return a time of day as HH:MM: "09:30" for "9:30", and "16:00" for "4", an hour of the afternoon."""
-    hour, _, minute = said.partition(":")
+    hour, _, minute = text.partition(":")
     hours = int(hour)
     if hour in _AFTERNOON_HOURS:
         hours += 12
     return f"{hours:02}:{minute or '00'}"
 
 
-def _split_labels(said: str) -> tuple[str, ...]:
-    labels = [label.strip(f" {_MARKS}").lower() for label in re.split(r",? and |, ?", said)]
+def _split_labels(text: str) -> tuple[str, ...]:
+    labels = [label.strip(f" {_QUOTES}").lower() for label in re.split(r",? and |, ?", text)]
     return tuple(dict.fromkeys(filter(None, labels)))

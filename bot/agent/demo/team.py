@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.agent.demo import words
-from bot.agent.demo.conversation import TRACKER_READS, FinishedCall, list_finished_calls, make_calls
+from bot.agent.demo.conversation import (
+    SUGGESTION_MARK,
+    TRACKER_READS,
+    FinishedCall,
+    list_finished_calls,
+    make_calls,
+)
 from bot.agent.demo.sentences import LONGEST
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
@@ -29,8 +35,8 @@ _TEAMMATE = r"(?:\w+ )?(?:teammate|sub-?agent)"  # as in "teammate" and "second 
 # a message that asks for teammates, such as "have one teammate survey the issues"
 _ASKS_FOR_TEAM = re.compile(rf"\b(?:an?|one|two|the) {_TEAMMATE}s?\b", re.IGNORECASE)
 
-# the words before each task: "one teammate " anywhere; without "teammate", as in "and another ", only at the
-# beginning of a clause, since "another bug" and "one of the bugs" are parts of a task
+# the words before each task, in two forms: "one teammate …" anywhere, and "and another …" only where a clause
+# begins, since "another bug" is part of a task
 _BEFORE_TASK = re.compile(
     rf"\b(?:and |, )*(?:an?|one|another|the(?= (?:other|second) )) {_TEAMMATE}\s+(?=\w)"
     r"|(?:\band\b|[,.:;]| -) ?(?:and )?(?:one|another|(?:a|the) second|the other)(?: one)?"
@@ -42,14 +48,17 @@ _BEFORE_TASK = re.compile(
 _DEMAND_FOR_PLAN = re.compile(
     r"[\s,;.]{0,5}(?:\b(?:and|with a|it must|must|who|that|should)\b\s{0,5}){0,5}\bplans?\b.*$", re.IGNORECASE
 )
-_LOOKING = re.compile(r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE)
+_READING_VERBS = re.compile(
+    r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE
+)
 """The first word of a task that changes nothing."""
 _ISSUE_NUMBER = re.compile(r"#(\d+)")
 _MAX_ASSIGNED = 3  # the most issues that the organiser assigns
 _PRIORITIES = ("urgent", "high", "normal", "low")  # the most pressing first
 _OPEN_ISSUES: tuple[str, dict[str, Any]] = ("list_issues", {"state": "open"})
 _WORKLOAD: tuple[str, dict[str, Any]] = ("workload", {})
-_LOCKED_TEXT = " You are still locked"  # how the core ends the result of a plan that was not approved
+_LOCKED_TEXT = " You are still locked"
+"""The last sentence in the result of a plan that was not approved: the teammate may not write yet."""
 
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | None:
@@ -66,14 +75,14 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
     """Start the teammates that people's last message asks for, or tell that they were started; else None."""
     answers = [index for index, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
-    since_answer = transcript[answers[-1] :] if answers else transcript
-    has_results = bool(transcript) and isinstance(transcript[-1], ToolResult)
-    finished = list_finished_calls(since_answer) if has_results else []
+    from_last_answer = transcript[answers[-1] :] if answers else transcript
+    ends_with_result = bool(transcript) and isinstance(transcript[-1], ToolResult)
+    finished = list_finished_calls(from_last_answer) if ends_with_result else []
     if finished:
         if all(call.tool == "spawn_teammate" for call in finished):
             return _tell_started(finished), ()
         return None
-    messages = [entry.text for entry in since_answer if isinstance(entry, UserText)]
+    messages = [entry.text for entry in from_last_answer if isinstance(entry, UserText)]
     requests = [text for text in messages if not text.startswith(NOTE)]
     request = requests[-1][:LONGEST] if requests else ""
     if "spawn_teammate" not in offered or not _ASKS_FOR_TEAM.search(request):
@@ -82,7 +91,7 @@ def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | 
     parts = _BEFORE_TASK.split(_DEMAND_FOR_PLAN.sub("", request))
     tasks = list(filter(None, map(_clean_task, parts[1:])))  # no task comes before the first teammate
     if not tasks:
-        return f"What should the teammate do? For example:\n\n- → {REQUEST}", ()
+        return f"What should the teammate do? For example:\n\n{SUGGESTION_MARK}{REQUEST}", ()
     planned = [("spawn_teammate", _make_start_arguments(task, needs_plan=needs_plan)) for task in tasks]
     count = "one teammate" if len(planned) == 1 else f"{len(planned)} teammates"
     return f"I give this to {count}.", make_calls(len(transcript), planned)
@@ -110,13 +119,13 @@ def _clean_task(part: str) -> str:
 
 def _make_start_arguments(task: str, *, needs_plan: bool) -> dict[str, Any]:
     """Return the arguments with which a teammate is started."""
-    only_looks = _LOOKING.match(task) is not None
-    tools = sorted(TRACKER_READS) if only_looks else [*sorted(TRACKER_READS), "update_issue"]
+    only_reads = _READING_VERBS.match(task) is not None
+    tools = sorted(TRACKER_READS) if only_reads else [*sorted(TRACKER_READS), "update_issue"]
     return {
-        "role": "issue surveyor" if only_looks else "issue organiser",
+        "role": "issue surveyor" if only_reads else "issue organiser",
         "task": task,
         "tools": tools,
-        "require_plan_approval": needs_plan and not only_looks,
+        "require_plan_approval": needs_plan and not only_reads,
     }
 
 
@@ -127,7 +136,7 @@ def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str
     missing = [read for read in (_OPEN_ISSUES, _WORKLOAD) if read[0] not in results]
     if missing:
         return "Let me look.", make_calls(len(transcript), missing)
-    if _LOOKING.match(task):
+    if _READING_VERBS.match(task):
         return _report_issues(results), ()
     assignments = _choose_assignments(results)
     plans = [call for call in finished if call.tool == "plan_submit"]
@@ -149,7 +158,7 @@ def _answer_after_plan(
     transcript: Sequence[Entry], plan: FinishedCall, assignments: list[dict[str, Any]]
 ) -> Answer:
     """Carry out an approved plan, revise a plan for which changes are asked, or report its end."""
-    planned_numbers = _find_numbers(str(plan.arguments["steps"]))
+    planned_numbers = _find_numbers(str(plan.arguments["steps"]))  # the steps' descriptions have the numbers
     planned = [assignment for assignment in assignments if assignment["number"] in planned_numbers]
     if plan.result.startswith("SUCCEEDED"):
         return _propose(transcript, planned)

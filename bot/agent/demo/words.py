@@ -2,29 +2,40 @@
 
 The result of a call that writes begins with a word for the call's end (SUCCEEDED, DECLINED, …), which Nod's
 core puts there. Only that word may make the demo model say that something was done. After the word come
-details and, once the call has run, the tool's own result as JSON behind "Result:".
+details and, once the call has run, the tool's own result as JSON behind "Result:". Notes of Nod use the same
+words.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.outcomes import OUTSIDE
 
-_PHRASES: Mapping[str, tuple[str, str, str]] = {
-    "create_issue": ("create {title}", "creating {title}", "created {title}"),
-    "update_issue": ("change {issue}{changes}", "changing {issue}{changes}", "changed {issue}{changes}"),
-    "assign": ("assign {given}", "assigning {given}", "assigned {given}"),
-    "comment_issue": ("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
-    "close_issue": ("close {issue}", "closing {issue}", "closed {issue}"),
-    "delete_issue": ("delete {issue}", "deleting {issue}", "deleted {issue}"),
-    "remember": ("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
-    "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
+
+class _Phrases(NamedTuple):
+    """The three phrases for a call of one tool."""
+
+    wanted: str  # for the proposed call, as in "I'd like to close #2"
+    doing: str  # for the call as a thing, as in "closing #2 was declined"
+    done: str  # for the call that has run, as in "Done: closed #2"
+
+
+_PHRASES: Mapping[str, _Phrases] = {
+    "create_issue": _Phrases("create {title}", "creating {title}", "created {title}"),
+    "update_issue": _Phrases(
+        "change {issue}{changes}", "changing {issue}{changes}", "changed {issue}{changes}"
+    ),
+    "assign": _Phrases("assign {assignment}", "assigning {assignment}", "assigned {assignment}"),
+    "comment_issue": _Phrases("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
+    "close_issue": _Phrases("close {issue}", "closing {issue}", "closed {issue}"),
+    "delete_issue": _Phrases("delete {issue}", "deleting {issue}", "deleted {issue}"),
+    "remember": _Phrases("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
+    "schedule_task": _Phrases("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
-"""The phrases for a call, by its tool: for the proposed call, the call as a thing, and the done call."""
-_OTHER = ("use {tool}", "{tool}", "{tool} has run")  # the phrases for any other tool
-_WANTED, _DOING, _DONE = range(3)  # the positions of the three phrases
+"""The phrases by tool. ``assign`` is no tool: it stands for an update that only sets the assignee."""
+_OTHER_PHRASES = _Phrases("use {tool}", "{tool}", "{tool} has run")  # for any other tool
 _FIELDS = ("title", "body", "assignee", "priority", "labels", "state")  # the fields of an issue
 
 _ENDS: Mapping[str, str] = {
@@ -44,10 +55,9 @@ _ENDS: Mapping[str, str] = {
 _END_WORDS = "|".join(_ENDS)
 _END = re.compile(rf"({_END_WORDS})\b:?\s*")  # the beginning of a result, such as "SUCCEEDED: "
 
-# a line of a note: a description of a proposal, the word for its end, and details, as in "- Close #2:
-# DECLINED: Ana said no". A quoted part of the description, such as a title, is skipped, so that no word in it
-# passes for the word for the end.
-_NOTED_END = re.compile(
+# a line of a note, such as "- Close #2: DECLINED: Ana said no". Quoted titles in the description are skipped,
+# since they may contain such a word.
+_END_IN_NOTE = re.compile(
     rf"(?:- )?(?P<description>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_END_WORDS})\b:?\s*(?P<details>.*)"
 )
 
@@ -67,12 +77,12 @@ _SCHEDULE_NOTE = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it
 _PLAN_NOTE = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 _MAX_RECENT = 5  # the most issues in the answer to what changed last
-_STATES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
+_STATE_NAMES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
 """The states of proposals that people know by another word."""
 
 
-def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
-    """Return the phrase for a call. ``form``: `_WANTED`, `_DOING` or `_DONE`."""
+def _make_phrases(tool: str, arguments: Mapping[str, Any]) -> _Phrases:
+    """Return the phrases for a call."""
     fields = {name: value for name, value in arguments.items() if name in _FIELDS}
     if tool == "update_issue" and fields.keys() == {"assignee"}:
         tool = "assign"
@@ -80,15 +90,16 @@ def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
     if tool == "create_issue" and "title" in fields:  # the phrase has the title already
         listed.remove(_format_field("title", fields["title"]))
     changes = f" ({', '.join(listed)})" if listed else ""
-    return _PHRASES.get(tool, _OTHER)[form].format_map({
+    values = {
         "tool": f"`{tool}`",
         "issue": f"#{arguments.get('number', '?')}",
         "task": arguments.get("task", "?"),
         "fact": arguments.get("fact", "?"),
         "changes": changes,
         "title": f"the issue “{arguments.get('title', '?')}”{changes}",
-        "given": f"#{arguments.get('number', '?')} to {fields.get('assignee')}",
-    })  # fmt: skip
+        "assignment": f"#{arguments.get('number', '?')} to {fields.get('assignee')}",
+    }
+    return _Phrases(*(phrase.format_map(values) for phrase in _PHRASES.get(tool, _OTHER_PHRASES)))
 
 
 def _format_field(name: str, value: Any) -> str:
@@ -101,7 +112,7 @@ def _format_field(name: str, value: Any) -> str:
 
 def announce_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Return the announcement of calls. It names no card, since the calls may run without one."""
-    phrases = [_phrase(tool, arguments, _WANTED) for tool, arguments in calls]
+    phrases = [_make_phrases(tool, arguments).wanted for tool, arguments in calls]
     return f"I'd like to {join_words(phrases)}."
 
 
@@ -112,31 +123,34 @@ def join_words(parts: Sequence[str]) -> str:
     return ""
 
 
-def short(text: str, most: int = 300) -> str:
+def short(text: str, max_chars: int = 300) -> str:
     """Return the text on one line, cut if it is too long."""
     line = " ".join(text.split())
-    if len(line) <= most:
+    if len(line) <= max_chars:
         return line
-    return f"{line[: most - 1]}…"
+    return f"{line[: max_chars - 1]}…"
 
 
 def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
-    """Return a sentence on the end of a call that writes, and another if people edited the call before."""
-    doing = _phrase(tool, arguments, _DOING)
+    """Return a sentence on the end of a call that writes.
+
+    If people edited the call before, a second sentence says so.
+    """
+    doing = _make_phrases(tool, arguments).doing
     match = _END.match(result)
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
     output = details.replace(OUTSIDE, "").partition("Result:")[2]  # the tool's own result
-    data, edit = _decode_result(output)
-    if edit:  # the call did not run with all of these arguments, so only its issue is named
+    data, edit_text = _decode_result(output)
+    if edit_text:  # the call did not run with all of these arguments, so only its issue is named
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}
-    done = _phrase(tool, arguments, _DONE)
+    done = _make_phrases(tool, arguments).done
     if tool == "create_issue" and isinstance(data, dict) and "number" in data:
         done += f" as #{data['number']}"
     text = _fill_sentence(match[1], details, done, doing)
-    if edit:
-        return f"{text} It was edited first: {short(edit)}"
+    if edit_text:
+        return f"{text} It was edited first: {short(edit_text)}"
     return text
 
 
@@ -167,9 +181,9 @@ def describe_note(text: str) -> str:
     body = text.removeprefix("[Nod]").strip()
     sentences = []
     for line in body.splitlines():
-        match = _NOTED_END.match(line.strip())
+        match = _END_IN_NOTE.match(line.strip())
         if match:
-            # a note has one description of the call, in place of the two phrases
+            # a note only has a description of the call, which stands for both phrases
             description = match["description"].strip() or "that proposal"
             sentence = _fill_sentence(match["end"], match["details"], description, f"“{description}”")
             sentences.append(sentence)
@@ -179,8 +193,8 @@ def describe_note(text: str) -> str:
 def _fill_sentence(end_word: str, details: str, done: str, doing: str) -> str:
     """Return the sentence for an end.
 
-    ``details``: the text after the word for the end. ``done`` and ``doing``: phrases for the call. All of
-    them are filled in together, so braces in them stay as they are.
+    ``details``: the text after the word for the end. ``done`` and ``doing``: phrases for the call. Braces in
+    these texts are kept.
     """
     why = short(_FOR_THE_MODEL.sub("", details)).strip(" .")
     refusal = _REFUSAL.fullmatch(why) if end_word == "DECLINED" else None
@@ -331,7 +345,7 @@ def _describe_decisions(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = ["Decided last, newest first:", ""]
     for row in rows:
         state = str(row.get("state"))
-        lines.append(f"- {row.get('what')} ({_STATES.get(state, state)})")
+        lines.append(f"- {row.get('what')} ({_STATE_NAMES.get(state, state)})")
     return "\n".join(lines)
 
 
