@@ -144,7 +144,7 @@ class App:
     notifier: ChangeNotifier
     core: Core
     dispatcher: Runner
-    callbacks: Webhooks  # tell scripts how their requests ended
+    callbacks: Webhooks  # tells scripts how their requests ended
     scheduler: Scheduler
     channels: dict[str, Channel]
     site: Site
@@ -192,8 +192,9 @@ class App:
             # from now on other processes know that this one is alive, and leave its work to it
             await stack.enter_async_context(self.cluster.at_work())
 
-            # Tools come before channels, which may receive messages immediately. At a stop open questions are
-            # given up first, then executions get their time to end, and the MCP servers stop last.
+            # Tools come before channels, which may receive messages immediately. Callbacks run in the
+            # opposite order: at a stop open questions are given up first, then executions get their time to
+            # end, and the MCP servers stop last.
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.core.assistant.handle)
@@ -220,7 +221,8 @@ class App:
                 stack.push_async_callback(self.scheduler.stop)
             watch = asyncio.create_task(self._watch_cluster(), name="cluster changes")
             stack.push_async_callback(cancel_and_wait, watch)
-            # a stop begins here: first the site says that it is not ready, then a proxy has time to notice
+            # From here upwards is the order of a stop: first the site says that it is not ready, then a proxy
+            # has time to notice.
             if self.settings.public_url and ticking:
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
             stack.enter_context(self.site.ready())
@@ -260,7 +262,7 @@ class App:
         """End the grants for shell commands in the form of earlier releases, which cover no call now."""
         if not self.settings.shell:
             return
-        from bot.tools.builtin.shell.prefix import FORM
+        from bot.tools.builtin.shell.prefix import FORM  # loaded only where the shell is on
 
         ended = self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock())
         if ended:
@@ -389,7 +391,8 @@ def build(
         notifier,
         clock,
         others=cluster.others,
-        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - `site` is made below, before anything runs
+        # tells if an account may still come in; ``site`` is made below, before anything runs
+        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108
     )
     channels[http.name] = http
     services = [feature.make_service() for feature in FEATURES if feature.make_service]
@@ -407,6 +410,7 @@ def build(
     agents = AgentCalls(database, core.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
+        # who makes a request: the holder of a token, or who is signed in
         doorkeeper=Authenticator(
             tokens=settings.tokens,
             issued=lambda token: database.read(tokens.find_holder, token, clock()),
@@ -420,7 +424,7 @@ def build(
         logins=mcp.sign_ins(database, clock, lambda: site_url() + BACK),
         signed_in=signed_in,
         doctor=Doctor(settings, lambda: web.port, clock),
-        fault=lambda: dispatcher.fault,
+        fault=lambda: dispatcher.fault,  # what keeps this process from its work
         models=core.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
@@ -554,8 +558,9 @@ def make_parts(
     )
     connections = None
     for feature in FEATURES:
-        if connections is None:
-            connections = feature.make_connections(connection_parts)
+        connections = feature.make_connections(connection_parts)
+        if connections is not None:
+            break
     if servers and connections is None:
         first = servers[0]
         raise SettingsError(
@@ -590,11 +595,13 @@ def registry_of(
         ask_tools(),
         *_make_feature_tools(parts, named=False),
     ]
+    # the tools of a `FixedToolset` are in ``fixed``: they are the same for everyone
     nod_tools = FixedToolset("Nod", tuple(tool for toolset in nod_toolsets for tool in toolset.fixed))
     nod_tool_names = frozenset(tool.name for tool in nod_tools.fixed)
     # of two tools with one name, the first of these keeps it: Nod's, a team's own, that of an MCP server
     own_tools = load_own(settings.tools, nod_tool_names)
     connected_tools = ConnectedTools(own_tools, database)
+    # ``own_tools.known``: the names of the tools that are loaded by then
     mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | nod_tool_names, questions)
     all_toolsets: list[Toolset]
     if toolsets is None:

@@ -32,7 +32,7 @@ from bot.agent.transactions import (
     store_notice_for_admins,
     store_summary,
 )
-from bot.agent.transcript import make_history, quote_heard_before, size_of
+from bot.agent.transcript import make_history, quote_voice_messages_before, size_of
 from bot.approvals import asking, budgets
 from bot.approvals.gate import Gate, JudgedCall
 from bot.approvals.team import plans
@@ -300,12 +300,12 @@ class Loop:
         usage_before = run.turn.usage
         await self._check_bounds(run.turn)
 
-        # ask; above the answer to a voice message, the words of the message are quoted
+        # ask; an answer to voice messages begins with a quotation of their words
         yield AnswerBegun(run.turn.key(usage_before.model_calls + 1))
         is_group = not run.turn.transcript.conversation.private and run.turn.transcript.teammate is None
         answer = ModelOutput(may_be_silent=is_group)
         has_earlier_text = any(text.strip() for text in run.texts)
-        quotation = quote_heard_before(run.turn.transcript)
+        quotation = quote_voice_messages_before(run.turn.transcript)
         if quotation:
             yield TextDelta(quotation)
         async for event in self._get_answer(run, available, answer, has_earlier_text=has_earlier_text):
@@ -370,7 +370,7 @@ class Loop:
         """
         async for event in self._judge(judged_calls, available, calls, transcript, text):
             yield event
-        results |= {judged.call.id: judged.result for judged in judged_calls if judged.result}
+        results.update({judged.call.id: judged.result for judged in judged_calls if judged.result})
         for refused in _report_refused(judged_calls, available):
             yield refused
         reads = [
@@ -414,7 +414,7 @@ class Loop:
         specs = tuple(tool.spec for tool in offered)
         specs_chars = sum(spec.size for spec in specs)
         zone = await self.gate.time_zone(transcript)
-        briefing = self.briefing.in_zone_of_asker(zone, private=transcript.conversation.private)
+        briefing = self.briefing.adapt_to_asker(zone, private=transcript.conversation.private)
         prompt = await self._write_prompt(transcript, offered, briefing)
         chosen = await self._choose_model(transcript)
         with_pictures = await self._load_pictures(transcript)
@@ -424,7 +424,7 @@ class Loop:
             takes_images = self.models.settings_of(model).images
             sent = replace(with_pictures, summary=current.summary) if takes_images else current
             history = make_history(sent, prompt, max_chars, briefing.zone)
-            return _Request(model, max_chars, history.entries, history.overdue)
+            return _Request(model, max_chars, history.entries, history.to_summarise)
 
         # choose the model, and give it a history that fits
         model = self.models.choose_reachable(chosen)
@@ -573,7 +573,7 @@ class Loop:
                     answer.finished = part
                 case Thought():
                     pass
-        remainder = answer.rest()
+        remainder = answer.flush()
         if remainder:
             yield TextDelta(remainder)
         if self._take_written_calls(request, specs, answer):

@@ -54,7 +54,7 @@ class ModelOutput:
         self._is_speaking = True
         return self._show()
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return the text still held back at the end of the answer; empty if the model stays silent."""
         is_silent = not self._is_speaking and _strip_markdown(self._held_back) in ("", SILENT)
         return "" if is_silent else self._show()

@@ -50,20 +50,24 @@ class Models:
     """The configured models, with the faults, refusals and limits of each model, which are not stored."""
 
     def __init__(
-        self, models: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
+        self,
+        models: Sequence[Model],
+        settings: Sequence[NamedModel],
+        clock: Clock,
+        max_history_tokens: int | None = None,
     ) -> None:
         """Take the models, the default model first, and the settings of models that have any.
 
-        ``history``: the setting for the most tokens of history to send.
+        ``max_history_tokens``: the setting for the most tokens of history to send, if there is one.
         """
         self.default = models[0]
         self.by_name = {model.name: model for model in models}
         self.faults: dict[str, ModelFault] = {}
         self._refusals: dict[tuple[str, str], _Refusal] = {}  # by the names of model and tool
         self.text_callers: set[str] = set()  # names of models that write calls as text, even if asked not to
-        self._settings: Mapping[str, NamedModel] = {settings.name: settings for settings in named}
+        self._settings: Mapping[str, NamedModel] = {one.name: one for one in settings}
         self._clock = clock
-        self._max_history_tokens = history
+        self._max_history_tokens = max_history_tokens
         self._accepted_chars: dict[str, int] = {}  # the size of an accepted request, by model
 
     def settings_of(self, model: Model) -> NamedModel:

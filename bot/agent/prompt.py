@@ -21,7 +21,7 @@ from bot.tools.registry import AvailableTools
 _MAX_NAMES, _MAX_NAME_CHARS = 20, 60  # the limits for the names of people who wrote
 
 SILENT = "[silent]"
-"""The model's only word where people talk with each other and ask it nothing."""
+"""The answer of a model that has nothing to say, where people talk with each other."""
 
 _RULES_TEXT = """\
 You are Nod, an AI teammate in a chat. You do real work through tools.
@@ -101,8 +101,8 @@ class Briefing:
     read_workspace: Callable[[], str] | None = None  # reads the instructions of the workspace's owner; blocks
     asker_zone: tzinfo | None = None  # the zone of the person who asks, to be named next to ``zone``
 
-    def in_zone_of_asker(self, asker_zone: tzinfo | None, *, private: bool) -> Self:
-        """Return the briefing for a person, whose time zone may be unknown.
+    def adapt_to_asker(self, asker_zone: tzinfo | None, *, private: bool) -> Self:
+        """Return the briefing for a person, whose time zone is None if it is unknown.
 
         A private chat is in the person's time zone. Elsewhere the team's zone stays, and the person's is
         named as well.
@@ -126,6 +126,7 @@ def system_prompt(
     `write_surroundings`.
     """
     team_text = _describe_teammate(teammate) if teammate else ""
+    # the tools that start and lead teammates
     team_tools = [tool.name for tool in available if tool.effect and tool.group == "team"]
     if team_tools:
         team_text += _TEAM_TEXT.format(tools=", ".join(team_tools))
@@ -160,8 +161,8 @@ def _describe_scene(transcript: Transcript, now: datetime, briefing: Briefing) -
 
     The prompt names only the hour, so that it does not change with every request.
     """
-    conversation, today = transcript.conversation, now.astimezone(briefing.zone)
-    origin = conversation.origin.channel
+    conversation = transcript.conversation
+    today = now.astimezone(briefing.zone)
     if conversation.private:
         kind = "a private chat with one person"
     else:
@@ -177,7 +178,7 @@ def _describe_scene(transcript: Transcript, now: datetime, briefing: Briefing) -
         zone=briefing.zone,
         clock=_describe_clock(transcript.asker, now, briefing),
         kind=kind,
-        where=channel_called(origin),
+        where=channel_called(conversation.origin.channel),
         names=listed,
         silence="" if conversation.private else _SILENCE_TEXT,
     )

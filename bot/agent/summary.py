@@ -6,7 +6,7 @@ outside gets into it only if a person repeats it. The summary is sent as data, a
 
 from collections.abc import Sequence
 
-from bot.agent.transcript import NOTE, list_ends_of
+from bot.agent.transcript import NOTE, list_call_outcomes
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.model import Entry, Finished, Model, Retracted, Stop, SystemText, Text, UserText
 from bot.domain.redaction import redact_text
@@ -79,5 +79,5 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], max_chars: int)
         else:
             name = "Nod"
         paragraphs.append(f"{name}: {shorten(line.text, share)}".strip())
-        paragraphs += list_ends_of(transcript, line)
+        paragraphs += list_call_outcomes(transcript, line)
     return "\n".join("\n    ".join(paragraph.splitlines()) for paragraph in paragraphs)

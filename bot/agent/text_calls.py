@@ -3,7 +3,7 @@
 `TextCalls` wraps such a model. It puts the tools, and how to call them, into the system prompt
 (docs/models.md shows a call), and writes earlier calls and results as text. In the answer it looks for blocks
 between the fences "```call" and "```", outside of any other fence. A block that is a call becomes a real
-call, which passes the gate as any other. A block that people or tools wrote word for word before is a
+call, which is judged like any other call. A block that people or tools wrote word for word before is a
 quotation and runs nothing. A block that is no call gets a result that says why.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from bot.agent.transcript import NOTE
-from bot.agent.written_calls import QUOTED
+from bot.agent.written_calls import QUOTED_TEXT
 from bot.domain.model import (
     AssistantText,
     Entry,
@@ -75,7 +75,7 @@ class TextCalls:
                     blocks = _BlockParser()
                     yield part
                 case Finished(stop):
-                    shown = blocks.rest()
+                    shown = blocks.flush()
                     if shown:
                         yield Text(shown)
                     calls: tuple[ToolCall, ...] = ()
@@ -95,7 +95,7 @@ class _BlockParser:
 
     contents: list[str] = field(default_factory=list)  # the text of each block, without its fences
     _line: str = ""  # the current line, held back while it may become a fence
-    _line_shown: bool = False  # the beginning of the current line was shown already
+    _is_line_shown: bool = False  # the beginning of the current line was shown already
     _open_fence: str = ""  # the fence of the current block, empty outside blocks
     _call_lines: list[str] = field(default_factory=list)  # the lines of the current call
 
@@ -104,14 +104,14 @@ class _BlockParser:
         *lines, incomplete = text.split("\n")
         shown = "".join(self._take_line(line, end="\n") for line in lines)
         self._line += incomplete
-        may_be_fence = not self._line_shown and self._line.startswith(("`", "~"))
+        may_be_fence = not self._is_line_shown and self._line.startswith(("`", "~"))
         if self._open_fence != FENCE and not may_be_fence:
             shown += self._line
-            self._line_shown = self._line_shown or bool(self._line)
+            self._is_line_shown = self._is_line_shown or bool(self._line)
             self._line = ""
         return shown
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return the text still held back at the end of the answer. A call at its end needs no last fence."""
         shown = self._take_line("", end="")
         if self._open_fence == FENCE:
@@ -121,8 +121,8 @@ class _BlockParser:
     def _take_line(self, text: str, end: str) -> str:
         """Complete the current line with ``text``, and return the text that can be shown."""
         line = self._line + text
-        bare = "" if self._line_shown else line.rstrip()
-        self._line, self._line_shown = "", False
+        bare = "" if self._is_line_shown else line.rstrip()  # a line that was shown in part can't be a fence
+        self._line, self._is_line_shown = "", False
         if self._open_fence == FENCE:
             if bare == _CLOSING_FENCE:
                 self._close()
@@ -137,7 +137,7 @@ class _BlockParser:
             if not self._open_fence:
                 self._open_fence = fence[0]
             elif bare == fence[0] and bare.startswith(self._open_fence):
-                self._open_fence = ""
+                self._open_fence = ""  # closed: nothing else is in the line, and it is at least as long
         return line + end
 
     def _close(self) -> None:
@@ -150,7 +150,7 @@ def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator
     if not blocks:
         return
     texts = [entry.text for entry in transcript if isinstance(entry, UserText | ToolResult)]
-    spoken = _remove_spaces("\n".join(texts))
+    earlier_text = _remove_spaces("\n".join(texts))
     for block in blocks:
         call_id = f"call_{uuid4().hex}"
         try:
@@ -159,8 +159,8 @@ def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator
             yield ToolCall(call_id, "call", block, refused=_NOT_JSON_TEXT)
             continue
         fault = _find_fault(parsed)
-        if fault or _remove_spaces(block) in spoken:
-            yield ToolCall(call_id, "call", json.dumps({"written": block}), refused=fault or QUOTED)
+        if fault or _remove_spaces(block) in earlier_text:
+            yield ToolCall(call_id, "call", json.dumps({"written": block}), refused=fault or QUOTED_TEXT)
         else:
             yield ToolCall(call_id, parsed["name"], json.dumps(parsed["arguments"], ensure_ascii=False))
 

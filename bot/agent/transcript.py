@@ -125,7 +125,7 @@ class _Part:
 
     def _render(self) -> None:
         if self.length is _Length.GONE:
-            self.entries, self.outcomes = (), list_ends_of(self.transcript, self.line)
+            self.entries, self.outcomes = (), list_call_outcomes(self.transcript, self.line)
         else:
             self.entries, self.outcomes = _render_line(self), ()
         self.size = size_of(self.entries) + sum(map(len, self.outcomes))
@@ -135,7 +135,7 @@ class History(NamedTuple):
     """The entries to send, and the oldest lines if a summary of them should be written."""
 
     entries: list[Entry]
-    overdue: Sequence[Line]  # empty as long as no summary is needed
+    to_summarise: Sequence[Line]  # empty as long as no summary is needed
 
 
 def make_history(transcript: Transcript, prompt: str, max_chars: int, zone: tzinfo = UTC) -> History:
@@ -321,7 +321,7 @@ def _list_outcomes_before(transcript: Transcript, lines: Sequence[Line]) -> list
     ]
 
 
-def list_ends_of(transcript: Transcript, line: Line) -> list[str]:
+def list_call_outcomes(transcript: Transcript, line: Line) -> list[str]:
     """Return a text for each proposed call of a line: the call and its outcome."""
     proposals = (transcript.proposals.get((line.id, call.id)) for call in line.calls)
     return [_format_outcome(proposal) for proposal in proposals if proposal]
@@ -353,10 +353,10 @@ def _remove_voice_quotation(part: _Part) -> str:
     text = part.line.text
     if not text.startswith(HEARD):  # each quotation of a voice message begins with this
         return text
-    return text.removeprefix(quote_heard_before(part.transcript, part.line.id))
+    return text.removeprefix(quote_voice_messages_before(part.transcript, part.line.id))
 
 
-def quote_heard_before(transcript: Transcript, line_id: int | None = None) -> str:
+def quote_voice_messages_before(transcript: Transcript, line_id: int | None = None) -> str:
     """Return the quotation of voice messages at the beginning of an answer; empty if there were none.
 
     ``line_id``: the id of the answer; None for the answer that comes next.

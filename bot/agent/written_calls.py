@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.openai.answers.arguments import make_distinct_object, read_arguments
+from bot.agent.openai.answers.arguments import make_object_without_repeats, read_arguments
 from bot.agent.openai.answers.calls import find_name
 from bot.domain.model import Entry, ToolCall, ToolResult, ToolSpec, UserText
 
-QUOTED = (
+QUOTED_TEXT = (
     "this call stands word for word in what a person or a tool said, and a quotation calls nothing. If it is "
     "what people want, write the call in your own words."
 )
@@ -35,7 +35,8 @@ _INVOKE_PATTERN = re.compile(
     rf'<{_NAMESPACE_PART}invoke\s+name="{_NAME_PART}"\s*>(.*?)</{_NAMESPACE_PART}invoke>', re.DOTALL
 )
 _PARAMETER_PATTERN = re.compile(
-    rf'<{_NAMESPACE_PART}parameter\s+name="([^"<>]{{1,64}})"(?:\s+string="(true|false)")?\s*>(.*?)</{_NAMESPACE_PART}parameter>',
+    rf'<{_NAMESPACE_PART}parameter\s+name="(?P<name>[^"<>]{{1,64}})"(?:\s+string="(?P<is_text>true|false)")?\s*>'
+    rf"(?P<value>.*?)</{_NAMESPACE_PART}parameter>",
     re.DOTALL,
 )
 
@@ -43,11 +44,13 @@ _PARAMETER_PATTERN = re.compile(
 _FUNCTION_PATTERN = re.compile(
     rf"(?:<tool_call>\s*)?<function=[\"']?{_NAME_PART}[\"']?\s*>(.*?)</function>", re.DOTALL
 )
-_FIELD_PATTERN = re.compile(r"<parameter=([^<>]{1,64})()>(.*?)</parameter>", re.DOTALL)
+_FIELD_PATTERN = re.compile(r"<parameter=(?P<name>[^<>]{1,64})>(?P<value>.*?)</parameter>", re.DOTALL)
 
 # tags of GLM: <tool_call>x<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>
 _KEYED_PATTERN = re.compile(rf"<tool_call>\s*{_NAME_PART}\s*((?:<arg_key>.*?)?)</tool_call>", re.DOTALL)
-_PAIR_PATTERN = re.compile(r"<arg_key>([^<>]{1,64})()</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_PAIR_PATTERN = re.compile(
+    r"<arg_key>(?P<name>[^<>]{1,64})</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
+)
 _TAG_PATTERNS = (
     (_INVOKE_PATTERN, _PARAMETER_PATTERN),
     (_FUNCTION_PATTERN, _FIELD_PATTERN),
@@ -55,8 +58,8 @@ _TAG_PATTERNS = (
 )
 """The patterns of a call and of its fields, by dialect.
 
-A field's groups are its name, "true" or "false" if a mark says that its value is text or not, and its value.
-Dialects without such a mark have an empty group in its place.
+A call's groups are the tool's name and the call's body. A field's groups are ``name``, ``value`` and, in a
+dialect that has such a mark, ``is_text``: "true" if the value is a text, "false" if it is JSON.
 """
 
 # a name, with marks around it, before the JSON object of the arguments
@@ -101,7 +104,7 @@ _FENCED_PART = r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)"
 _CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)
 _SEPARATOR_PATTERN = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")  # between two objects, or lists of objects
 _DECODER = json.JSONDecoder(strict=False)
-_CALL_DECODER = json.JSONDecoder(object_pairs_hook=make_distinct_object, strict=False)
+_CALL_DECODER = json.JSONDecoder(object_pairs_hook=make_object_without_repeats, strict=False)
 """A decoder that refuses an object with a name twice."""
 
 
@@ -113,7 +116,7 @@ class WrittenCall:
     end: int
     name: str
     arguments: str  # as they are written, usually a JSON object
-    quote: str  # the part of the text that a quotation of the call would repeat
+    as_written: str  # the part of the text that a quotation of the call would repeat
 
 
 def has_tokens(text: str) -> bool:
@@ -146,15 +149,19 @@ def read_written_calls(
         return text, ()
     prose = _MARK_PATTERN.sub("", outside).strip()
     texts = [entry.text for entry in history if isinstance(entry, UserText | ToolResult)]
-    spoken = _remove_spaces("\n".join(texts))
-    return prose, tuple(_make_call(call, spoken) for call in calls)
+    earlier_text = _remove_spaces("\n".join(texts))
+    return prose, tuple(_make_call(call, earlier_text) for call in calls)
 
 
-def _make_call(call: WrittenCall, spoken: str) -> ToolCall:
-    """Return a written call as a tool call. ``spoken``: what people and tools wrote, without white space."""
+def _make_call(call: WrittenCall, earlier_text: str) -> ToolCall:
+    """Return a written call as a tool call.
+
+    ``earlier_text``: what people and tools wrote, without white space.
+    """
     arguments = read_arguments(call.arguments)
-    refused = QUOTED if _remove_spaces(call.quote) in spoken else arguments.refused
-    return ToolCall(f"call_{uuid4().hex}", call.name, arguments.text, refused=refused)
+    is_quotation = _remove_spaces(call.as_written) in earlier_text
+    refusal = QUOTED_TEXT if is_quotation else arguments.refusal
+    return ToolCall(f"call_{uuid4().hex}", call.name, arguments.text, refused=refusal)
 
 
 def _remove_spaces(text: str) -> str:
@@ -165,7 +172,7 @@ def _find_calls(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator
     """Yield the calls in a text, dialect by dialect. ``offered``: the schemas of the tools, by name."""
     stripped = text.strip()
     if stripped.startswith(("{", "[{")) and stripped.endswith(("}", "]")):
-        yield from _read_objects(stripped, 0, offered, is_all=True)
+        yield from _read_objects(stripped, 0, offered, must_be_full_text=True)
         return
     code_spans = [match.span() for match in _CODE_PATTERN.finditer(text)]
     for pattern, field in _TAG_PATTERNS:
@@ -200,31 +207,31 @@ def _read_named(text: str, match: re.Match[str], offered: Mapping[str, Any]) -> 
     if end is None or _SEPARATOR_PATTERN.match(text, end):
         return  # with two objects it is not certain which of them has the arguments
     name = next(group for group in match.groups() if group)
-    arguments, quote = text[match.end() : end], text[match.start() : end]
-    yield WrittenCall(match.start(), end, find_name(name, offered.keys()), arguments, quote)
+    arguments, as_written = text[match.end() : end], text[match.start() : end]
+    yield WrittenCall(match.start(), end, find_name(name, offered.keys()), arguments, as_written)
 
 
-def _find_object_end(text: str, at: int) -> int | None:
-    """Return the end of the JSON object that begins at ``at``; None if no object begins there."""
+def _find_object_end(text: str, position: int) -> int | None:
+    """Return the end of the JSON object that begins at a position; None if no object begins there."""
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):
         return None
     return end if isinstance(value, dict) else None
 
 
 def _read_objects(
-    text: str, at: int, offered: Mapping[str, Any], *, start: int = 0, is_all: bool = False
+    text: str, position: int, offered: Mapping[str, Any], *, start: int = 0, must_be_full_text: bool = False
 ) -> Iterator[WrittenCall]:
     """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call.
 
-    ``at``: the position of the first object. ``start``: the position of the mark before it, where the first
-    call begins. ``is_all``: there is one object or list, which must be the full text.
+    ``position``: of the first object. ``start``: the position of the mark before it, where the first call
+    begins. ``must_be_full_text``: there is one object or list, and no other text.
     """
     calls: list[WrittenCall] = []
     while True:
         try:
-            value, end = _CALL_DECODER.raw_decode(text, at)
+            value, end = _CALL_DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             return
         for item in value if isinstance(value, list) else [value]:
@@ -232,13 +239,14 @@ def _read_objects(
             if call is None:
                 return
             name, arguments = call
-            calls.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, text[at:end]))
-            start = end  # so that calls of one list don't overlap
+            as_written = text[position:end]
+            calls.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, as_written))
+            start = end  # further calls of a list are given empty spans, so that calls don't overlap
         separator = _SEPARATOR_PATTERN.match(text, end)
-        if is_all or separator is None:
+        if must_be_full_text or separator is None:
             break
-        at = separator.end()
-    has_other_text = is_all and text[end:].strip() != ""
+        position = separator.end()
+    has_other_text = must_be_full_text and text[end:].strip() != ""
     if not has_other_text:
         yield from calls
 
@@ -273,23 +281,24 @@ def _read_fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -
     properties = schema.get("properties")
     schemas = properties if isinstance(properties, Mapping) else {}
     arguments: dict[str, Any] = {}
-    for written_name, text_mark, text in field.findall(body):
-        name = written_name.strip()
+    for match in field.finditer(body):
+        name = match["name"].strip()
         if name in arguments:
             return None
-        arguments[name] = _read_value(text, text_mark, schemas.get(name))
+        is_text_mark = match.groupdict().get("is_text")
+        arguments[name] = _read_value(match["value"], is_text_mark, schemas.get(name))
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _read_value(text: str, text_mark: str, schema: Any) -> Any:
+def _read_value(text: str, is_text_mark: str | None, schema: Any) -> Any:
     """Return a value that is written without quotes, in the type of the tool's schema.
 
-    ``text_mark``: "true" if the model marked the value as text, "false" if not, empty without such a mark.
+    ``is_text_mark``: "true" if the model marked the value as text, "false" if not, None without such a mark.
     """
     text = text.removeprefix("\n").removesuffix("\n")
     types = _list_types(schema)
     may_be_text = not types or "string" in types
-    if text_mark == "true" or (not text_mark and may_be_text):
+    if is_text_mark == "true" or (is_text_mark is None and may_be_text):
         return text
     try:
         return json.loads(text)

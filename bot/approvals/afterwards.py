@@ -36,34 +36,38 @@ _MAX_VALUE_CHARS = 300  # the most characters of a value that are stored for peo
 
 
 async def look_after(
-    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _STEP_SECONDS
+    available: AvailableTools,
+    tool: Tool,
+    proposal: Proposal,
+    output: ToolOutput,
+    seconds: float = _STEP_SECONDS,
 ) -> dict[str, Any]:
     """Return the columns to store with the end of a run: the fields read again, and the inverse call.
 
     A fault of the tool's own code is logged and not raised, since the run itself has succeeded.
     """
-    if not p.kind.may_be_undone:
+    if not proposal.kind.may_be_undone:
         return {}
     columns: dict[str, Any] = {}
-    fields = await _read_again(tool, p, seconds)
+    fields = await _read_again(tool, proposal, seconds)
     if fields:
         columns["read_again"] = fields
     undo = tool.undo
-    if p.applies and tool.trying:  # the run applied a trial
+    if proposal.applies and tool.trying:  # the run applied a trial, for which a tool has other functions
         undo = tool.trying.undo
-    if undo is not None and p.undo_seconds:  # the rules give people time to undo the call
-        inverse, arguments = await _draft_inverse(available, tool, undo, p, output, seconds)
+    if undo is not None and proposal.undo_seconds:  # the rules give people time to undo the call
+        inverse, arguments = await _draft_inverse(available, tool, undo, proposal, output, seconds)
         columns["inverse"] = inverse
         columns["inverse_arguments"] = arguments
     return columns
 
 
-async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, ...]:
+async def _read_again(tool: Tool, proposal: Proposal, seconds: float) -> tuple[Reread, ...]:
     """Return the changed fields with their values now; empty where they can't be read."""
     fields = []
     try:
-        values = await await_tool(tool.name, _read_values(tool, p), seconds)
-        for field in p.preview:
+        values = await await_tool(tool.name, _read_values(tool, proposal), seconds)
+        for field in proposal.preview:
             is_hidden = HIDDEN in (field.new_value or "")  # a hidden secret can't be compared
             if field.field in values and not is_hidden:
                 fields.append(_compare(field.field, values[field.field], field.new_value))
@@ -73,19 +77,20 @@ async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, 
     return tuple(fields)
 
 
-async def _read_values(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
+async def _read_values(tool: Tool, proposal: Proposal) -> Mapping[str, str | None]:
     """Return the current values by field: from the tool's own reader, else from a preview made now.
 
     Such a preview says what the same call would change now, so its old values are the current ones.
     """
-    if p.applies and p.trial and tool.trying and tool.trying.current:
-        return await tool.trying.current(p.trial.files)
+    trial = proposal.trial if proposal.applies else None
+    if trial and tool.trying and tool.trying.current:
+        return await tool.trying.current(trial.files)
     if tool.current is not None:
-        return await tool.current(p.arguments)
-    names = {field.field for field in p.preview if field.old_value is not None}
+        return await tool.current(proposal.arguments)
+    names = {field.field for field in proposal.preview if field.old_value is not None}
     if tool.preview is None or not names:
         return {}
-    preview = await tool.preview(p.arguments)
+    preview = await tool.preview(proposal.arguments)
     return {field.field: field.old_value for field in preview if field.field in names}
 
 
@@ -102,14 +107,14 @@ def _cut(text: str | None) -> str | None:
 
 
 async def _draft_inverse(
-    available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
+    available: AvailableTools, tool: Tool, undo: Undo, proposal: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
     """Return the inverse call as people see it, and its arguments.
 
     If there is no such call, returns an `Inverse` with only the reason, and None.
     """
     try:
-        call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
+        call = await await_tool(tool.name, undo(Ran(proposal.arguments, proposal.preview, output)), seconds)
         if isinstance(call, str):  # the reason why no call undoes the change
             return Inverse(one_line(call)), None
         inverse_tool = available.get(call.tool_name)
@@ -134,7 +139,8 @@ async def _describe_inverse(inverse_tool: Tool, arguments: Mapping[str, Any]) ->
     return Inverse(
         tool_name=inverse_tool.name,
         digest=inverse_tool.digest(arguments),
-        left=hash_old_values(preview),  # the values that the change has left: see `Undoing.as_left`
+        # a hash of the values after the change, to see later if someone has changed them again
+        left=hash_old_values(preview),
         title=title,
         fields=tuple(fields),
     )

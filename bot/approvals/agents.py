@@ -2,7 +2,7 @@
 
 The person of the token is the agent's person: the agent acts for them, within the tools of the token. Each
 call is judged by the rules like any other. A call that only reads is answered immediately. Any other call
-becomes a proposal, and the agent asks for its state from time to time, which is called a *look*. The tool's
+becomes a proposal, and the agent asks for the state of the call from time to time (a *look*). The tool's
 answer is shown only to the agent and its person; how it is kept from others is in
 ``bot/store/agent_calls.py``.
 
@@ -59,8 +59,9 @@ _GROUPS_OF_NOD = frozenset(
 MAX_LOOKS = 1200
 """The most looks with one token in a minute, which is 20 a second. A listing of its tools counts as one."""
 _MINUTE = timedelta(minutes=1)
+_FORGET_AFTER = timedelta(minutes=2)  # the time after its last look for which an open call is remembered
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0  # between two looks at one call
-_LOOKS_A_SECOND = 10  # about the most looks of all agents together, if they keep to their pauses
+_MAX_LOOKS_PER_SECOND = 10  # about the most looks of all agents together, if they keep to their pauses
 _MAX_KNOWN_CALLS = 10_000  # the most open calls whose last look is remembered
 _READS_TOGETHER = 4  # reads of one agent that run side by side
 _MAX_NAMED = 30  # the most tools named in one message
@@ -85,7 +86,7 @@ class CallStatus:
     text: str  # the result, or the state in words
     id: str = ""  # the call's id; empty for a read, which has no proposal either
     proposal: Proposal | None = None
-    joined: bool = False  # True if the same call was made before: no call was made now, this is its state
+    joined: bool = False  # True if this is the state of an earlier call with the same key or arguments
     files: tuple[File, ...] = ()  # the files of the tool's answer
     pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
@@ -165,8 +166,8 @@ class AgentCalls:
         for tool in granted:
             if not may_act(agent, tool):
                 continue
-            # these are the facts of a call without arguments, which stands for all calls: a tool is left out
-            # only if a rule forbids all of them
+            # a call without arguments stands for all calls of the tool; ``always``: count only rules that
+            # forbid all of them
             any_call = tool.call({}, risk, place, person, now)
             if not policy.find_call_objection(any_call, always=True):
                 tools.append(tool)
@@ -227,12 +228,12 @@ class AgentCalls:
         await self._note_use(agent)
         call_id = secrets.token_hex(16)
         request = Request(
-            agent.person,
-            tool_name,
-            arguments,
-            agent.address_of(call_id),
-            f"{agent.words} calls {tool_name}.",
-            begin=call_id,
+            actor=agent.person,
+            tool_name=tool_name,
+            arguments=arguments,
+            address=agent.address_of(call_id),
+            text=f"{agent.words} calls {tool_name}.",
+            begin=call_id,  # the conversation of the call has the call's id
             event_id=f"{agent.label}/{key}" if key else None,
             reason=reason,
             agent=agent.key,
@@ -262,7 +263,7 @@ class AgentCalls:
         return await self._tell(describe_call(proposal, joined=opened.again, files=files))
 
     async def _check_open_calls(self, agent: Agent, call_digest: str) -> None:
-        """Raise TooMuch if an agent's calls already take half of its person's open proposals.
+        """Raise TooMuch if an agent's calls already take half of the proposals that its person may have open.
 
         The other half is left to the person. A call that joins an earlier one is always accepted.
         """
@@ -299,19 +300,19 @@ class AgentCalls:
         await self.database.write(agent_calls.mark_told, status.id, self.clock())
         return status
 
-    def _choose_pause(self, p: Proposal, now: datetime) -> float:
+    def _choose_pause(self, proposal: Proposal, now: datetime) -> float:
         """Note a look at an open call, and return the seconds after which the next look should come.
 
         Calls at which no agent has looked for long are forgotten.
         """
-        self._last_looks.pop(p.conversation_id, None)  # so that it becomes the newest
-        self._last_looks[p.conversation_id] = now
+        self._last_looks.pop(proposal.conversation_id, None)  # so that it becomes the newest
+        self._last_looks[proposal.conversation_id] = now
         while True:
             oldest_id, looked_at = next(iter(self._last_looks.items()))
-            if len(self._last_looks) <= _MAX_KNOWN_CALLS and not _is_old(looked_at, now):
+            if len(self._last_looks) <= _MAX_KNOWN_CALLS and _is_within(_FORGET_AFTER, looked_at, now):
                 break
             del self._last_looks[oldest_id]
-        return choose_pause((now - p.created_at).total_seconds(), len(self._last_looks))
+        return choose_pause((now - proposal.created_at).total_seconds(), len(self._last_looks))
 
     async def _note_use(self, agent: Agent) -> None:
         """Store that a token is in use, if that was not stored lately."""
@@ -326,8 +327,7 @@ class AgentCalls:
         """
         now = self.clock()
         times = times_of.setdefault(key, deque())
-        # a time in the future is dropped as well: the clock was set back since
-        while times and not now - _MINUTE < times[0] <= now:
+        while times and not _is_within(_MINUTE, times[0], now):
             times.popleft()
         if len(times) >= most:
             raise TooMuch(refusal.format(most=most))
@@ -339,13 +339,13 @@ def choose_pause(waited_seconds: float, calls: int) -> float:
 
     ``calls``: the number of open calls that agents look at. The more calls, the longer the pause.
     """
-    pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _LOOKS_A_SECOND)
+    pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _MAX_LOOKS_PER_SECOND)
     return min(_LONGEST_PAUSE_SECONDS, pause)
 
 
-def _is_old(looked_at: datetime, now: datetime) -> bool:
-    """Tell if the last look is long ago. A time in the future is old, too: the clock was set back."""
-    return not now - 2 * _MINUTE < looked_at <= now
+def _is_within(period: timedelta, time: datetime, now: datetime) -> bool:
+    """Tell if a time is within the last period. A time in the future is not: the clock was set back since."""
+    return now - period < time <= now
 
 
 async def list_matching(registry: Registry, person: Actor, patterns: Collection[str]) -> list[Tool]:
@@ -458,41 +458,49 @@ def _describe_read(tool_name: str, result: CallResult) -> CallStatus:
     return CallStatus(tool_name, "succeeded" if result.ok else "failed", text, files=files)
 
 
-def describe_call(p: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
+def describe_call(proposal: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
     """Return the state of a call by its proposal.
 
-    ``p`` has the tool's answer, which rows of proposals don't have: see ``bot/store/agent_calls.py``.
+    ``proposal`` has the tool's answer, which rows of proposals don't have: see ``bot/store/agent_calls.py``.
     """
-    end = name_end(p)
-    return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined, files)
+    end = name_end(proposal)
+    return CallStatus(
+        proposal.tool_name,
+        end,
+        _describe_end(proposal, end),
+        proposal.conversation_id,
+        proposal,
+        joined,
+        files,
+    )
 
 
-def name_end(p: Proposal) -> str:
+def name_end(proposal: Proposal) -> str:
     """Return the state of a call as one word for programs.
 
     A call is *cancelled* by the agent itself, and *withdrawn* by people.
     """
-    match p.state:
+    match proposal.state:
         case State.PROPOSED:
             return "waiting"
         case State.APPROVED | State.EXECUTING:
             return "running"
-        case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+        case State.FAILED if proposal.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return "outcome_unknown"
-        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+        case State.CANCELLED if proposal.cause is Cause.UNDELIVERABLE:
             return "undeliverable"
         case State.CANCELLED:
-            return "cancelled" if p.decided_from == AGENTS else "withdrawn"
+            return "cancelled" if proposal.decided_from == AGENTS else "withdrawn"
         case _:
-            return str(p.state)
+            return str(proposal.state)
 
 
-def _describe_end(p: Proposal, end: str) -> str:
+def _describe_end(proposal: Proposal, end: str) -> str:
     """Return the text on a call for the agent: the result, or the state in words. ``end``: see `name_end`."""
-    if end != "succeeded" or p.ended_badly:
-        return bound_text(for_model(p))
-    edits = "".join(f"{edit.told}.\n" for edit in p.edits)
-    return edits + bound_text(p.result or "Done.")
+    if end != "succeeded" or proposal.ended_badly:
+        return bound_text(for_model(proposal))
+    edits = "".join(f"{edit.told}.\n" for edit in proposal.edits)
+    return edits + bound_text(proposal.result or "Done.")
 
 
 def _tell_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:

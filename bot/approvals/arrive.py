@@ -69,7 +69,7 @@ def store_message(
     # the conversation
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = arrival.conversation_id
-    begins = conversation_id is None
+    begins_conversation = conversation_id is None
     if conversation_id is None:
         if messages.find_conversation_of_event(session, message.address.channel, message.event_id):
             return None  # stored by another process, or here before its conversation was ended
@@ -98,19 +98,23 @@ def store_message(
         },
     )
     if message_id is None:
-        if begins:
+        if begins_conversation:
             conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
 
     # the limits: after the check for a second delivery, which does not count. If they raise, the transaction
     # is rolled back, and the message is not stored
-    # ``said``: the messages of the last hour before this one, counted only up to this bound
+
+    # ``said`` counts the person's messages of the last hour before this one, up to the limit
     if arrival.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
-    if begins and conversations.count_started_since(session, message.actor, now - _DAY, now, most + 1) > most:
+    if (
+        begins_conversation
+        and conversations.count_started_since(session, message.actor, now - _DAY, now, most + 1) > most
+    ):
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
@@ -135,18 +139,20 @@ def _store_files(
     message's own files exceed these limits. ``handles``: the names under which the files are stored.
     """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
-    own_first = sorted(zip(handles, message.files, strict=True), key=lambda pair: pair[1].earlier)
+    handles_and_files = list(zip(handles, message.files, strict=True))
+    own = [pair for pair in handles_and_files if not pair[1].earlier]
+    earlier = [pair for pair in handles_and_files if pair[1].earlier]
     stored: list[tuple[str, Upload, str]] = []
-    for handle, file in own_first:
+    for handle, file in [*own, *earlier]:
         fault = bounds.files.too_large(file.bytes)
         count += 1
         if not fault:
             size += file.bytes
-        is_beyond = count > bounds.files.files_a_day or size > bounds.files.bytes_a_day
-        if is_beyond and not file.earlier:
+        exceeds_day = count > bounds.files.files_a_day or size > bounds.files.bytes_a_day
+        if exceeds_day and not file.earlier:
             most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.bytes_a_day)}"
             raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
-        if is_beyond and not fault:
+        if exceeds_day and not fault:
             fault = _DAY_IS_FULL_TEXT
         stored.append((handle, file, fault))
     outputs.store_attached(session, conversation_id, message.actor, stored, now)
@@ -155,7 +161,7 @@ def _store_files(
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> StoredLine | None:
     """Store the notice above a request's card. Returns None if its event was stored before.
 
-    A request may name its conversation (``into``); otherwise it joins the current one at its address.
+    A request may name its conversation (``into``). Otherwise it joins the current one at its address.
     """
     conversation_id = request.into or conversations.find_current_id(session, request.address)
     if conversation_id is None:
@@ -216,15 +222,15 @@ def open_request(
     policies: Policies,
     request: Request,
     draft: Proposal,
-    like: Likeness,
+    likeness: Likeness,
     process: str,
     now: datetime,
 ) -> OpenedProposal:
     """Store a drafted proposal and the notice above it, or return the proposal that is stored already.
 
-    ``like``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
-    process, which waits for the answer if the proposal is an MCP server's question. Raises LostRace if
-    another process stores the same request now, Refused if the agent's token has ended since.
+    ``likeness``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
+    process. It owns the proposal if that is an MCP server's question. Raises LostRace if another process
+    stores the same request now, Refused if the agent's token has ended since.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
@@ -237,8 +243,8 @@ def open_request(
     line = add_request(session, request, call, now)
     if line is None:
         raise LostRace
-    placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
-    proposal = grants.approve_by_grant(session, policies, placed, like, now)
+    draft_in_conversation = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
+    proposal = grants.approve_by_grant(session, policies, draft_in_conversation, likeness, now)
     asked_by = f"asked for by {request.actor}"
     if request.agent:
         asked_by += f" through {request.agent}"

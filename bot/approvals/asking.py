@@ -34,7 +34,7 @@ from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 
 ASK = "ask_person"
 IN_A_ROW = 5
-"""The number of questions to which one request of a person may lead."""
+"""The most questions for one request of a person."""
 
 _MAX_ANSWER_CHARS = 1000
 # words for secrets, such as "password", "API key", "your PIN"
@@ -44,9 +44,11 @@ _SECRET = re.compile(
     r"|(api|access|auth|private|secret|signing|recovery|security)[ _-]?(key|token|code)s?)\b",
     re.IGNORECASE,
 )
-_NO_SECRETS = "Never ask for a secret, such as a password or a key. Say where people should put it instead."
-_STILL_OPEN = "Your question “{question}” is still open. One at a time: wait for its answer."
-_ENOUGH = f"You asked {IN_A_ROW} questions for this request, which is all. Say what you have, and end."
+_NO_SECRETS_TEXT = (
+    "Never ask for a secret, such as a password or a key. Say where people should put it instead."
+)
+_STILL_OPEN_TEXT = "Your question “{question}” is still open. One at a time: wait for its answer."
+_ENOUGH_TEXT = f"You asked {IN_A_ROW} questions for this request, which is all. Say what you have, and end."
 
 Question = Annotated[Storable, Field(min_length=1, max_length=500)]
 Choice = Annotated[Storable, Field(min_length=1, max_length=60)]
@@ -81,7 +83,10 @@ def ask_tools() -> FixedToolset:
 
 
 def check_in_a_row(transcript: Transcript) -> None:
-    """Raise ModelTooManyQuestions if the model has asked again after it was told that it may not."""
+    """Raise ModelTooManyQuestions if the model has asked more than `IN_A_ROW` questions.
+
+    `choose_answerers` has told it by then that it may not.
+    """
     if _count_asked(transcript) > IN_A_ROW:
         raise ModelTooManyQuestions
 
@@ -90,12 +95,12 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
     """Return the people who may answer a question. Raises ToolError, for the model, if it can't be asked."""
     choices = arguments.get("choices") or ()
     if any(_SECRET.search(text) for text in (arguments["question"], *choices)):
-        raise ToolError(_NO_SECRETS)
+        raise ToolError(_NO_SECRETS_TEXT)
     if _count_asked(transcript) >= IN_A_ROW:
-        raise ToolError(_ENOUGH)
+        raise ToolError(_ENOUGH_TEXT)
     waiting = _list_open(transcript)
     if waiting:
-        raise ToolError(_STILL_OPEN.format(question=one_line(waiting[0].description)))
+        raise ToolError(_STILL_OPEN_TEXT.format(question=one_line(waiting[0].description)))
     names = arguments.get("who")
     if not names:
         return Deciders(requester=True)
@@ -128,7 +133,7 @@ def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Acto
     return actor
 
 
-def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided:
+def take_answer(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Apply a press that answers a question: by the button of a choice, or by a text.
 
     Apparent secrets in the text are hidden.
@@ -137,28 +142,28 @@ def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided
     if press.verb is Verb.ANSWER:
         written = press.reason or ""
     else:
-        written = _find_choice(p.choices or (), press.verb)
+        written = _find_choice(proposal.choices or (), press.verb)
     answer = redact_text(storable(one_line(written)))
     if not answer:
-        return refuse(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
+        return refuse(Answer.INVALID, proposal, "Write your answer.", {"reason": "This is needed."})
     if len(answer) > _MAX_ANSWER_CHARS:
         text = f"That is {len(answer):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
-        return refuse(Answer.INVALID, p, text, {"reason": text})
+        return refuse(Answer.INVALID, proposal, text, {"reason": text})
     context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=answer))
-    arguments = {**p.arguments, "answer": answer}
-    p = context.move(
+    arguments = {**proposal.arguments, "answer": answer}
+    proposal = context.move(
         session,
-        p,
+        proposal,
         State.APPROVED,
         arguments=arguments,
-        digest=digest(p.tool_name, p.tool_version, arguments),
-        votes=(*p.votes, context.vote(Verb.ANSWER)),
-        **context.decided,
+        digest=digest(proposal.tool_name, proposal.tool_version, arguments),
+        votes=(*proposal.votes, context.vote(Verb.ANSWER)),
+        **context.decided,  # the columns on who decided
     )
     text = "Answered."
     if context.paused:
         text += " Everything is paused, so the agent is told after /approvals resume."
-    return accept(session, p, text, Job(Work.EXECUTE, p.id))
+    return accept(session, proposal, text, Job(Work.EXECUTE, proposal.id))
 
 
 def _find_choice(choices: Sequence[str], verb: Verb) -> str:
@@ -185,10 +190,10 @@ def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
     return overtaken
 
 
-def _may_answer(p: Proposal, actor: Actor) -> bool:
-    if p.deciders.requester and actor == p.requester:
+def _may_answer(proposal: Proposal, actor: Actor) -> bool:
+    if proposal.deciders.requester and actor == proposal.requester:
         return True
-    return str(actor) in p.deciders.people
+    return str(actor) in proposal.deciders.people
 
 
 def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
@@ -198,18 +203,20 @@ def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], cloc
     """
     jobs: list[Job] = []
     for question, author in overtaken:
-        p = proposals.get(session, question.id)
-        if p is None or p.state is not State.PROPOSED:
+        proposal = proposals.get(session, question.id)
+        if proposal is None or proposal.state is not State.PROPOSED:
             continue
         by = By.nod(Act.UNASKED, f"{author} wrote in the conversation")
-        _, end_jobs = end(session, p, by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN)
+        _, end_jobs = end(session, proposal, by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN)
         jobs += end_jobs
     return tuple(jobs)
 
 
 def _list_open(transcript: Transcript) -> list[Proposal]:
     return [
-        p for p in transcript.proposals.values() if Verb.ANSWER in p.kind.takes and p.state is State.PROPOSED
+        proposal
+        for proposal in transcript.proposals.values()
+        if Verb.ANSWER in proposal.kind.takes and proposal.state is State.PROPOSED
     ]
 
 
@@ -218,7 +225,7 @@ def _count_asked(transcript: Transcript) -> int:
 
     They are counted since the person's request, for a teammate over all its work.
     """
-    since = 0 if transcript.teammate else transcript.order
+    since = 0 if transcript.teammate else transcript.order  # ``order``: the id of the line with the request
     count = 0
     for line in transcript.lines:
         if line.id > since and any(call.tool_name == ASK for call in line.calls):

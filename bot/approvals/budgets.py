@@ -43,8 +43,8 @@ class BudgetUse(NamedTuple):
     @property
     def words(self) -> str:
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
-        # a budget's rule says "budget 20 EUR a month for …"
-        return f"{money(self.spent, self.budget.currency)} of {self.rule.said.partition(' ')[2]}"
+        _, _, budget_and_scope = self.rule.said.partition(" ")  # such as "budget 20 EUR a month for …"
+        return f"{money(self.spent, self.budget.currency)} of {budget_and_scope}"
 
 
 def list_uses(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
@@ -58,7 +58,7 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
     used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
     if not used_up:
         return
-    # the budget whose period ends last; budgets for one turn come before all of these
+    # the budget whose period ends last; a budget for one turn (``until`` is None) only if no other is used up
     last_to_end = max(used_up, key=lambda use: (use.until is not None, use.until or now))
     if last_to_end.until is None:
         text = (
@@ -73,12 +73,14 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
     raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
 
 
-def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
+def is_used_up(
+    session: Session, book: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
+) -> bool:
     """Tell if a budget that pays for an answer to a person in a place is used up.
 
-    ``order``: the id of the line with the person's request, or 0 without such a line.
+    ``request_line_id``: the id of the line with the person's request, or 0 without such a line.
     """
-    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, order, now))
+    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, request_line_id, now))
 
 
 def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
@@ -101,30 +103,35 @@ def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) 
 def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
     """Return the use of each budget that pays for a turn."""
     conversation, transcript = turn.transcript.conversation, turn.transcript
+    # ``shown_at``: for a teammate, the address of the lead agent's conversation
     place = str(conversation.shown_at or conversation.address)
     return _list_for(session, book, place, transcript.asker, transcript.order, now)
 
 
 def _list_for(
-    session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime
+    session: Session, book: Rulebook, place: str, asker: Actor, request_line_id: int, now: datetime
 ) -> list[BudgetUse]:
     """Return the use of each budget that pays for an answer to a person in a place.
 
-    ``order``: as in `is_used_up`.
+    ``request_line_id``: as in `is_used_up`.
     """
     rules = book.list_about(Subject.BUDGET)
     if not rules:
         return []
     accounts = people.person_of(session, asker).accounts
     paying = [rule for rule in rules if covers(rule.scope, place) or rule.scope in accounts]
-    return [_measure_use(session, rule, book, now, order) for rule in paying]
+    return [_measure_use(session, rule, book, now, request_line_id) for rule in paying]
 
 
-def _measure_use(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:
-    """Return the use of a budget. ``order``: the id of the line whose answers a turn's budget pays for."""
+def _measure_use(
+    session: Session, rule: Rule, book: Rulebook, now: datetime, request_line_id: int
+) -> BudgetUse:
+    """Return the use of a budget. A budget for one turn pays for the answers to ``request_line_id``."""
     budget = rule.budget
     if budget.per is Per.TURN:
-        return BudgetUse(rule, budget, budget.amount, counts.sum_spent_on_order(session, order), None)
+        return BudgetUse(
+            rule, budget, budget.amount, counts.sum_spent_on_order(session, request_line_id), None
+        )
     try:
         accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # the rule's scope is not an account: the budget is for everyone

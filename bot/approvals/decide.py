@@ -1,8 +1,8 @@
 """Decisions on people's presses: each press is authorised, checked and recorded in one transaction.
 
 A press is one use of a button by a person; what the button does is its verb. `decide` processes one press. It
-checks the person's rights, and that the press is for the state in which the proposal is now and for its
-*round*, the version of its contents. Then the function for the verb (`_FUNCTIONS`) applies the press.
+checks the person's rights, and that the press fits the proposal's present state and the version of its
+contents (the *round*). Then the function for the verb (`_FUNCTIONS`) applies the press.
 
 A button may also press on several proposals: on all of one answer of the agent, or on the rows of a *batch*,
 which share one card. `split_press` splits such a press into one for each, and `count_outcomes` sums up the
@@ -70,12 +70,15 @@ _NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_ROUND_TEXT = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _CLEARED_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
 """The columns that a failed run has set, emptied for the next try."""
+_CLEARED_DECISION = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
+"""The columns that a decision has set, emptied for the next decision."""
+
 
 # for a press on several proposals
 _EACH_OF_ALL = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
-    Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
+    Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
     Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
 """For a verb on several proposals: the verb on each, and the state of the proposals that get a press."""
@@ -86,10 +89,15 @@ _NONE_LEFT_TEXTS = {
     Verb.UNDO_ALL: "None of these can be undone now.",
 }
 """The replies if no proposal is in that state; for the other verbs there is one reply."""
-_OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
-"""The words for a count of accepted presses, by their verb; for other verbs "stopped"."""
-_OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
-"""Words for presses after which a proposal is still open; for other verbs "counted as a vote"."""
+_OUTCOMES = {
+    Verb.APPROVE: "approved",
+    Verb.DECLINE: "declined",
+    Verb.STOP_ALL: "stopped",
+    Verb.UNDO: "being undone",
+}
+"""The words for a count of accepted presses, by the verb on each proposal."""
+_OPEN_OUTCOMES = dict.fromkeys(_OUTCOMES, "counted as a vote") | {Verb.UNDO: "asked about on a card"}
+"""The words for presses after which a proposal is still open."""
 _MAX_REASONS = 5  # the most reasons of refusals in one reply
 
 
@@ -110,87 +118,99 @@ def decide(
     loaded = policies.find_for(session, press.proposal_id, press.actor)
     if loaded is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
-    p, policy, person = loaded
-    _check_card(session, press, p)
+    proposal, policy, person = loaded
+    _check_card(session, press, proposal)
     # ``absent``: the person in whose place a stand-in presses, if it is one
-    refusal, absent = rights.judge_press(session, policy, p, person, press.actor, press.verb, press.address)
-    if refusal:
-        return refuse(Answer.REFUSED, p, refusal)
-    if press.reason:  # it must not repeat a secret of the call
-        schema = proposals.load_schema(session, p.tool_name, p.tool_version)
-        press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
-    context = PressContext(
-        press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
+    refusal, absent = rights.judge_press(
+        session, policy, proposal, person, press.actor, press.verb, press.address
     )
-    decided = _apply(session, context, policy, p)
+    if refusal:
+        return refuse(Answer.REFUSED, proposal, refusal)
+    if press.reason:  # it must not repeat a secret of the call
+        schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
+        press = replace(press, reason=veil(press.reason, secrets_in(proposal.arguments, schema)))
+    context = PressContext(
+        press=press,
+        person=person,
+        policies=policies,
+        now=now,
+        paused=policy.book.paused,
+        prepared=prepared,
+        absences=policy.absences,
+        absent=absent,
+    )
+    decided = _apply(session, context, policy, proposal)
     if decided.reply.answer is Answer.ACCEPTED and press.verb in _TOLD_TO_FEATURES:
         for note_decision in hooks_of(session).note_decision:
-            note_decision(session, p, press, now)
+            note_decision(session, proposal, press, now)
     return decided
 
 
-def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
+def _check_card(session: Session, press: Press | Choice, proposal: Proposal) -> None:
     """Raise UnknownCard if a press was made on a message that is not a card of the proposal."""
     if press.address is None or press.ref is None:
         return
-    if not posted_cards.is_card_of(session, p, press.address.channel, press.ref):
+    if not posted_cards.is_card_of(session, proposal, press.address.channel, press.ref):
         raise UnknownCard
 
 
-def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal) -> Decided:
+def _apply(session: Session, context: PressContext, policy: Policy, proposal: Proposal) -> Decided:
     """Apply an authorised press, if it is for the state that the proposal is in."""
     press, person, now, prepared = context.press, context.person, context.now, context.prepared
 
-    # the state: a proposal whose time is over ends first. A press that approves it comes a second time, with
-    # the ``current`` contents, and opens it again unless its kind ``is_final``: programs act on its end
+    # the state: a proposal whose time is over ends first
     jobs: tuple[Job, ...] = ()
-    if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
-        p, jobs = expire(session, p, now)
-    if p.state is State.EXPIRED and prepared.current is not None and not p.kind.is_final:
-        return _ask_again(session, context, p, prepared.current)
+    if proposal.state is State.PROPOSED and proposal.expires_at <= now and not policy.book.paused:
+        proposal, jobs = expire(session, proposal, now)
+    # ``presses.py`` computes the contents of an expired proposal again, and repeats the press with these
+    # (``current``). Then the proposal is opened again, unless programs act on its end (``is_final``)
+    if proposal.state is State.EXPIRED and prepared.current is not None and not proposal.kind.is_final:
+        return _reopen(session, context, proposal, prepared.current)
     # the owner of a call, in whose name it runs, may withdraw it even when it is approved
-    owner_withdraws = press.verb is Verb.CANCEL and p.state is State.APPROVED and is_owner(p, person)
+    owner_withdraws = (
+        press.verb is Verb.CANCEL and proposal.state is State.APPROVED and is_owner(proposal, person)
+    )
     needed_state = _STATE_OF_VERB.get(press.verb, State.PROPOSED)
-    if p.state is not needed_state and not owner_withdraws:
-        text = _WRONG_STATE_TEXTS.get(press.verb) or too_late(p, now)
-        return Decided(Reply(Answer.ALREADY, text, (p,)), jobs)
+    if proposal.state is not needed_state and not owner_withdraws:
+        text = _WRONG_STATE_TEXTS.get(press.verb) or too_late(proposal, now)
+        return Decided(Reply(Answer.ALREADY, text, (proposal,)), jobs)
 
     # the round: the person must have seen what the press applies to
-    if _is_outdated(press, p):
-        return refuse(Answer.STALE, p, _describe_changes(p, press.round))
-    if press.by_api and p.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
-        return refuse(Answer.STALE, p, _SAY_ROUND_TEXT)
+    if _is_outdated(press, proposal):
+        return refuse(Answer.STALE, proposal, _describe_changes(proposal, press.round))
+    if press.by_api and proposal.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
+        return refuse(Answer.STALE, proposal, _SAY_ROUND_TEXT)
 
     # the verb: this proposal must take it, and the rules must allow the run that it starts
     # ``undoes``: the id of the proposal whose change this one undoes
-    if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
-        return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
-    if press.verb in _RUNNING and policy.book.forbids:  # the book has all rules; some of them forbid calls
-        call = replace(rights.call_of(session, p), at=now)
+    if proposal.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
+        return refuse(Answer.INVALID, proposal, "What undoes a change can't be edited or allowed in advance.")
+    if press.verb in _RUNNING and policy.book.forbids:  # there are rules that forbid calls
+        call = replace(rights.call_of(session, proposal), at=now)
         why = policy.find_call_objection(call)
         if why:
-            return refuse(Answer.REFUSED, p, f"This is now forbidden: {why}. Nothing runs.")
-    if press.verb in _WRONG_KIND_TEXTS and press.verb not in p.kind.takes:
-        return refuse(Answer.INVALID, p, _WRONG_KIND_TEXTS[press.verb])
-    return _FUNCTIONS[press.verb](session, context, p)
+            return refuse(Answer.REFUSED, proposal, f"This is now forbidden: {why}. Nothing runs.")
+    if press.verb in _WRONG_KIND_TEXTS and press.verb not in proposal.kind.takes:
+        return refuse(Answer.INVALID, proposal, _WRONG_KIND_TEXTS[press.verb])
+    return _FUNCTIONS[press.verb](session, context, proposal)
 
 
-def _is_outdated(press: Press, p: Proposal) -> bool:
+def _is_outdated(press: Press, proposal: Proposal) -> bool:
     """Tell if the proposal has changed since the person saw it.
 
     A press may name what the person saw by three values: the round, the digest of the call, and ``seen``, the
     hash of the full contents of the card. Each named value must be current. A digest alone does not tell
     one round of the same call from the next, so it can't approve a call that was asked again.
     """
-    if press.round is not None and press.round != p.round:
+    if press.round is not None and press.round != proposal.round:
         return True
-    if press.digest is not None and press.digest != p.digest:
+    if press.digest is not None and press.digest != proposal.digest:
         return True
-    if press.seen is not None and press.seen != p.seen:
+    if press.seen is not None and press.seen != proposal.seen:
         return True
     names_only_digest = press.digest is not None and press.round is None and press.seen is None
     # ``shown_again``: a card of an earlier round showed the same arguments, with other values to change
-    return names_only_digest and p.shown_again and press.verb in APPROVING
+    return names_only_digest and proposal.shown_again and press.verb in APPROVING
 
 
 def _names_no_round(press: Press) -> bool:
@@ -198,113 +218,114 @@ def _names_no_round(press: Press) -> bool:
     return press.round is None and press.digest is None and press.seen is None
 
 
-def _describe_changes(p: Proposal, seen_round: int | None) -> str:
+def _describe_changes(proposal: Proposal, seen_round: int | None) -> str:
     """Return the refusal of a press on an earlier round, with the edits that were made since."""
     text = "This changed after the card was shown"
     if seen_round is not None:
-        edits = [edit.words for edit in p.edits if edit.round > seen_round]
+        edits = [edit.words for edit in proposal.edits if edit.round > seen_round]
         if edits:
             text += f": {'; '.join(edits)}"
     return f"{text}. Look at the new card, then decide."
 
 
-def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
+def _reopen(session: Session, context: PressContext, proposal: Proposal, current: Contents) -> Decided:
     """Open an expired proposal again with current values, instead of applying the press."""
-    why, jobs = undo.reopen_inverse(session, context, p)  # if it undoes a change
+    why, jobs = undo.reopen_inverse(session, context, proposal)  # if it undoes a change
     if why:
-        return refuse(Answer.ALREADY, p, why)
-    p = context.move(
+        return refuse(Answer.ALREADY, proposal, why)
+    proposal = context.move(
         session,
-        p,
+        proposal,
         State.PROPOSED,
         Act.ASK_AGAIN,
         **terms(current.verdict, context.now),
         preview=current.preview,
         trial=current.trial,
         for_real=None,
-        round=p.round + 1,
+        round=proposal.round + 1,
         votes=(),
         decided_at=None,
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    work = (redraw(session, p), *jobs, *teammates.resume_work(session, p))
-    return Decided(Reply(Answer.STALE, text, (p,)), work)
+    work = (redraw(session, proposal), *jobs, *teammates.resume_work(session, proposal))
+    return Decided(Reply(Answer.STALE, text, (proposal,)), work)
 
 
-def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _stop(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Note that the run is to end. The process that runs the call reads the note, and stores the outcome."""
-    if p.cause is Cause.STOPPED:
-        return refuse(Answer.ALREADY, p, "It is being stopped already.")
+    if proposal.cause is Cause.STOPPED:
+        return refuse(Answer.ALREADY, proposal, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
-    p = context.move(session, p, cause=Cause.STOPPED, error=error)
-    return accept(session, p, "Stopping it.")
+    proposal = context.move(session, proposal, cause=Cause.STOPPED, error=error)
+    return accept(session, proposal, "Stopping it.")
 
 
-def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _retry(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Approve a failed proposal again, so that it runs once more."""
-    if p.cause is Cause.TOOL_CHANGED:
-        return refuse(Answer.STALE, p, "The tool has changed since. Please request it again.")
-    if p.cause is Cause.REFUSED:
-        return refuse(Answer.STALE, p, f"Trying again can't help. {p.error}")
-    why, jobs = undo.reopen_inverse(session, context, p)  # if it undoes a change
+    if proposal.cause is Cause.TOOL_CHANGED:
+        return refuse(Answer.STALE, proposal, "The tool has changed since. Please request it again.")
+    if proposal.cause is Cause.REFUSED:
+        return refuse(Answer.STALE, proposal, f"Trying again can't help. {proposal.error}")
+    why, jobs = undo.reopen_inverse(session, context, proposal)  # if it undoes a change
     if why:
-        return refuse(Answer.ALREADY, p, why)
-    if p.connection and p.connection.is_personal and not is_owner(p, context.person):
-        return _ask_owner_again(session, context, p, jobs)
-    p = context.move(session, p, State.APPROVED, **_CLEARED_RUN, round=p.round + 1)
-    team_jobs = teammates.resume_work(session, p)
-    return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *team_jobs)
+        return refuse(Answer.ALREADY, proposal, why)
+    if proposal.connection and proposal.connection.is_personal and not is_owner(proposal, context.person):
+        return _ask_owner_again(session, context, proposal, jobs)
+    proposal = context.move(session, proposal, State.APPROVED, **_CLEARED_RUN, round=proposal.round + 1)
+    team_jobs = teammates.resume_work(session, proposal)
+    return accept(session, proposal, "Trying again.", Job(Work.EXECUTE, proposal.id), *jobs, *team_jobs)
 
 
-def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs: tuple[Job, ...]) -> Decided:
+def _ask_owner_again(
+    session: Session, context: PressContext, proposal: Proposal, jobs: tuple[Job, ...]
+) -> Decided:
     """Open a failed proposal again, because someone retries it who is not its owner.
 
     The call runs in the owner's name, so the owner is asked. The press counts as a vote.
     """
-    undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
-    p = context.move(
+    proposal = context.move(
         session,
-        p,
+        proposal,
         State.PROPOSED,
         **_CLEARED_RUN,
-        **undecided,
-        **start_timers(p.ttl, p.remind_every, context.now),
-        round=p.round + 1,
+        **_CLEARED_DECISION,
+        **start_timers(proposal.ttl, proposal.remind_every, context.now),
+        round=proposal.round + 1,
         votes=(context.vote(Verb.APPROVE),),
     )
-    team_jobs = teammates.resume_work(session, p)
-    owner = ownership.name_owner(p)
-    return accept(session, p, f"It runs as {owner}, so {owner} is asked again.", *jobs, *team_jobs)
+    team_jobs = teammates.resume_work(session, proposal)
+    owner = ownership.name_owner(proposal)
+    return accept(session, proposal, f"It runs as {owner}, so {owner} is asked again.", *jobs, *team_jobs)
 
 
-def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _withdraw(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": context.press.reason}
-    p, jobs = context.end(session, p, State.CANCELLED, **changes)
-    return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (p,)), jobs)
+    proposal, jobs = context.end(session, proposal, State.CANCELLED, **changes)
+    return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (proposal,)), jobs)
 
 
-def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
-    p, jobs = context.end(session, p, State.EXPIRED)
-    return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
+def _expire(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+    proposal, jobs = context.end(session, proposal, State.EXPIRED)
+    return Decided(Reply(Answer.ACCEPTED, "Expired.", (proposal,)), jobs)
 
 
-def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _extend(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Restart the timer of an open proposal."""
     now = context.now
-    p = context.move(session, p, **start_timers(p.ttl, p.remind_every, now))
-    return accept(session, p, f"It now expires {format_relative(p.expires_at, now)}.")
+    proposal = context.move(session, proposal, **start_timers(proposal.ttl, proposal.remind_every, now))
+    return accept(session, proposal, f"It now expires {format_relative(proposal.expires_at, now)}.")
 
 
-def _take_by_feature(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _take_by_feature(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Hand a press to the features, in turn. The first feature that takes the press replies."""
     for take_press in hooks_of(session).take_press:
-        text = take_press(session, p, context.press, context.person, context.now)
+        text = take_press(session, proposal, context.press, context.person, context.now)
         if text:
-            return Decided(Reply(Answer.ACCEPTED, text, (p,)))
-    return refuse(Answer.INVALID, p, "That can't be done here.")
+            return Decided(Reply(Answer.ACCEPTED, text, (proposal,)))
+    return refuse(Answer.INVALID, proposal, "That can't be done here.")
 
 
-def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
+def _reassign(session: Session, context: PressContext, proposal: Proposal) -> Decided:
     """Let the accounts and roles decide that the press's reason lists, and no one else.
 
     A rule that the requester may not decide (four eyes) stays: no admin can assign it away.
@@ -317,20 +338,20 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
                 f"{word[:40]!r} is neither an account nor a role. "
                 "Write requester, admin, approver or http:NAME."
             )
-            return refuse(Answer.INVALID, p, text)
+            return refuse(Answer.INVALID, proposal, text)
     deciders = Deciders(
-        four_eyes=p.deciders.four_eyes,
-        place=p.deciders.place,
+        four_eyes=proposal.deciders.four_eyes,
+        place=proposal.deciders.place,
         requester="requester" in words,
         roles=tuple(word for word in words if word in set(Role)),
         people=tuple(word for word in words if ":" in word),
     )
-    requester = people.person_of(session, p.requester)
-    why = context.policies.load(session).find_quorum_objection(deciders, requester, p.quorum)
+    requester = people.person_of(session, proposal.requester)
+    why = context.policies.load(session).find_quorum_objection(deciders, requester, proposal.quorum)
     if why:
-        return refuse(Answer.INVALID, p, f"Say who should decide: {why}.")
-    p = context.move(session, p, deciders=deciders, votes=(), for_real=None)
-    return accept(session, p, "Reassigned. Earlier votes were reset.")
+        return refuse(Answer.INVALID, proposal, f"Say who should decide: {why}.")
+    proposal = context.move(session, proposal, deciders=deciders, votes=(), for_real=None)
+    return accept(session, proposal, "Reassigned. Earlier votes were reset.")
 
 
 def _is_account(word: str) -> bool:
@@ -369,8 +390,8 @@ class SplitPress:
     """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    # the proposals that get no press: a call that can't be undone is approved only on a card of its own
     apart: tuple[Proposal, ...] = ()
+    """The proposals that get no press: a call that can't be undone is approved only on a card of its own."""
 
 
 def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
@@ -386,7 +407,7 @@ def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
     _check_card(session, press, pressed)
     group = proposals.list_group_of(session, pressed)
     # the round of this press is the sum of the group's rounds, which grows with a change to any proposal
-    if press.round is not None and press.round != sum(p.round for p in group):
+    if press.round is not None and press.round != sum(proposal.round for proposal in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
     if isinstance(press, Choice):
         presses = _list_chosen(press, group)
@@ -394,36 +415,36 @@ def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
         presses = _list_same(press, group)
     if isinstance(presses, Reply):
         return presses
-    by_id = {p.id: p for p in group}
+    by_id = {proposal.id: proposal for proposal in group}
     kept: list[Press] = []
-    apart: list[Proposal] = []  # see `SplitPress.apart`
+    needing_own_card: list[Proposal] = []
     for each_press in presses:
         proposal = by_id[each_press.proposal_id]
         if each_press.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
-            apart.append(proposal)
+            needing_own_card.append(proposal)
         else:
             kept.append(each_press)
     if kept:
-        return SplitPress(tuple(kept), tuple(apart))
-    return Reply(Answer.INVALID, _describe_apart(apart), tuple(apart))
+        return SplitPress(tuple(kept), tuple(needing_own_card))
+    return Reply(Answer.INVALID, _describe_apart(needing_own_card), tuple(needing_own_card))
 
 
 def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
     """Return a press for each proposal of the group whose state fits the verb, or a refusal if none fits."""
     verb, state = _EACH_OF_ALL[press.verb]
-    fitting = [p for p in group if p.state is state]
+    fitting = [proposal for proposal in group if proposal.state is state]
     if verb is Verb.UNDO:
-        fitting = [p for p in fitting if p.undo_until is not None]
+        fitting = [proposal for proposal in fitting if proposal.undo_until is not None]
     if not fitting:
         text = _NONE_LEFT_TEXTS.get(press.verb, "All of these are already decided.")
         return Reply(Answer.ALREADY, text, tuple(group))
     presses = []
-    for p in fitting:
+    for proposal in fitting:
         # digest, ``seen`` and message are those of the pressed card, not of each proposal's own
-        press_on_p = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
+        press_on_each = replace(press, verb=verb, proposal_id=proposal.id, digest=None, seen=None, ref=None)
         if press.round is not None:
-            press_on_p = replace(press_on_p, round=p.round)
-        presses.append(press_on_p)
+            press_on_each = replace(press_on_each, round=proposal.round)
+        presses.append(press_on_each)
     return presses
 
 
@@ -433,7 +454,7 @@ def _list_chosen(choice: Choice, group: Sequence[Proposal]) -> list[Press] | Rep
     rows += [(Verb.DECLINE, row) for row in choice.decline]
     if not rows:
         return Reply(Answer.INVALID, "Say which rows to approve or decline.")
-    ids = {p.id for p in group}
+    ids = {proposal.id for proposal in group}
     chosen = [row.id for _, row in rows]
     for row_id in chosen:
         if row_id not in ids:
@@ -491,10 +512,11 @@ def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
         proposals_shown += reply.proposals
         if reply.answer is not Answer.ACCEPTED:
             refused.setdefault(reply.text, []).append(decided)
+        # the last proposal of a reply: after Undo the one of the inverse call, else the pressed one
         elif reply.proposals[-1].state is State.PROPOSED:
-            accepted[_OPEN_OUTCOMES.get(press.verb, "counted as a vote")] += 1
+            accepted[_OPEN_OUTCOMES[press.verb]] += 1
         else:
-            accepted[_OUTCOMES.get(press.verb, "stopped")] += 1
+            accepted[_OUTCOMES[press.verb]] += 1
     sentences = []
     if accepted:
         counts = [f"{count} {outcome}" for outcome, count in accepted.items()]

@@ -2,8 +2,8 @@
 
 A call is a tool and its arguments. From these come the title, the preview (the fields that would change) and
 the time for which the call may be undone. `draft` puts them together into a `Proposal`, with the *verdict* of
-the rules: that the call may run, or who is asked. Most of them come from the tool's own code, which may fail
-or take too long. The gate drafts new proposals, and ``presses.py`` drafts again what people edit.
+the rules: that the call may run, or who is asked. Most of these texts come from the tool's own code, which
+may fail or take too long. The gate drafts new proposals, and ``presses.py`` drafts again what people edit.
 """
 
 import json
@@ -32,8 +32,8 @@ _MAX_TITLE_CHARS = 300  # a longer title is cut: the fields below have the rest
 _MAX_REASON_CHARS = 500
 _PREVIEW_SECONDS = 20.0  # the time for each step that runs the tool's own code
 _PLACEHOLDER = "\ue000"  # in place of a value, to see where a summary puts the value
-_MAX_SHORT_MESSAGE_CHARS = 8  # a reason may contain a message this short without repeating it
-_MAX_AROUND_CHARS = 40  # a reason with at most this many other characters only repeats the message
+_MAX_SHORT_MESSAGE_CHARS = 8  # a message this short may stand in a reason by chance
+_MAX_AROUND_CHARS = 40  # a reason with the message and fewer other characters than this only repeats it
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
@@ -107,17 +107,26 @@ async def check_undo(
     """
     if not verdict.undo:
         return verdict
-    applies_trial = trial is not None and trial.applies
-    if trial is not None and applies_trial and trial.final:
-        return replace(verdict, undo=timedelta(), no_undo=trial.final)
+    why_not = await _find_undo_fault(tool, arguments, preview, trial)
+    if why_not is None:
+        return verdict
+    return replace(verdict, undo=timedelta(), no_undo=why_not or verdict.no_undo)
+
+
+async def _find_undo_fault(
+    tool: Tool, arguments: Mapping[str, Any], preview: tuple[PreviewField, ...], trial: Trial | None
+) -> str | None:
+    """Return why a call can't be undone, empty if there is no reason in words; None if it can."""
+    applied_trial = trial if trial and trial.applies else None
+    if applied_trial and applied_trial.final:
+        return applied_trial.final
     if tool.undo is None:
-        if applies_trial and tool.trying and tool.trying.undo:
-            return verdict
-        return replace(verdict, undo=timedelta())
+        is_undone_by_trial = applied_trial and tool.trying and tool.trying.undo
+        return None if is_undone_by_trial else ""
     inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
     if isinstance(inverse, str):  # the reason why no call undoes the change
-        return replace(verdict, undo=timedelta(), no_undo=one_line(inverse))
-    return verdict
+        return one_line(inverse)
+    return None
 
 
 def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
@@ -181,19 +190,19 @@ def draft(
 
 
 def restore_secrets(
-    edited: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]
+    edited: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Put hidden secrets back into edited arguments.
 
-    ``before`` are the arguments before the edit, ``seen`` are the same arguments as people saw them. Raises
+    ``before`` are the arguments before the edit, ``shown`` are the same arguments as people saw them. Raises
     BadArguments for a secret that was changed only in part.
     """
     complete: dict[str, Any] = {}
     for key, value in edited.items():
-        if key in before and value == seen[key]:
+        if key in before and value == shown[key]:
             complete[key] = before[key]
         elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            complete[key] = restore_secrets(value, before[key], seen[key])
+            complete[key] = restore_secrets(value, before[key], shown[key])
         elif HIDDEN in canonical(value):
             raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
         else:
@@ -201,20 +210,20 @@ def restore_secrets(
     return complete
 
 
-def clean_reason(reason: str, answer: str, heard: str) -> str:
+def clean_reason(reason: str, answer: str, last_message: str) -> str:
     """Return the agent's reason for a call as a card shows it.
 
     A reason that contains the agent's answer is dropped, because people read the answer right above the card.
-    A reason that repeats the person's last message (``heard``) becomes a quotation of the message.
+    A reason that repeats the person's last message becomes a quotation of the message.
     """
     plain_reason, plain_answer = _normalise(reason), _normalise(answer)
     if plain_answer and plain_answer in plain_reason:
         return ""
-    message = _normalise(heard)
+    message = _normalise(last_message)
     is_repeated = len(message) > _MAX_SHORT_MESSAGE_CHARS and message in plain_reason
     adds_little = len(plain_reason) < len(message) + _MAX_AROUND_CHARS
     if is_repeated and adds_little and not is_echo(reason):
-        return format_request(heard)
+        return format_request(last_message)
     return reason
 
 

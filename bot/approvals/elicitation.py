@@ -43,7 +43,7 @@ log = logger(__name__)
 PATIENCE = timedelta(minutes=5)
 """The time that a person has to answer, for which the server and its call wait."""
 
-_MAX_ELSEWHERE = 1000  # the most questions of other processes that are remembered
+_MAX_FOREIGN_TOOLS = 1000  # the most questions of other processes that are remembered
 _LOOK_SECONDS = 2.0  # the time after which the row is read again, in case no notification came
 
 
@@ -64,7 +64,7 @@ class Questions:
         patience: timedelta = PATIENCE,
         others: Peers | None = None,
     ) -> None:
-        self._others = others  # the other processes at this database; None if there can be none
+        self._peers = others  # the other processes at this database; None if there can be none
         if others is not None:
             others.on("question", self._note_asked_elsewhere)
             others.on("question over", self._forget_elsewhere)
@@ -76,11 +76,13 @@ class Questions:
         self._patience = patience
         self._inbox: Inbox | None = None
         self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
-        self._elsewhere: dict[str, Tool] = {}  # tools of the questions that other processes ask, by name
+        self._tools_elsewhere: dict[
+            str, Tool
+        ] = {}  # tools of the questions that other processes ask, by name
         self._cancelling: set[asyncio.Task[None]] = set()  # tasks that cancel unneeded questions
 
     def start(self, inbox: Inbox) -> None:
-        """Allow questions from now on."""
+        """Allow questions from now on. ``inbox`` opens their proposals."""
         self._inbox = inbox
 
     async def give_up(self) -> None:
@@ -94,7 +96,7 @@ class Questions:
 
     async def tools(self) -> Sequence[Tool]:
         """Return the tool of each open question, of all processes."""
-        return [*(tool for tool, _ in self._open.values()), *self._elsewhere.values()]
+        return [*(tool for tool, _ in self._open.values()), *self._tools_elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
         """Ask the person, and return their answer, which may be a decline or a cancel."""
@@ -104,6 +106,7 @@ class Questions:
         if addressed is None:
             return Elicited(Action.DECLINE)
         name = f"question:{question.server}:{secrets.token_hex(4)}"
+        # in a thread, since it blocks
         tool = await asyncio.to_thread(self._make_tool, question, name, self._open)
         self._open[name] = (tool, question)
         self._broadcast("question", [name, asdict(question)])
@@ -127,8 +130,8 @@ class Questions:
             self._broadcast("question over", name)
 
     def _broadcast(self, kind: str, body: Any) -> None:
-        if self._others is not None:
-            self._others.broadcast(kind, body)
+        if self._peers is not None:
+            self._peers.broadcast(kind, body)
 
     def _broadcast_all(self) -> None:
         """Tell a process that has just started of all open questions of this process."""
@@ -138,15 +141,15 @@ class Questions:
     def _note_asked_elsewhere(self, body: Any) -> None:
         """Make the tool of a question that another process asks. ``body``: its name and the question."""
         name, question = body[0], Question(**body[1])
-        if name in self._elsewhere:
+        if name in self._tools_elsewhere:
             return
-        self._elsewhere[name] = self._make_tool(question, name, self._elsewhere)
-        while len(self._elsewhere) > _MAX_ELSEWHERE:  # some ended without a broadcast that arrived
-            oldest = next(iter(self._elsewhere))
-            del self._elsewhere[oldest]
+        self._tools_elsewhere[name] = self._make_tool(question, name, self._tools_elsewhere)
+        while len(self._tools_elsewhere) > _MAX_FOREIGN_TOOLS:  # some ended without a broadcast that arrived
+            oldest = next(iter(self._tools_elsewhere))
+            del self._tools_elsewhere[oldest]
 
     def _forget_elsewhere(self, name: str) -> None:
-        self._elsewhere.pop(name, None)
+        self._tools_elsewhere.pop(name, None)
 
     async def _wait_for_answer(self, question: Question, opened: Proposal) -> Elicited | None:
         """Return the answer; None if this process ends first."""
@@ -164,8 +167,8 @@ class Questions:
             await self._notifier.wait(generation, _LOOK_SECONDS)
         return None
 
-    def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
-        """Return the tool of one question. It can run as long as its name is in ``waiting``.
+    def _make_tool(self, question: Question, name: str, open_names: Mapping[str, object]) -> Tool:
+        """Return the tool of one question. It can run as long as its name is in ``open_names``.
 
         No server can have a tool of that name, since the name has a colon. This method blocks the caller.
         """
@@ -174,7 +177,7 @@ class Questions:
         shape = canonical([question.server, question.message, question.schema, question.url])
 
         async def run(_: GivenArguments, __: CallContext) -> ToolOutput:
-            if name not in waiting:
+            if name not in open_names:
                 raise ToolError(f"{question.server} no longer waits for an answer.")
             return ToolOutput("answered")
 
@@ -198,7 +201,7 @@ class Questions:
             idempotent=False,
             timeout=5.0,
             validate=checker.check,
-            waits=True,
+            waits=True,  # ``validate`` is called in a thread
             classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
             summary=lambda _: f"{question.server} asks: {question.message}",
             run=run,

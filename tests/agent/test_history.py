@@ -264,7 +264,7 @@ def test_words_of_voice_messages_that_are_cut_are_due_for_a_summary() -> None:
     history = make_history(make_transcript(lines, files), "", 2500)
     texts = [entry.text for entry in history.entries if isinstance(entry, UserText)]
     assert all(text.endswith("more characters left out]") for text in texts[1:3])
-    assert [line.id for line in history.overdue] == [1, 2, 3, 4, 5]
+    assert [line.id for line in history.to_summarise] == [1, 2, 3, 4, 5]
 
 
 async def test_a_message_that_is_too_long_for_the_model_is_cut_and_says_so(make_nod: MakeNod) -> None:

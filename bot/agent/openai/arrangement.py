@@ -19,8 +19,8 @@ from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolRes
 
 _ID_LETTERS = string.digits + string.ascii_letters
 _ID_CHARS = 9  # the length that Mistral's servers and templates want
-_BRIDGE_TEXT = "Understood."  # the model's, between a tool's result and a person's message
-_BEGUN_TEXT = f"{NOTE} The beginning of this conversation is left out."
+_BRIDGE_TEXT = "Understood."  # put between a tool's result and a person's message, as the model's words
+_BEGINNING_LEFT_OUT_TEXT = f"{NOTE} The beginning of this conversation is left out."
 _CONTINUE_TEXT = f"{NOTE} Continue."
 _EMPTY_TEXT = f"{NOTE} (A message without words.)"
 _NO_OUTPUT_TEXT = "no output"
@@ -44,7 +44,7 @@ class UserTexts:
         return [_indent(message.spoken) for message in self.messages]
 
     @property
-    def spoken(self) -> str:
+    def as_sent(self) -> str:
         return "\n\n".join(self.texts)
 
     @property
@@ -79,8 +79,8 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
                 arranged.append(UserTexts((message,)))
             case AssistantText(text, calls):
                 if before is None:
-                    arranged.append(UserTexts((UserText(_BEGUN_TEXT),)))
-                if isinstance(before, AssistantText):  # it has no calls: their results would follow it
+                    arranged.append(UserTexts((UserText(_BEGINNING_LEFT_OUT_TEXT),)))
+                if isinstance(before, AssistantText):  # ``before`` has no calls: results would stand between
                     joined = "\n\n".join(filter(str.strip, (before.text, text)))
                     arranged[-1] = AssistantText(joined, calls)
                 elif calls or text.strip():
@@ -114,12 +114,12 @@ def without_extra(call: ToolCall) -> ToolCall:
     return call
 
 
-def short_id(ident: str, again: int = 0) -> str:
+def short_id(ident: str, repeat: int = 0) -> str:
     """Return nine letters and digits for a call's id, always the same for the same id.
 
-    ``again``: how often the id came before in the history, so that a repeated id becomes another id.
+    ``repeat``: how many earlier calls had this id, so that a repeated id becomes another id.
     """
-    digest = hashlib.sha256(f"{again} {ident}".encode("utf-8", "replace")).digest()
+    digest = hashlib.sha256(f"{repeat} {ident}".encode("utf-8", "replace")).digest()
     number = int.from_bytes(digest[:16])
     letters = []
     for _ in range(_ID_CHARS):

@@ -1,9 +1,9 @@
 """Errors of OpenAI-compatible servers: what to do about them, and how to explain them to people. Pure.
 
 Errors come from the ``openai`` library: a status of HTTP that says no, or a connection that failed.
-``model.py`` asks here if a try is worth repeating, and when. In the end it raises the `ModelError` that
-`explain` returns, whose message people read: what happened, what to do, and one line of the server's own
-words.
+``model.py`` asks here if a request is worth repeating, and after which wait. In the end it raises the
+`ModelError` that `explain` returns, whose message people read: what happened, what to do, and one line of the
+server's own words.
 """
 
 import re
@@ -23,7 +23,7 @@ from bot.errors import ModelCut, ModelError, ModelTooLong
 _MAX_WAIT_SECONDS = 86_400.0  # a day
 _MIN_SECONDS_IN_MINUTES = 120.0  # a longer time is told in minutes
 _MIN_SERVER_ERROR = 500
-_PASSING_STATUSES = (408, 409, 429)  # timeout, conflict, too many requests
+_TEMPORARY_STATUSES = (408, 409, 429)  # timeout, conflict, too many requests
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
 _SETTING_BY_FIELD = {
     r"parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
@@ -43,11 +43,13 @@ _NOT_UNDERSTOOD_TEXT = "The model's server gave an answer Nod does not understan
 STRANGE_TEXT = f"{_NOT_UNDERSTOOD_TEXT}. Check OPENAI_BASE_URL."
 PAGE_TEXT = "The model's server answered with a web page. Check OPENAI_BASE_URL."
 
-# patterns for the subject of a message; with status 403: what the key may do, or a forbidden place or content
+# with status 403: patterns of messages about what the key may do, or at most two words, such as "Forbidden"
 _ABOUT_ACCESS = r"permi|access|\bmodels?\b|key|credential|scope|entitle|allowed to|^\W*(?:\w+\W*){0,2}$"
+
+# with status 403: a pattern of messages about a forbidden place or content
 _ABOUT_PLACE = r"region|countr|territor|location|moderat|flagged|safety|terms of|polic"
 
-# with status 404: the model, or the address
+# with status 404: patterns of messages about the model, and about the address
 _ABOUT_MODEL = (
     r"model_not_found|no such model|\bmodel\b.*(?:not|n't|unknown|no longer|deprecat|decommission|retired)"
     r"|(?:not|unknown|invalid|no) .*\bmodel\b|^\W*(?:no\W*)?$"
@@ -72,21 +74,23 @@ def is_worth_retrying(error: openai.OpenAIError) -> bool:
     cause = find_refusal(error).cause
     if error.response.headers.get("x-should-retry") == "false":
         return False
+    if cause is RefusalCause.BAD_CALL:
+        return True
     if cause is not RefusalCause.TRANSIENT:
-        return cause is RefusalCause.BAD_CALL
-    return error.status_code in _PASSING_STATUSES or error.status_code >= _MIN_SERVER_ERROR
+        return False
+    return error.status_code in _TEMPORARY_STATUSES or error.status_code >= _MIN_SERVER_ERROR
 
 
-def is_away(error: openai.OpenAIError) -> bool:
+def may_use_stand_in(error: openai.OpenAIError) -> bool:
     """Tell if another model may answer instead: the server is down, or the account over its limit."""
     return is_worth_retrying(error) or find_refusal(error).cause is RefusalCause.MONEY
 
 
 def is_timeout(error: openai.OpenAIError) -> bool:
-    """Tell if the server took the request, or the connection, and then let the time pass.
+    """Tell if the server accepted the connection, and then sent nothing in time.
 
-    The library's own timeout error doesn't tell: it stands for a refused or a closed connection, too
-    (``AIOHTTP_EXC_MAP`` in its ``_vendor/httpx_aiohttp/transport.py``). The causes of that error tell.
+    The library's own timeout error is no sign of that: it stands for a refused or a closed connection, too
+    (``AIOHTTP_EXC_MAP`` in its ``_vendor/httpx_aiohttp/transport.py``). So its causes are looked at.
     """
     return _comes_from(error, TimeoutError)
 
@@ -155,7 +159,7 @@ def _seconds_of(unit: str) -> float:
     return _UNIT_SECONDS[unit[0]]
 
 
-def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
+def explain(error: openai.OpenAIError, settings: NamedModel, waited: float) -> ModelError:
     """Put the error of a model's server into words, without the key, and with one line of its own words.
 
     ``waited`` is how long people have waited for the answer, over all tries, in seconds.
@@ -168,19 +172,19 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
         case openai.APIConnectionError():
             return ModelError("The model's server can't be reached.")
         case openai.APIStatusError():
-            refusal = find_refusal(error, named.secret)
-            explained = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, named))
+            refusal = find_refusal(error, settings.secret)
+            explained = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, settings))
             explained.may_be_long = refusal.may_be_long
             return explained
         case _:
             return ModelError(STRANGE_TEXT)
 
 
-def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
+def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
     """Put into words an error that came with status 200, in a stream or instead of a stream.
 
     The answer counts as cut if the error is temporary or has no known cause, or if the server did not accept
-    the model's own call. ``spoke``: a part of the answer came before the error.
+    the model's own call. ``has_output``: a part of the answer came before the error.
     """
     cause = refusal.cause
     too_long = _explain_too_long(refusal)
@@ -196,7 +200,7 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     else:
         reason = refusal.message or "no reason given"
         explained = ModelError(f"The model's server refused the request: {reason}")
-    explained.may_be_long = refusal.may_be_long and not spoke
+    explained.may_be_long = refusal.may_be_long and not has_output
     return explained
 
 
@@ -208,51 +212,54 @@ def explain_stray_text(refusal: Refusal) -> ModelError:
 def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:
     if refusal.cause is not RefusalCause.TOO_LONG:
         return None
-    return ModelTooLong(f"{ModelTooLong.__doc__}{_quote(refusal)}")
+    text = ModelTooLong.__doc__  # the docstring of an error is its text for people
+    return ModelTooLong(f"{text}{_quote(refusal)}")
 
 
-def _describe_status(error: openai.APIStatusError, refusal: Refusal, named: NamedModel) -> str:
+def _describe_status(error: openai.APIStatusError, refusal: Refusal, settings: NamedModel) -> str:
     """Describe an answer with an error's status: what happened, what to do, and the server's words."""
     status, quote = error.status_code, _quote(refusal)
     if refusal.cause is RefusalCause.MONEY:
         return _describe_unpaid(refusal)
     if refusal.cause is RefusalCause.NO_TOOLS:
-        remedy = f"Set {_tools_setting(named)} for it."
-        return f"The model's server has no tool calls for {named.model}. {remedy}{quote}"
+        remedy = f"Set {_tools_setting(settings)} for it."
+        return f"The model's server has no tool calls for {settings.model}. {remedy}{quote}"
     if status == 429:  # noqa: PLR2004 - HTTP's own
         wait = find_wait(error)
         period = "" if wait is None else f" for {_format_seconds(wait)}"
         return f"The model's server is busy{period}.{quote}"
     if status >= _MIN_SERVER_ERROR:
         return f"The model's server is in trouble (HTTP {status}).{quote}"
-    remedy = _find_remedy(status, refusal, named)
+    remedy = _find_remedy(status, refusal, settings)
     if remedy:
         return f"{remedy}{quote}"
     reason = refusal.message or "no reason given"
     return f"The model's server refused the request (HTTP {status}): {reason}{_name_setting(refusal)}"
 
 
-def _find_remedy(status: int, refusal: Refusal, named: NamedModel) -> str:
+def _find_remedy(status: int, refusal: Refusal, settings: NamedModel) -> str:
     """Return advice if the status and the server's words agree on the cause, else an empty text."""
     if status == 401:  # noqa: PLR2004 - HTTP's own
-        return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED_TEXT}"
+        return f"The model's server does not accept the API key. Please check {settings.key}. {_FIXED_TEXT}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
         is_about_key = refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE)
         if not refusal.message or is_about_key:
-            return f"The API key may not use the model {named.model}. {_FIXED_TEXT}"
+            return f"The API key may not use the model {settings.model}. {_FIXED_TEXT}"
         return ""
     if status == 404:  # noqa: PLR2004 - HTTP's own
         if refusal.is_about(_ABOUT_ADDRESS):
             return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED_TEXT}"
-        unknown = f"The model's server does not know the model {named.model}. Please check {named.setting}."
+        unknown = (
+            f"The model's server does not know the model {settings.model}. Please check {settings.setting}."
+        )
         if not refusal.message or refusal.is_about(_ABOUT_MODEL):
             return f"{unknown} {_FIXED_TEXT}"
         return ""
     return ""
 
 
-def _tools_setting(named: NamedModel) -> str:
-    if named.setting == "NOD_MODEL":
+def _tools_setting(settings: NamedModel) -> str:
+    if settings.setting == "NOD_MODEL":
         return "NOD_MODEL_TOOLS=text"
     return 'tools = "text"'
 
@@ -270,9 +277,9 @@ def _quote(refusal: Refusal) -> str:
 
 
 def _name_setting(refusal: Refusal) -> str:
-    """Return the rest of a text that ends with the refusal's message.
+    """Return a sentence on the setting that leaves out the refused field; empty if there is no such setting.
 
-    It is a sentence about the setting that leaves out the field which the server refuses, or empty.
+    It follows the refusal's message, so it begins with the full stop that this message may lack.
     """
     for pattern, setting in _SETTING_BY_FIELD.items():
         if re.search(pattern, refusal.message):

@@ -1,10 +1,10 @@
 """A model behind any OpenAI-compatible server, over one of two interfaces: Chat Completions or Responses.
 
 `OpenAIModel.stream` sends a history and the tools until the server answers, and yields the parts of the
-answer. Before that it waits after temporary failures, and leaves out parts of the request that the server
-refuses. The ``openai`` library sends each request. The stream is then read here as plain JSON, for two
-reasons: building the library's typed chunks costs more than all other work of a turn, and only the raw stream
-tells an answer that ended from one that was cut. An answer that is no stream is read as a stream of one
+answer. Before the answer it waits after temporary failures, and leaves out parts of the request that the
+server refuses. The ``openai`` library sends each request. The stream is then read here as plain JSON, for two
+reasons: building the library's typed chunks costs more than all other work of a turn, and only in the raw
+stream can one see whether an answer ended or was cut. An answer that is no stream is read as a stream of one
 event.
 
 Requests are made in ``requests.py``, ``chat.py`` and ``responses.py``. Answers are read in ``answers/``.
@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -39,9 +40,9 @@ from bot.agent.openai.errors import (
     explain_stray_text,
     find_refusal,
     find_wait,
-    is_away,
     is_timeout,
     is_worth_retrying,
+    may_use_stand_in,
 )
 from bot.agent.openai.refused_parts import REFUSAL_STATUSES
 from bot.agent.openai.requests import BodyWriter, RequestWriter, WrittenRequest
@@ -71,7 +72,7 @@ _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: hal
 _MAX_TOTAL_WAIT_SECONDS = 45.0  # for one request; if a server asks for more, people are told
 _NOTABLE_WAIT_SECONDS = 2.0  # people are told the reason for a wait of this length or more
 _RETRIES_BEFORE_STAND_IN = 2  # the further tries if another model may answer instead
-_MAX_TIMED_OUT_TRIES = 2  # a server that accepts and never answers takes a full timeout each time
+_MAX_TIMED_OUT_TRIES = 2  # the most tries that time out, since each takes a full timeout
 _MAX_BAD_CALL_TRIES = 3  # the tries if the server does not accept a call that its own model wrote
 _MAX_OMISSIONS = 24  # the most times that one request is sent again with a part left out
 _MAX_SEARCHES = 4  # the most searches for a refused tool that the server does not name
@@ -102,6 +103,14 @@ class _Interface(NamedTuple):
     field: str  # the field by which an answer that is not a stream is recognised
 
 
+class _Reply(Enum):
+    """The server's reply to a request that was sent to find a refused tool."""
+
+    ACCEPTED = auto()
+    REFUSED = auto()
+    UNCLEAR = auto()  # it failed for another reason
+
+
 class _Opened(NamedTuple):
     """A stream that has begun to answer a request."""
 
@@ -120,40 +129,40 @@ class OpenAIModel:
 
     def __init__(
         self,
-        named: NamedModel,
+        settings: NamedModel,
         *,
         max_retries: int = len(_WAITS),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
-        speechless: float = 300,
-        longest: float = 900,
+        max_silent_seconds: float = 300,
+        max_answer_seconds: float = 900,
     ) -> None:
         """Take the settings of the model.
 
         ``max_retries``: how often a request is sent again after temporary failures; at most twice if another
-        model may answer instead. ``pause``: waits for some seconds before that. ``speechless``: the most
-        seconds without a visible word. ``longest``: the most seconds of one answer.
+        model may answer instead. ``pause``: waits for some seconds before that. ``max_silent_seconds``: the
+        most without a visible word. ``max_answer_seconds``: the most for one answer.
         """
-        self.name = named.name
-        self._named, self._interface = named, _INTERFACES[named.api]
-        self._writer = RequestWriter(named, self._interface.write_body)
-        self._key = named.secret.strip() or "none"
-        if named.fallback:
+        self.name = settings.name
+        self._settings, self._interface = settings, _INTERFACES[settings.api]
+        self._writer = RequestWriter(settings, self._interface.write_body)
+        self._key = settings.secret.strip() or "none"  # the library demands a key
+        if settings.fallback:
             max_retries = min(max_retries, _RETRIES_BEFORE_STAND_IN)
         self._waits = _WAITS[:max_retries]
         self._pause = pause
         self._clock = clock
-        self._speechless = speechless
-        self._longest = longest
+        self._max_silent_seconds = max_silent_seconds
+        self._max_answer_seconds = max_answer_seconds
         self._window: int | None = None  # the model's context window in tokens, if the server tells it
         self._asked_window = False  # the server was asked for the window
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
-            base_url=named.base_url,
+            base_url=settings.base_url,
             max_retries=0,
             # the library's other transport; its usual one looks at all idle connections for each request
             http_client=openai.DefaultAioHttpClient(
-                timeout=httpx2.Timeout(named.timeout, connect=min(named.timeout, _CONNECT_SECONDS))
+                timeout=httpx2.Timeout(settings.timeout, connect=min(settings.timeout, _CONNECT_SECONDS))
             ),
         )
 
@@ -165,7 +174,7 @@ class OpenAIModel:
                 yield part
         except ModelError as error:
             log.warning("the model's server gave no answer", model=self.name, why=error.message)
-            if isinstance(error, ModelCut | ModelTooLong) and not answer.spoke:
+            if isinstance(error, ModelCut | ModelTooLong) and not answer.has_output:
                 error.window = await self._window_size()
             raise
 
@@ -174,11 +183,11 @@ class OpenAIModel:
     ) -> AsyncIterator[Part]:
         """Yield the parts of one answer, which ``answer`` parses."""
         loop = asyncio.get_running_loop()
-        async for opening in self._open_stream(transcript, tools):
-            if isinstance(opening, _Opened):  # the last one
-                stream, offers = opening.stream, opening.request.offers
+        async for step in self._open_stream(transcript, tools):
+            if isinstance(step, _Opened):  # the last step
+                stream, offers = step.stream, step.request.offers
             else:
-                yield opening
+                yield step
         check = self._make_time_check(answer)
         async with stream:
             try:
@@ -192,21 +201,21 @@ class OpenAIModel:
                             yield part
                         if answer.is_full:
                             break
-                        if answer.ended:  # what follows is read, too: only such a connection is used again
+                        if answer.ended:  # the rest is read, too, so that the connection can be reused
                             timeout.reschedule(loop.time() + _LINGER_SECONDS)
             except EventTooLongError:
                 raise ModelError(_TOO_LONG_TEXT) from None
             except _CUT_ERRORS:
-                if not answer.complete:
+                if not answer.is_usable:
                     raise ModelCut from None
             except _SHAPE_ERRORS as error:
                 log.error("the model's server answered in another shape", exc_info=error)
                 raise ModelError(STRANGE_TEXT) from None
-        if not answer.complete:
+        if not answer.is_usable:
             raise ModelCut
-        for part in answer.rest():
+        for part in answer.flush():
             yield part
-        finished = answer.finished()
+        finished = answer.make_finished()
         calls = name_calls(finished.calls, {offer.name for offer in offers.all})
         yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
@@ -217,9 +226,12 @@ class OpenAIModel:
         """
         data = event.data.strip()
         if data in _DONE:
-            answer.end()
+            answer.mark_done()
             return ()
-        is_ignored = answer.spoke if event.is_stray else answer.ended
+        if event.is_stray:
+            is_ignored = answer.has_output
+        else:
+            is_ignored = answer.ended
         if not data or is_ignored:
             return ()
         try:
@@ -227,21 +239,21 @@ class OpenAIModel:
                 raise RefusedError(data)
             return answer.take(json.loads(data))
         except RefusedError as refused:
-            refusal = read_refusal(refused.error, secret=self._named.secret)
+            refusal = read_refusal(refused.error, secret=self._settings.secret)
             if event.is_stray and refusal.cause is RefusalCause.UNKNOWN:
                 raise explain_stray_text(refusal) from None
-            raise explain_refusal(refusal, spoke=answer.spoke) from None
+            raise explain_refusal(refusal, has_output=answer.has_output) from None
 
     async def _open_stream(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Busy | LeftOut | _Opened]:
-        """Send the request until it is answered. Yield what people should know of it, and last the stream.
+        """Send the request until it is answered. Yield what people should know of it, and the stream last.
 
         A part that the server refuses is left out of the next request. After a temporary failure the same
         request is sent again. Raises ModelError if there is no further try.
         """
         began = self._clock()
-        tries = 0  # the tries of the request, without those after which a tool or reasoning was left out
+        tries = 0  # how often this request was sent, since a part was last left out does not count
         paused = 0.0  # the seconds waited between tries
         omissions = 0  # how often a part was left out
         searches = 0  # how often a refused tool was searched for
@@ -249,13 +261,17 @@ class OpenAIModel:
         while True:
             tries += 1
             try:
-                yield _Opened(await self._post(self._body(request)), request)
+                yield _Opened(await self._post(self._make_body(request)), request)
             except openai.OpenAIError as error:
-                if self._drops_system_role(error):
+                if self._drop_refused_system_role(error):
                     request = self._writer.write(transcript, tools)
                     continue
                 left_out = self._writer.learn(error, request) if omissions < _MAX_OMISSIONS else None
-                if left_out is None and searches < _MAX_SEARCHES and self._writer.is_unclear(error, request):
+                if (
+                    left_out is None
+                    and searches < _MAX_SEARCHES
+                    and self._writer.blames_unnamed_tool(error, request)
+                ):
                     searches += 1
                     left_out = await self._find_refused_tool(transcript, request, error)
                 if left_out is not None:
@@ -266,8 +282,8 @@ class OpenAIModel:
                     continue
                 wait = self._choose_wait(error, tries, paused)
                 if wait is None:
-                    explained = explain(error, self._named, self._clock() - began)
-                    explained.passing, explained.away = is_worth_retrying(error), is_away(error)
+                    explained = explain(error, self._settings, self._clock() - began)
+                    explained.passing, explained.away = is_worth_retrying(error), may_use_stand_in(error)
                     raise explained from None
             else:
                 return
@@ -276,8 +292,8 @@ class OpenAIModel:
             paused += wait
             await self._pause(wait)
 
-    def _drops_system_role(self, error: openai.OpenAIError) -> bool:
-        """Write later requests without the system role if the server refused it. Returns True then."""
+    def _drop_refused_system_role(self, error: openai.OpenAIError) -> bool:
+        """If the server refused the system role, write later requests without it, and return True."""
         if not self._writer.takes_system or find_refusal(error).cause is not RefusalCause.NO_SYSTEM_ROLE:
             return False
         log.info("the model has no system role, so people's first message begins with it", model=self.name)
@@ -294,43 +310,43 @@ class OpenAIModel:
         begins. To be certain, some request must have been accepted, and the last suspect alone refused.
         """
         suspects = [offer.spec for offer in request.offers.all]
-        was_accepted_once = False
+        some_half_was_accepted = False
         while len(suspects) > 1:
             half = suspects[: len(suspects) // 2]
-            is_accepted = await self._try_tools(transcript, half)
-            if is_accepted is None:
+            reply = await self._try_tools(transcript, half)
+            if reply is _Reply.UNCLEAR:
                 return None
-            if is_accepted:
-                was_accepted_once = True
+            if reply is _Reply.ACCEPTED:
+                some_half_was_accepted = True
                 suspects = suspects[len(half) :]
             else:
                 suspects = half
-        if not was_accepted_once and await self._try_tools(transcript, ()) is not True:
+        if not some_half_was_accepted and await self._try_tools(transcript, ()) is not _Reply.ACCEPTED:
             return None
-        if await self._try_tools(transcript, suspects) is not False:
+        if await self._try_tools(transcript, suspects) is not _Reply.REFUSED:
             return None
         name = self._writer.write(transcript, suspects).offers.all[0].name
         return self._writer.leave_out([name], request, error)
 
-    async def _try_tools(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
-        """Return whether the server accepts a request with these tools; None if its answer does not tell."""
+    async def _try_tools(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> _Reply:
+        """Send a request with these tools, and close its answer as soon as it begins."""
         try:
-            opened = await self._post(self._body(self._writer.write(transcript, tools)))
+            opened = await self._post(self._make_body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
             if error.status_code in REFUSAL_STATUSES:
-                return False
-            return None
+                return _Reply.REFUSED
+            return _Reply.UNCLEAR
         except (openai.OpenAIError, ModelError):
-            return None
+            return _Reply.UNCLEAR
         await opened.close()
-        return True
+        return _Reply.ACCEPTED
 
-    def _body(self, request: WrittenRequest) -> Json:
+    def _make_body(self, request: WrittenRequest) -> Json:
         """Return a request with the fields that the settings add for this model."""
-        body = {"model": self._named.model, "stream": True, **request.body}
-        if request.offers.all and self._named.parallel_tool_calls:
+        body = {"model": self._settings.model, "stream": True, **request.body}
+        if request.offers.all and self._settings.parallel_tool_calls:
             body["parallel_tool_calls"] = True
-        return {**body, **self._named.options}
+        return {**body, **self._settings.options}
 
     async def _post(self, body: Json) -> openai.AsyncStream[ChatCompletionChunk]:
         try:
@@ -348,7 +364,7 @@ class OpenAIModel:
         except UnicodeEncodeError:  # of a lone surrogate in the history, or a letter in the key
             if not self._key.isascii():
                 raise ModelError(
-                    f"The API key holds letters no key can have. Please check {self._named.key}."
+                    f"The API key holds letters no key can have. Please check {self._settings.key}."
                 ) from None
             return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
 
@@ -358,11 +374,11 @@ class OpenAIModel:
 
         def check() -> None:
             taken = self._clock() - began
-            if taken > self._longest:
-                minutes = f"{self._longest / 60:.0f} min"
+            if taken > self._max_answer_seconds:
+                minutes = f"{self._max_answer_seconds / 60:.0f} min"
                 raise ModelError(f"The model's answer did not end within {minutes}. {_AGAIN_TEXT}")
-            if taken > self._speechless and not answer.spoke:
-                minutes = f"{self._speechless / 60:.0f} min"
+            if taken > self._max_silent_seconds and not answer.has_output:
+                minutes = f"{self._max_silent_seconds / 60:.0f} min"
                 raise ModelError(f"The model said nothing within {minutes}. {_AGAIN_TEXT}")
 
         return check
@@ -374,7 +390,7 @@ class OpenAIModel:
             try:
                 async with asyncio.timeout(_WINDOW_SECONDS):
                     listed = await self._client.get("/models", cast_to=dict[str, Any])
-                    self._window = _find_window(listed, self._named.model)
+                    self._window = _find_window(listed, self._settings.model)
             except (openai.OpenAIError, aiohttp.ClientError, TimeoutError, ValueError):
                 return None
         return self._window
@@ -406,37 +422,37 @@ async def _read_events(
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of an answer, which is a stream, one JSON object, or one JSON object on each line.
 
-    The content type says little, so the first bytes tell. Raises ModelError for a web page, and for an object
-    that is neither an answer, which has a ``field``, nor an error.
+    The content type says little, so the first bytes decide. Raises ModelError for a web page, and for an
+    object that is neither an answer, which has a ``field``, nor an error.
     """
     chunks = _check_chunks(response, check)
-    begun = b""
+    beginning = b""
     async for chunk in chunks:
-        begun += chunk
-        if begun.removeprefix(_BOM).strip():
+        beginning += chunk
+        if beginning.removeprefix(_BOM).strip():
             break
-    first = begun.removeprefix(_BOM).lstrip()
+    first = beginning.removeprefix(_BOM).lstrip()
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_page = content_type == "text/html" and not first.startswith((*_STREAM_STARTS, *_OBJECT_STARTS))
     if first.startswith(b"<") or is_page:
         raise ModelError(PAGE_TEXT)
     if first.startswith(_OBJECT_STARTS):
-        for event in _split_objects(await _read_all(begun, chunks), field):
+        for event in _split_objects(await _read_all(beginning, chunks), field):
             yield event
     else:
-        async with aclosing(split_events(_chain_chunks(begun, chunks))) as events:
+        async with aclosing(split_events(_chain_chunks(beginning, chunks))) as events:
             async for event in events:
                 yield event
 
 
-async def _chain_chunks(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    yield begun
+async def _chain_chunks(beginning: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield beginning
     async for chunk in chunks:
         yield chunk
 
 
-async def _read_all(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
-    content = bytearray(begun)
+async def _read_all(beginning: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
+    content = bytearray(beginning)
     async for chunk in chunks:
         content += chunk
         if len(content) > MAX_OBJECT_BYTES:
@@ -462,7 +478,7 @@ def _split_objects(content: str, field: str) -> Iterator[Event]:
     if not is_answer and find_error(answer) is None:
         raise ModelError(STRANGE_TEXT)
     yield Event(content)
-    yield Event("[DONE]")
+    yield Event("[DONE]")  # so that the parser takes the answer as complete
 
 
 async def _check_chunks(response: httpx2.Response, check: Callable[[], None]) -> AsyncGenerator[bytes, None]:
@@ -481,6 +497,6 @@ def _find_window(listed: Any, model: str) -> int | None:
             meta = entry.get("meta")  # llama.cpp has the fields in ``meta``
             fields = entry | meta if isinstance(meta, dict) else entry
             sizes = [fields.get(name) for name in _WINDOW_FIELDS]
-            known = [size for size in sizes if isinstance(size, int) and size > 0]
-            return known[0] if known else None
+            stated_sizes = [size for size in sizes if isinstance(size, int) and size > 0]
+            return stated_sizes[0] if stated_sizes else None
     return None

@@ -35,17 +35,18 @@ class ToolOffer:
     description: str
     parameters: Json | None  # the schema; None for a tool without arguments, if the form is ``plain``
     strict: bool = False  # the server is told that the model must keep to the schema exactly
-    left_out: tuple[str, ...] = ()  # the parts of the tool that the model does not see, in words for admins
-    own_names: Mapping[str, str] = field(default_factory=dict)  # the arguments' own names, by the sent names
-    texts: AbstractSet[str] = frozenset()  # sent names of arguments whose objects are sent as text
-    plain: bool = False  # the schema is in the plainest form: see `offer_tool`
+    omissions: tuple[str, ...] = ()  # the parts of the tool that the model does not see, in words for admins
+    # the arguments' own names, by the sent names
+    own_name_by_sent: Mapping[str, str] = field(default_factory=dict)
+    text_arguments: AbstractSet[str] = frozenset()  # sent names of arguments whose objects are sent as text
+    plain: bool = False  # the schema is in the plainest form, for servers that refuse more: see `offer_tool`
 
     def restore_arguments(self, arguments: str) -> str:
         """Return the arguments of a model's call under the tool's own names, objects as objects again.
 
         Arguments that are no JSON object stay as they are.
         """
-        if not self.own_names and not self.texts:
+        if not self.own_name_by_sent and not self.text_arguments:
             return arguments
         given = _parse_object(arguments)
         if given is None:
@@ -57,10 +58,10 @@ class ToolOffer:
 
         Arguments that are no JSON object stay as they are.
         """
-        given = _parse_object(arguments) if self.own_names else None
+        given = _parse_object(arguments) if self.own_name_by_sent else None
         if given is None:
             return arguments
-        sent_names = {own: sent for sent, own in self.own_names.items()}
+        sent_names = {own: sent for sent, own in self.own_name_by_sent.items()}
         return json.dumps(_rename_fields(given, sent_names), ensure_ascii=False)
 
     def _restore_value(self, value: Any, schema: Any) -> Any:
@@ -76,8 +77,9 @@ class ToolOffer:
         properties = _list_properties(schema)
         restored = {}
         for name, inner in value.items():
-            own_name = self.own_names.get(name, name) if properties.get(name) is not None else name
-            decoded = _parse_object(inner) if name in self.texts and isinstance(inner, str) else None
+            is_sent_name = properties.get(name) is not None
+            own_name = self.own_name_by_sent.get(name, name) if is_sent_name else name
+            decoded = _parse_object(inner) if name in self.text_arguments and isinstance(inner, str) else None
             if decoded is None:
                 decoded = self._restore_value(inner, properties.get(name))
             restored[own_name] = decoded
@@ -117,12 +119,12 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     writer = SchemaWriter(spec.parameters, plain=plain)
     parameters: Json | None = writer.write()
     description, is_cut = _cut_description(spec.description)
-    closed = None
+    strict_parameters = None
     if strict and spec.strict and not writer.omissions and not writer.own_name_by_sent:
-        closed = close_objects(parameters)
-    is_strict = closed is not None and fits_strict(closed)
+        strict_parameters = close_objects(parameters)
+    is_strict = strict_parameters is not None and fits_strict(strict_parameters)
     if is_strict:
-        parameters = closed
+        parameters = strict_parameters
     if plain and not (parameters or {}).get("properties"):
         parameters, is_strict = None, False
     cut = [_CUT_OMISSION] if is_cut else []
@@ -132,16 +134,16 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
         description,
         parameters,
         is_strict,
-        left_out=(*cut, *sorted(writer.omissions)),
-        own_names=writer.own_name_by_sent,
-        texts=frozenset(writer.text_properties),
+        omissions=(*cut, *sorted(writer.omissions)),
+        own_name_by_sent=writer.own_name_by_sent,
+        text_arguments=frozenset(writer.text_properties),
         plain=plain,
     )
 
 
 def list_omissions(spec: ToolSpec) -> tuple[str, ...]:
     """Return in words the parts of a tool that no model sees, since some maker's server would refuse them."""
-    return offer_tool(spec).left_out
+    return offer_tool(spec).omissions
 
 
 def _cut_description(description: str) -> tuple[str, bool]:
@@ -190,5 +192,5 @@ def _find_item_schema(schema: Any) -> Any:
         return None
     if schema.get("items"):
         return schema["items"]
-    of_alternatives = (_find_item_schema(alternative) for alternative in schema.get("anyOf", ()))
-    return next(filter(None, of_alternatives), None)
+    item_schemas = (_find_item_schema(alternative) for alternative in schema.get("anyOf", ()))
+    return next(filter(None, item_schemas), None)

@@ -30,8 +30,7 @@ The first pattern that matches counts: Gemini's tools are all in ``tools[0]``.
 _POSSIBLE_NAME = re.compile(
     r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
 )
-"""A tool's name in quotes, or after "tool", "function" or, at Google, "because": "Unable to submit request
-because x functionDeclaration …"."""
+"""A tool's name in quotes, or after "tool", "function" or "because" (Google: "… because x has …")."""
 _STATED_TOOL_NAME = re.compile(r"\b(?:function|tool)s?:? [\"'`]([A-Za-z0-9_-]{1,64})[\"'`]", re.IGNORECASE)
 """A name in quotes after "tool" or "function"; other names next to it are names of fields."""
 _ABOUT_TOOLS = re.compile(
@@ -76,7 +75,7 @@ _MISSING_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.
 
 
 def words_of(error: openai.APIStatusError) -> str:
-    """Return a server's full message and the body of its answer, without backslashes, which quote quotes."""
+    """Return a server's full message and its answer's body, without backslashes before quotation marks."""
     try:
         body = json.dumps(error.body, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -85,7 +84,10 @@ def words_of(error: openai.APIStatusError) -> str:
 
 
 def rejects_reasoning(words: str) -> bool:
-    """Return whether a server refuses earlier reasoning that was sent back."""
+    """Return whether a server refuses earlier reasoning that was sent back.
+
+    A missing signature is another complaint.
+    """
     return _REJECTED_REASONING.search(words) is not None and not wants_signature(words)
 
 
@@ -95,7 +97,7 @@ def wants_reasoning_back(words: str) -> bool:
 
 
 def wants_signature(words: str) -> bool:
-    """Return whether a server misses the signature that its model gives to its own calls."""
+    """Return whether a server complains that a call lacks the signature that its model gives to its calls."""
     return _MISSING_SIGNATURE.search(words) is not None
 
 

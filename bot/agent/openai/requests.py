@@ -1,7 +1,7 @@
 """The writing of requests to a model's server, without the parts that this server has refused.
 
 A request is a history and the tools that the model may call. A `RequestWriter` belongs to one model. `write`
-makes a request in a form that the servers of all makers accept. If the model's server still refuses it,
+makes a request in a form that as many servers as possible accept. If the model's server still refuses it,
 `learn` remembers the refused part, and the next `write` leaves it out. What is learned is kept in memory for
 all conversations, until a restart. ``model.py`` sends the requests.
 """
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 BodyWriter = Callable[..., Json]
 """A function that writes the fields of a request to one interface: `chat_body` or `responses_body`."""
 
-_MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning, and the most keys of `_log_once`
+_MAX_REMEMBERED = 10_000  # the most entries of `_rejected_reasoning`, and of `_logged`
 
 # names of models with a need of their own
 _WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # each answer needs a signature: see `chat_body`
@@ -74,24 +74,25 @@ class WrittenRequest:
 class RequestWriter:
     """The writer of the requests to one model, with what it has learned about the model's server."""
 
-    named: NamedModel  # the settings of the model
+    settings: NamedModel  # the settings of the model
     write_body: BodyWriter
     takes_system: bool = True  # its server has not refused the system role
     _offers: dict[str, ToolOffer] = field(default_factory=dict)  # tools in their sent form, by own name
-    _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in their usual form, by name
-    _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in every form, by name
+    # the tools that were refused in their usual form, and in every form, by name
+    _plain_specs: dict[str, ToolSpec] = field(default_factory=dict)
+    _refused_specs: dict[str, ToolSpec] = field(default_factory=dict)
     _rejected_reasoning: set[str] = field(default_factory=set)  # digests of reasoning that was refused
     _needs_signatures: bool = False  # each answer needs a signature: see `chat_body`
     _needs_reasoning: bool = False  # each answer needs its reasoning: see `chat_body`
     _logged: set[tuple[str, ...]] = field(default_factory=set)  # keys of what was logged: see `_log_once`
 
     def __post_init__(self) -> None:
-        self._needs_signatures = bool(_WITH_SIGNATURES.search(self.named.model.lower()))
+        self._needs_signatures = bool(_WITH_SIGNATURES.search(self.settings.model.lower()))
 
     def write(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> WrittenRequest:
         """Return a request with this history and these tools, as far as the server takes them."""
         # the tools; one that has changed since it was refused is sent again
-        refused = [spec.name for spec in tools if self._refused.get(spec.name) == spec]
+        refused = [spec.name for spec in tools if self._refused_specs.get(spec.name) == spec]
         accepted = [spec for spec in tools if spec.name not in refused]
         chosen = choose_tools(accepted, transcript)
         offers = ToolOffers([self._offer(spec) for spec in chosen])
@@ -101,30 +102,30 @@ class RequestWriter:
         notes = []
         if refused:
             notes.append(_REFUSED_TEXT.format(_list_names(refused)))
-        left_out = [spec.name for spec in accepted if spec not in chosen]
-        if left_out:
-            notes.append(_MORE_TEXT.format(_list_names(left_out)))
-            words = "a model is given only some of the tools"
-            self._log_once(("more", *left_out), words, kept=len(chosen), more=len(left_out))
+        postponed = [spec.name for spec in accepted if spec not in chosen]
+        if postponed:
+            notes.append(_MORE_TEXT.format(_list_names(postponed)))
+            event = "a model is given only some of the tools"
+            self._log_once(("more", *postponed), event, kept=len(chosen), more=len(postponed))
 
         # the history
-        sent_digests: set[str] = set()  # of earlier reasoning; `_choose_reasoning` adds them
+        sent_digests: set[str] = set()  # of earlier reasoning; `_keep_accepted_reasoning` adds them
         entries = [self._prepare_entry(entry, offers, sent_digests) for entry in transcript]
         entries = _add_notes(entries, notes)
         if not self.takes_system:
             entries = without_system_role(entries)
-        history = arrange(entries, one_by_one=not self.named.parallel_tool_calls)
+        history = arrange(entries, one_by_one=not self.settings.parallel_tool_calls)
         body = self.write_body(
-            self.named,
+            self.settings,
             history,
             offers.all,
-            signed=self._needs_signatures,
-            reasoned=self._needs_reasoning,
+            needs_signatures=self._needs_signatures,
+            needs_reasoning=self._needs_reasoning,
         )
         return WrittenRequest(body, offers, frozenset(sent_digests))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
-        """Remember from a refusal what the next request must leave out, or must bring along.
+        """Remember what a refusal says about the next request: a part to leave out, or a part to add.
 
         Returns the tools that are no longer sent, which may be none; None if the error names no part. Each
         call remembers one more part, so a request is not repeated endlessly.
@@ -133,12 +134,12 @@ class RequestWriter:
             return None
         words = words_of(error)
         if wants_reasoning_back(words) and not self._needs_reasoning:
-            log.info("a model wants each answer back with what was thought", model=self.named.name)
+            log.info("a model wants each answer back with what was thought", model=self.settings.name)
             self._needs_reasoning = True
             return LeftOut()
         if request.reasoning and rejects_reasoning(words):
             self._reject_reasoning(request.reasoning)
-            log.warning("a model's server can not verify what was reasoned before", model=self.named.name)
+            log.warning("a model's server can not verify what was reasoned before", model=self.settings.name)
             return LeftOut()
         if wants_signature(words) and not self._needs_signatures:
             self._needs_signatures = True
@@ -148,26 +149,26 @@ class RequestWriter:
             return self.leave_out(names, request, error)
         return None
 
-    def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
+    def blames_unnamed_tool(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Tell if the words of a refusal are about a tool, but don't say which."""
         return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
-        """Send these tools in the plainest form from now on; no longer send those with no plainer form.
+        """From now on send these tools in the plainest form, and leave out those that have no plainer one.
 
         ``names`` are the names that were sent. Returns the tools that are no longer sent, with the reason.
         """
-        why = find_refusal(error, self.named.secret).message or "no reason given"
+        why = find_refusal(error, self.settings.secret).message or "no reason given"
         spec_of = {offer.name: offer.spec for offer in request.offers.all}
         reasons: dict[str, str] = {}
         for name in names:
             spec = spec_of[name]
             if not self._is_plain(spec) and self._has_plainer_form(spec):
-                self._plain[spec.name] = spec
+                self._plain_specs[spec.name] = spec
                 continue
-            self._refused[spec.name] = spec
+            self._refused_specs[spec.name] = spec
             reasons[spec.name] = why
-            log.error("a model's server refuses a tool", model=self.named.name, tool=spec.name, why=why)
+            log.error("a model's server refuses a tool", model=self.settings.name, tool=spec.name, why=why)
         return LeftOut(reasons)
 
     def _offer(self, spec: ToolSpec) -> ToolOffer:
@@ -175,31 +176,35 @@ class RequestWriter:
         plain = self._is_plain(spec)
         offer = self._offers.get(spec.name)
         if offer is None or offer.spec != spec or offer.plain is not plain:
-            offer = offer_tool(spec, strict=self.named.strict, plain=plain)
+            offer = offer_tool(spec, strict=self.settings.strict, plain=plain)
             self._offers[spec.name] = offer
         return offer
 
     def _is_plain(self, spec: ToolSpec) -> bool:
-        host_or_name = f"{self.named.model} {self.named.host}".lower()
-        return self._plain.get(spec.name) == spec or _WITH_PLAIN_SCHEMAS.search(host_or_name) is not None
+        host_or_name = f"{self.settings.model} {self.settings.host}".lower()
+        return (
+            self._plain_specs.get(spec.name) == spec or _WITH_PLAIN_SCHEMAS.search(host_or_name) is not None
+        )
 
     def _has_plainer_form(self, spec: ToolSpec) -> bool:
-        usual = offer_tool(spec, strict=self.named.strict, plain=False)
-        plain = offer_tool(spec, strict=self.named.strict, plain=True)
+        usual = offer_tool(spec, strict=self.settings.strict, plain=False)
+        plain = offer_tool(spec, strict=self.settings.strict, plain=True)
         return usual.parameters != plain.parameters or usual.strict
 
     def _prepare_entry(self, entry: Entry, offers: ToolOffers, sent_digests: set[str]) -> Entry:
         if not isinstance(entry, AssistantText) or not entry.calls:
             return entry
-        calls = [self._choose_reasoning(offers.rename_call(call), sent_digests) for call in entry.calls]
+        calls = [
+            self._keep_accepted_reasoning(offers.rename_call(call), sent_digests) for call in entry.calls
+        ]
         return replace(entry, calls=tuple(calls))
 
-    def _choose_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
+    def _keep_accepted_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
         """Return a call with its reasoning if this model's server made it and has not rejected it since.
 
         The digest of the reasoning is added to ``sent_digests`` then.
         """
-        if not call.extra or call.extra.get("model") != self.named.name:
+        if not call.extra or call.extra.get("model") != self.settings.name:
             return without_extra(call)
         digest = hashlib.sha256(json.dumps(call.extra, sort_keys=True, default=str).encode()).hexdigest()[:32]
         if digest in self._rejected_reasoning:
@@ -213,17 +218,17 @@ class RequestWriter:
         self._rejected_reasoning |= digests
 
     def _log_cuts(self, offers: Sequence[ToolOffer]) -> None:
-        cut = [f"{offer.spec.name} ({', '.join(offer.left_out)})" for offer in offers if offer.left_out]
+        cut = [f"{offer.spec.name} ({', '.join(offer.omissions)})" for offer in offers if offer.omissions]
         if cut:
             self._log_once(("cut", *cut), "models are told of some tools only in part", tools="; ".join(cut))
 
-    def _log_once(self, key: tuple[str, ...], words: str, **fields: Any) -> None:
+    def _log_once(self, key: tuple[str, ...], event: str, **fields: Any) -> None:
         if key in self._logged:
             return
         if len(self._logged) > _MAX_REMEMBERED:
             self._logged.clear()
         self._logged.add(key)
-        log.info(words, model=self.named.name, **fields)
+        log.info(event, model=self.settings.name, **fields)
 
 
 def choose_tools(

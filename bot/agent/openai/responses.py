@@ -20,8 +20,8 @@ def responses_body(
     history: Sequence[Arranged],
     offers: Sequence[ToolOffer],
     *,
-    signed: bool = False,  # noqa: ARG001 - of the other interface
-    reasoned: bool = False,  # noqa: ARG001 - of the other interface
+    needs_signatures: bool = False,  # noqa: ARG001 - only the other interface has it
+    needs_reasoning: bool = False,  # noqa: ARG001 - only the other interface has it
 ) -> Json:
     """Return the fields of a request that only this interface has."""
     items: list[Json] = []
@@ -39,7 +39,7 @@ def _write_items(entry: Arranged, model: str) -> Iterator[Json]:
         case SystemText(text):
             yield {"role": "system", "content": text}
         case UserTexts():
-            yield {"role": "user", "content": _write_content(entry) if entry.has_pictures else entry.spoken}
+            yield {"role": "user", "content": _write_content(entry) if entry.has_pictures else entry.as_sent}
         case AssistantText(text, calls):
             if calls:
                 yield from find_fields_to_send_back(calls[0], model, "answer").get("items", ())

@@ -1,9 +1,9 @@
 """Calls of the hook by which features are told that a person's account has changed.
 
 An account changes when it is unlinked from a person, signed out, or gone from its platform. A feature then
-ends the data that it keeps for the account. The change itself must not fail because of a feature. So a
-feature that raises is rolled back alone, the account is stored, and a sweep calls `tell_again` until no
-feature raises. Until then the feature still has its data, and the log says so.
+ends what it keeps for the account. The change itself must not fail because of a feature. So a feature that
+raises is rolled back alone, the account is noted, and a sweep calls `tell_again` until no feature raises.
+Until then the feature still has its data, and the log says so.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ _UNTOLD = "untold-changes"  # the group of stored states that has an entry for e
 
 
 @dataclass(frozen=True, slots=True)
-class ToldChange:
+class TellingOutcome:
     """The outcome of telling the features of a change."""
 
     is_told: bool  # True if no feature raised
     jobs: tuple[Job, ...]
 
 
-def tell_features(session: Session, account: Actor, now: datetime) -> ToldChange:
+def tell_features(session: Session, account: Actor, now: datetime) -> TellingOutcome:
     """Tell every feature of an account's change. If one raises, all are told again later."""
     is_told = True
     jobs: list[Job] = []
@@ -45,7 +45,7 @@ def tell_features(session: Session, account: Actor, now: datetime) -> ToldChange
             jobs += jobs_of_feature
     if not is_told:
         state.keep_state(session, _UNTOLD, str(account), {}, now)
-    return ToldChange(is_told, tuple(jobs))
+    return TellingOutcome(is_told, tuple(jobs))
 
 
 def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
@@ -59,7 +59,7 @@ def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
         change = tell_features(session, Actor.parse(account), now)
         jobs += change.jobs
         if change.is_told:
-            state.keep_state(session, _UNTOLD, account, None, now)
+            state.keep_state(session, _UNTOLD, account, None, now)  # None: the entry is deleted
     remaining = state.count_states(session, _UNTOLD) if untold else 0
     return remaining, tuple(jobs)
 

@@ -3,9 +3,9 @@
 A Person is someone with all their accounts, for example one in Slack and one in the console. An account that
 is not linked is a Person of its own, and has no row. A Person's id is one of their accounts.
 
-The commands and the console have asked everyone who must agree before: the first account asks for a code, the
-second gives the code and confirms, then the first confirms the second. If an account gains a role and neither
-side is an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
+The callers have already got everyone's consent: the first account asked for a code, the second gave the code
+and confirmed, then the first confirmed the second. If an account gains a role and neither side is an admin,
+an admin has confirmed as well. The accounts of a Person are read in ``bot/store/people.py``.
 """
 
 from collections.abc import Mapping
@@ -58,9 +58,9 @@ def link_accounts(
     """
     conversation_lock.everywhere(session)
     gains = make_pair(session, policies, first, second).gains
-    person, joined = people.person_of(session, first), people.person_of(session, second)
+    person, second_person = people.person_of(session, first), people.person_of(session, second)
     author = people.by(session, Act.LINK, by)
-    accounts = sorted(person.accounts | joined.accounts)
+    accounts = sorted(person.accounts | second_person.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
     person_before = {row.actor: row.person_id for row in rows}
 
@@ -69,7 +69,7 @@ def link_accounts(
         values = {"actor": str(actor), "name": actor.name, "person_id": person.id, "linked_at": now}
         session.execute(insert_or_ignore(session, AccountRow).values(values))
     session.execute(
-        update(AccountRow).where(col(AccountRow.person_id) == joined.id).values(person_id=person.id)
+        update(AccountRow).where(col(AccountRow.person_id) == second_person.id).values(person_id=person.id)
     )
     for account in accounts:
         before = person_before.get(account)
@@ -80,7 +80,7 @@ def link_accounts(
             new_state["gains"] = sorted(gains[account])
         old_state = {"person": before} if before else None
         admin_changes.record(session, Thing.ACCOUNT, account, author, old_state, new_state, now)
-        for change_person in hooks_of(session).change_person:
+        for change_person in hooks_of(session).change_person:  # a feature that raises undoes the link
             change_person(session, Actor.parse(account), now)
 
 

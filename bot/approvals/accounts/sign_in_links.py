@@ -36,9 +36,10 @@ SESSION_LIFE = timedelta(days=30)  # of a session that a link began
 ORGANISATION_LIFE = timedelta(hours=12)  # of a session that the organisation's sign-in began
 AWAY = timedelta(minutes=10)
 """The longest time that a browser may spend at the organisation's sign-in."""
-_BEGUN = "sign-in"  # the group of stored states with an entry for each browser at the organisation's sign-in
-_NOD = Actor(NOD, "departures", "Nod")  # the author of changes when an account is gone
-_MAX_BEGUN = 10_000  # the most browsers at the organisation's sign-in at the same time
+_BEGUN_SIGN_INS = "sign-in"
+"""The group of stored states with an entry for each browser at the organisation's sign-in."""
+_NOD = Actor(NOD, "departures", "Nod")  # the author of changes when an account is gone, in the audit log
+_MAX_BEGUN_SIGN_INS = 10_000  # the most browsers at the organisation's sign-in at the same time
 
 
 def create_link(session: Session, actor: Actor, now: datetime) -> str:
@@ -46,6 +47,7 @@ def create_link(session: Session, actor: Actor, now: datetime) -> str:
 
     Earlier links of the account end, and expired rows are deleted.
     """
+    # a row is a link if ``code`` is true, else a session
     is_earlier_link = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
     session.execute(delete(SignInRow).where(is_earlier_link | (col(SignInRow.expires_at) <= now)))
     return _store_secret(session, actor, now + LINK_LIFE, is_link=True)
@@ -73,22 +75,22 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     return _store_secret(session, console, until, is_link=False)
 
 
-def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
+def begin_sign_in(session: Session, state: str, values: Mapping[str, str], now: datetime) -> bool:
     """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
-    ``state``: the value that the browser brings back, by which ``kept`` is found. Anyone can begin a sign-in,
-    so the number is limited: returns False if too many browsers have not returned.
+    ``state``: the value that the browser brings back, by which ``values`` are found. Anyone can begin a
+    sign-in, so the number is limited: returns False if too many browsers have not returned.
     """
-    forget_states(session, _BEGUN, now - AWAY)
-    if count_states(session, _BEGUN) >= _MAX_BEGUN:
+    forget_states(session, _BEGUN_SIGN_INS, now - AWAY)
+    if count_states(session, _BEGUN_SIGN_INS) >= _MAX_BEGUN_SIGN_INS:
         return False
-    keep_state(session, _BEGUN, hash_text(state), kept, now)
+    keep_state(session, _BEGUN_SIGN_INS, hash_text(state), values, now)
     return True
 
 
 def take_begun_sign_in(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
     """Return the values that `begin_sign_in` stored, and delete them; None if unknown, used or too old."""
-    return take_state(session, _BEGUN, hash_text(state), now - AWAY)
+    return take_state(session, _BEGUN_SIGN_INS, hash_text(state), now - AWAY)
 
 
 def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
@@ -153,10 +155,11 @@ def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "
 
 
 def _record(
-    session: Session, account: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
+    session: Session, account: Actor, act: Act, by: Actor, details: Mapping[str, str], now: datetime
 ) -> None:
     """Record a sign-in or sign-out of an account. Features are told of a sign-out."""
-    admin_changes.record(session, Thing.SESSION, str(account), people.by(session, act, by), None, how, now)
+    author = people.by(session, act, by)
+    admin_changes.record(session, Thing.SESSION, str(account), author, None, details, now)
     if act is Act.SIGN_OUT:
         changes.tell_features(session, account, now)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
 from bot.approvals.commands.rules import CROSS_WORKSPACE_WORDS, RuleCommands
-from bot.approvals.commands.words import CommandParts, CommandSet, Words, first_word
+from bot.approvals.commands.words import CommandParts, CommandSet, SubcommandTable, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
 
@@ -20,27 +20,27 @@ class Commands:
     """The handler of slash commands."""
 
     def __init__(self, parts: CommandParts, of_features: Sequence[CommandSet] = ()) -> None:
-        """Take the dependencies, and the subcommands of features, which are listed after the kernel's."""
+        """Take the dependencies, and the subcommands of features, which are listed after Nod's own."""
         self._database, self._policies = parts.database, parts.policies
         everyone = EveryoneCommands(parts)
-        of_nod = list(everyone.words)
-        of_approvals = list(DecideCommands(parts).words)
+        nod_subcommands = list(everyone.subcommands)
+        approvals_subcommands = list(DecideCommands(parts).subcommands)
         # admins also set rules by ``undo``, so their handler passes an ID on to this one
-        [undo] = (subcommand.do for subcommand in of_approvals if subcommand.word == Verb.UNDO)
-        of_admins = list(RuleCommands(parts, undo).words)
+        undo = next(subcommand.do for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO)
+        admin_subcommands = list(RuleCommands(parts, undo).subcommands)
         cross_workspace_words = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:
-            of_nod += command_set.nod
-            of_approvals += command_set.approvals
-            of_admins += command_set.admins
+            nod_subcommands += command_set.nod
+            approvals_subcommands += command_set.approvals
+            admin_subcommands += command_set.admins
             if command_set.everywhere:
                 cross_workspace_words.update(subcommand.word for subcommand in command_set.admins)
-        words_for_everyone = {subcommand.word for subcommand in of_approvals}
+        words_for_everyone = {subcommand.word for subcommand in approvals_subcommands}
         self._stop = everyone.stop
-        self._nod = Words("nod", of_nod)
-        self._approvals = Words("approvals", of_approvals)  # as everyone has it
-        self._approvals_of_admins = Words("approvals", [*of_approvals, *of_admins])
-        self._only_for_admins = {subcommand.word for subcommand in of_admins} - words_for_everyone
+        self._nod = SubcommandTable("nod", nod_subcommands)
+        self._approvals = SubcommandTable("approvals", approvals_subcommands)  # as everyone has it
+        self._approvals_of_admins = SubcommandTable("approvals", [*approvals_subcommands, *admin_subcommands])
+        self._only_for_admins = {subcommand.word for subcommand in admin_subcommands} - words_for_everyone
         self._cross_workspace_words = cross_workspace_words  # not for an admin of one workspace
 
     async def handle(self, command: Command) -> Reply:
@@ -53,10 +53,10 @@ class Commands:
                 return await self._nod.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
                 # the workspace of an admin of one workspace alone; None for an admin of all of Nod
-                bound = await self._database.read(self._policies.bound_to, command.actor)
-                if bound and word in self._cross_workspace_words:
+                own_workspace = await self._database.read(self._policies.bound_to, command.actor)
+                if own_workspace and word in self._cross_workspace_words:
                     return Reply(
-                        Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
+                        Answer.REFUSED, f"This concerns every workspace. You are an admin of {own_workspace}."
                     )
                 return await self._approvals_of_admins.answer(command)
             case "approvals" if word in self._only_for_admins:

@@ -38,6 +38,8 @@ from bot.store.rules import Policies
 
 MAX_LISTED = 20  # the most proposals in a list; a batch counts as one
 SHORT_ID_CHARS = 8  # the characters of an id that lists show
+_TELLING_FIELDS = ("value", "allows", "person", "since", "account", "call", "ended")
+"""The fields of the state of a thing that say the most about it, the most telling first."""
 
 
 class DecideCommands:
@@ -46,8 +48,8 @@ class DecideCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._accounts = Accounts(parts)
-        self._registry, self._inbox, self._groups = parts.registry, parts.inbox, parts.groups
-        self.words = [
+        self._registry, self._handle_press, self._groups = parts.registry, parts.inbox, parts.groups
+        self.subcommands = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
             Subcommand("context ID", "what led to it: the request, what was read and said", self._context),
@@ -64,7 +66,11 @@ class DecideCommands:
 
     def _list_waiting(self, session: Session, actor: Actor) -> list[Proposal]:
         waiting = proposals.list_in_states(session, [State.PROPOSED])
-        return [p for p in waiting if rights.may_see_proposal(session, self._policies, p, actor)]
+        return [
+            proposal
+            for proposal in waiting
+            if rights.may_see_proposal(session, self._policies, proposal, actor)
+        ]
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
         return await find_visible(self._groups, self._policies, command.actor, prefix)
@@ -112,7 +118,7 @@ class DecideCommands:
                 await self._accounts.check([name for name in deciders if ":" in name], command)
             proposal = await self._find(command, prefix)
             press = Press(command.actor, button.verb, proposal.id, reason=reason.strip() or None)
-            reply = await self._inbox(press)
+            reply = await self._handle_press(press)
             text = f"`{proposal.id[:SHORT_ID_CHARS]}` {proposal.description}: {reply.text}"
             return CommandReply(text, answer=reply.answer)
 
@@ -147,7 +153,11 @@ async def find_visible(groups: Groups, policies: Policies, actor: Actor, prefix:
     if len(prefix) < proposals.MIN_ID_CHARS:
         raise CommandError(f"Give at least {proposals.MIN_ID_CHARS} characters of the ID.")
     matching = await groups.database.read(proposals.find_by_prefix, prefix.lower())
-    visible = [p for p in matching if await groups.read(rights.may_see_proposal, policies, p, actor)]
+    visible = [
+        proposal
+        for proposal in matching
+        if await groups.read(rights.may_see_proposal, policies, proposal, actor)
+    ]
     if not visible:
         raise CommandError(f"There is no proposal {prefix[:40]}.")
     if len(visible) > 1:
@@ -189,10 +199,13 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
     if row["thing"]:
         line = _format_thing(row, who)
         # links of accounts keep the accounts as text, since several may have the same name
-        return f"{minute} {line if row['thing'] == 'account' else with_names(line, names)}"
+        if row["thing"] != "account":
+            line = with_names(line, names)
+        return f"{minute} {line}"
     if row["verb"] == "propose":
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
-        is_private = private or row["place"] == row["requester"]  # Telegram has one id for both
+        # in Telegram a private chat has the id of the person
+        is_private = private or row["place"] == row["requester"]
         who += f" for {name} in {'a private chat' if is_private else place_called(row['place'], names)}"
     details = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
     if row["grant_id"]:
@@ -217,7 +230,7 @@ def _format_thing(row: Mapping[str, Any], who: str) -> str:
 
 
 def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> str:
-    """Format the state of a thing in brief: its end and its main value, whatever the kind of thing.
+    """Return the state of a thing in brief: the first of some telling fields, and its end.
 
     ``subject``: the rule's subject; None for anything else than a rule.
     """
@@ -228,7 +241,7 @@ def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> s
     if "value" in state and subject is not None:
         until = f" until {state['until'][:16]}Z" if "until" in state else ""
         return format_value(subject, read_value(subject, state["value"])) + until
-    for name in ("value", "allows", "person", "since", "account", "call", "ended"):
+    for name in _TELLING_FIELDS:
         if name in state:
             value = state[name]
             return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -31,7 +31,7 @@ class EveryoneCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._groups, self._workspace = parts.groups, parts.workspace
         self._stop = parts.stop
-        self.words = [
+        self.subcommands = [
             Subcommand("new", "start a new conversation here", self._new, here=True),
             Subcommand(
                 "status",
@@ -71,18 +71,18 @@ class EveryoneCommands:
         reach = rights.make_reach(session, self._policies, command.actor)
         person = people.person_of(session, command.actor)
         to_decide, asked_for = [], []
-        for p in proposals.list_seen(session, reach, [State.PROPOSED]):
-            if rights.find_objection(session, self._policies, p, command.actor) is None:
-                to_decide.append(p)
-            if people.person_of(session, p.requester) == person:
-                asked_for.append(p)
+        for proposal in proposals.list_seen(session, reach, [State.PROPOSED]):
+            if rights.find_objection(session, self._policies, proposal, command.actor) is None:
+                to_decide.append(proposal)
+            if people.person_of(session, proposal.requester) == person:
+                asked_for.append(proposal)
         return to_decide, asked_for
 
     async def stop(self, command: Command, _: str) -> str:
         """Stop the agent's work at the command's address, and its teammates.
 
-        A command from a stop button has a time (``begun_by``), and is about the work that had begun by then.
-        The reply is empty if that work has ended since.
+        ``begun_by`` of a command is set by a stop button: only work that began before this time is stopped.
+        The reply to a stop button is empty if that work has ended since.
         """
         stopped_text = await self._stop(command.address, command.actor, command.begun_by)
         if stopped_text or command.begun_by is not None:
@@ -112,7 +112,8 @@ def format_team(team: Sequence[Teammate]) -> str:
     for teammate in team:
         lines.append(_format_teammate(teammate))
         lines += [
-            f"  - waits: `{p.id[:SHORT_ID_CHARS]}` {redact_text(p.description)}" for p in teammate.waits_for
+            f"  - waits: `{proposal.id[:SHORT_ID_CHARS]}` {redact_text(proposal.description)}"
+            for proposal in teammate.waits_for
         ]
     return "\n".join(lines) or "There are no teammates here."
 
@@ -121,7 +122,7 @@ def _format_teammate(teammate: Teammate) -> str:
     line = f"- **{teammate.name}** ({teammate.role}), {teammate.state}"
     if teammate.plan_state:
         line += f"; {teammate.plan_state}"
-    report = redact_text(teammate.about)
+    report = redact_text(teammate.about)  # the text on its work
     if len(report) > _MAX_REPORT_CHARS:
         report = f"{report[: _MAX_REPORT_CHARS - 1]}…"
     if report:

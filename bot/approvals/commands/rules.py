@@ -38,8 +38,8 @@ from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
     CommandReply,
-    Do,
     Subcommand,
+    SubcommandHandler,
     first_word,
     remove_quotes,
 )
@@ -78,9 +78,10 @@ from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
 _MAX_NAMED = 5  # the most tools in one sentence
+_DEFAULT_EXTENSION = 1 / 4  # the share of its amount by which a budget is extended if no amount is given
 # the beginning of a proposal's ID, by which ``undo 3f2a`` is told from ``undo 30m``, which sets a rule
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")
-_JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
+_SUBJECTS_THAT_JUDGE = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Subjects of rules that say how a call is judged: a change of these may end grants."""
 _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
 """Subjects of rules that may name groups of people, such as ``slack:T1/S2``."""
@@ -93,15 +94,15 @@ CROSS_WORKSPACE_WORDS = frozenset(
 class RuleCommands:
     """The subcommands of ``/approvals`` that only admins may use."""
 
-    def __init__(self, parts: CommandParts, undo: Do) -> None:
+    def __init__(self, parts: CommandParts, undo: SubcommandHandler) -> None:
         """Take the dependencies, and the handler of ``/approvals undo ID``, which everyone may use."""
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake = parts.registry, parts.wake
-        self._find_hindrance = parts.hindrance  # why Nod can't post at an address
+        self._find_posting_fault = parts.hindrance  # why Nod can't post at an address
         self._accounts = Accounts(parts)  # checks that accounts exist
         self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
-        self.words = [
+        self.subcommands = [
             Subcommand("rules", "every current rule, by number", self._rules),
             Subcommand("features", "what is on, and who set it", self._features, is_private=True),
             Subcommand(
@@ -252,52 +253,53 @@ class RuleCommands:
 
         return set_rule
 
-    async def _set_rule(self, given: Rule, command: Command) -> CommandReply:
+    async def _set_rule(self, new_rule: Rule, command: Command) -> CommandReply:
         """Check and store a rule. The reply describes its consequences, in one sentence each."""
         available = await self._registry.available()
-        tools = [tool for tool in available if given.concerns(tool.name)]
+        tools = [tool for tool in available if new_rule.concerns(tool.name)]
 
         # the checks, then the rule is stored with its number
-        _check_risk(given, tools)
-        await self._check_tool(given, tools)
-        await self._accounts.check(_list_named_people(given), command)
-        condition_text = _check_condition(given, tools)
-        rule, grants_text = await self._database.write(self._store_rule, given, command)
+        _check_risk(new_rule, tools)
+        await self._check_tool(new_rule, tools)
+        await self._accounts.check(_list_named_people(new_rule), command)
+        condition_text = _check_condition(new_rule, tools)
+        stored_rule, grants_text = await self._database.write(self._store_rule, new_rule, command)
 
         # the reply: what the rule says, and what an admin may not expect of it
-        text = f"Set: {rule.words}.{grants_text}{condition_text}"
+        text = f"Set: {stored_rule.words}.{grants_text}{condition_text}"
         if not tools:
-            text += f" There is no tool called {rule.pattern} right now."
-        if given.limits and given.limits.until:
-            repeated = explain_repeated(given.limits.until)  # an hour that the clocks repeat
+            text += f" There is no tool called {stored_rule.pattern} right now."
+        if new_rule.limits and new_rule.limits.until:
+            repeated = explain_repeated(new_rule.limits.until)  # an hour that the clocks repeat
             if repeated:
                 text += f" {repeated}"
-        if given.subject in _MAY_NAME_GROUPS:
-            groups = filter(is_group, re.split(r"[\s,]+", rule.words))
+        if new_rule.subject in _MAY_NAME_GROUPS:
+            # each such subject has a value of another type, so the groups are taken from the rule in words
+            groups = filter(is_group, re.split(r"[\s,]+", stored_rule.words))
             for name, why in (await self._groups.ask(groups)).items():
                 text += f" Nod can't see who is in {name}. {why}"
-        text += await self._groups.read(self._describe_interplay, rule, tools)
-        for place in rule.posts_at:
-            why = await self._find_hindrance(Address.parse(place))
+        text += await self._groups.read(self._describe_interplay, stored_rule, tools)
+        for place in stored_rule.posts_at:
+            why = await self._find_posting_fault(Address.parse(place))
             if why:
-                where = "there" if len(rule.posts_at) == 1 else f"in {place}"
+                where = "there" if len(stored_rule.posts_at) == 1 else f"in {place}"
                 text += f" Nod can't post {where}. {why.rstrip('.')}."
-        text += _describe_loosening(given, tools)
-        return CommandReply(await self._put_names_in(text), rule=rule.id)
+        text += _describe_loosening(new_rule, tools)
+        return CommandReply(await self._put_names_in(text), rule=stored_rule.id)
 
-    async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
+    async def _check_tool(self, rule: Rule, tools: Sequence[Tool]) -> None:
         """Raise CommandError if a rule names one tool, which does not exist and was never called.
 
         ``tools``: the tools that the rule is about.
         """
-        if tools or given.is_pattern or await self._database.read(proposals.was_called, given.pattern):
+        if tools or rule.is_pattern or await self._database.read(proposals.was_called, rule.pattern):
             return
         available = await self._registry.available()
-        near = difflib.get_close_matches(given.pattern, available.tools, 1, 0.5)
+        near = difflib.get_close_matches(rule.pattern, available.tools, 1, 0.5)
         hint = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
         raise CommandError(
-            f"There is no tool called {given.pattern.rstrip('.')}. {hint} "
-            f"For tools that come later, write {given.pattern.rstrip('.')}* after `for`."
+            f"There is no tool called {rule.pattern.rstrip('.')}. {hint} "
+            f"For tools that come later, write {rule.pattern.rstrip('.')}* after `for`."
         )
 
     def _describe_interplay(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
@@ -326,16 +328,17 @@ class RuleCommands:
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
             verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))
             if verdict.judgement is Judgement.REFUSE:
-                return f" Calls of {tool.name} are refused now: {verdict.rule.partition(';')[0]}."
+                first_reason, _, _ = verdict.rule.partition(";")
+                return f" Calls of {tool.name} are refused now: {first_reason}."
         return ""
 
-    def _store_rule(self, session: Session, given: Rule, command: Command) -> tuple[Rule, str]:
+    def _store_rule(self, session: Session, new_rule: Rule, command: Command) -> tuple[Rule, str]:
         """Store a rule. Returns it with its number, and a sentence on the grants that ended with it."""
-        self._check_bound(session, given.scope, command)
+        self._check_bound(session, new_rule.scope, command)
         now = self._clock()
         before = self._policies.load(session)
-        rule = rules.set_rule(session, given, command.actor, now)
-        return rule, _end_grants(session, before, rule, command, now)
+        stored_rule = rules.set_rule(session, new_rule, command.actor, now)
+        return stored_rule, _end_grants(session, before, stored_rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
@@ -425,9 +428,9 @@ class RuleCommands:
         try:
             available = await self._registry.available()
             tool = available.get(name)
-            given, rest = _split_object(rest)
+            given_arguments, rest = _split_object(rest)
             who, where = parse_as_and_in(rest, command)
-            arguments = await tool.check_arguments(given)
+            arguments = await tool.check_arguments(given_arguments)
             risk = tool.classify(arguments)
         except ValueError:
             raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
@@ -441,6 +444,7 @@ class RuleCommands:
                 conversation = conversations.find_current_conversation(session, where)
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
+            # the facts of the call, by which it is judged; nothing is called
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
             # without a conversation, no person has written any address in the arguments
             return explain(policy.judge(raise_risk_by_addresses(call, tool, policy)), who.label)
@@ -471,7 +475,7 @@ class RuleCommands:
         if verb == "extend":
             return await self._extend(command, rest)
         if text:
-            self._check_currency(text.split()[1:2])  # the word after the amount
+            self._check_currency(text.split())
             reply = await self._make_setter(Subject.BUDGET)(command, text)
             without_price = [name for name in self._models if self._prices.of(name) is None]
             if without_price:
@@ -519,7 +523,7 @@ class RuleCommands:
         number_text, rest = first_word(text)
         rule_id = parse_number(number_text)
         words = rest.split()
-        self._check_currency(words[1:2])
+        self._check_currency(words)
         try:
             amount = sum_of(words[0]) if words else None
         except ValueError as error:
@@ -531,7 +535,7 @@ class RuleCommands:
             for rule in book.list_about(Subject.BUDGET):
                 if rule.id == rule_id and rule.budget.per is not Per.TURN:
                     self._check_bound(session, rule.scope, command)
-                    added = amount or rule.budget.amount / 4
+                    added = amount or rule.budget.amount * _DEFAULT_EXTENSION
                     extended = rule.budget.extend(added, now.astimezone(book.zone))
                     return rules.set_rule(session, replace(rule, value=extended), command.actor, now)
             return None
@@ -545,8 +549,11 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(f"Extended: {rule.words}."), rule=rule.id)
 
     def _check_currency(self, words: Sequence[str]) -> None:
-        """Raise CommandError if the first of these words, if any, is not the currency of the prices."""
-        if words and words[0].upper() != self._prices.currency:
+        """Raise CommandError if the word after an amount, if there is one, is not the currency of prices.
+
+        ``words``: the amount, and what follows it.
+        """
+        if len(words) > 1 and words[1].upper() != self._prices.currency:
             raise CommandError(f"Prices are in {self._prices.currency}, so a budget is, too.")
 
     async def _sessions(self, command: Command, text: str) -> str:
@@ -572,23 +579,29 @@ class RuleCommands:
             return await self._database.read(self._list_holders)
         match words:
             case ["add" | "remove" as verb, who, role] if role in set(Role):
-                given = GivenRole(str(parse_account(who)), Role(role))
+                named = GivenRole(str(parse_account(who)), Role(role))
             case ["add" | "remove" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
-                given = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
+                named = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
             case ["add" | "remove", *several, _] if len(several) > 1:
                 raise CommandError("Add or remove one account at a time.")
             case _:
                 raise CommandError("Add or remove one account and its role.")
         if verb == "add":
-            await self._accounts.check([given.account], command)
-            rule = Rule(0, Subject.ROLE, EVERYWHERE, EVERYWHERE, given)
-            rule, _ = await self._database.write(self._store_rule, rule, command)
+            await self._accounts.check([named.account], command)
+            new_rule = Rule(
+                id=0,  # it gets its number when it is stored
+                subject=Subject.ROLE,
+                scope=EVERYWHERE,
+                pattern=EVERYWHERE,
+                value=named,
+            )
+            rule, _ = await self._database.write(self._store_rule, new_rule, command)
             return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         for rule in policy.book.list_about(Subject.ROLE):
-            if rule.value in (given, given._replace(everywhere=True)):
+            if rule.value in (named, named._replace(everywhere=True)):  # without "everywhere" ends both kinds
                 return await self._drop(command, str(rule.id))
-        return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
+        return f"{named.account} is not {named.role} by rule. If the settings say so, change it there."
 
     def _list_holders(self, session: Session) -> str:
         """List the holders of each role: by name, and by account for a command that removes one."""
@@ -659,7 +672,8 @@ class RuleCommands:
         prefix = remove_quotes(text).lower()
         if await self._database.read(proposals.find_by_prefix, prefix):
             return Wanted(proposal=prefix)
-        return Wanted(tool=text, known=not text)  # perhaps a tool that no longer exists
+        # perhaps a tool that no longer exists; then only rules about exactly this name match
+        return Wanted(tool=text, known=not text)
 
     async def _pause(self, command: Command, _: str) -> str:
         def pause(session: Session) -> list[int] | None:
@@ -741,23 +755,24 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
     condition = given.limits.condition if given.limits else None
     if condition is None:
         return ""
-    missing_fields = {tool.name: given.lacks(tool.form) for tool in tools}
-    lacking = {name: field for name, field in missing_fields.items() if field}
+    # ``form``: the schema of a tool's arguments, with their defaults
+    first_missing = {tool.name: given.lacks(tool.form) for tool in tools}
+    missing_field_of = {name: field for name, field in first_missing.items() if field}
     for tool in tools:
         for field in condition.fields:
             name = field.path[0]
             if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN:
                 raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
-        if tool.name in lacking and len(lacking) < len(tools):
+        if tool.name in missing_field_of and len(missing_field_of) < len(tools):
             continue  # the rule does not apply to this tool, but to others
         why = condition.misfit(tool.form)
         if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
-    if not lacking:
+    if not missing_field_of:
         return ""
-    names = name_some(list(lacking), _MAX_NAMED)
-    have = "has" if len(lacking) == 1 else "have"
-    first_field = next(iter(lacking.values()))
+    names = name_some(list(missing_field_of), _MAX_NAMED)
+    have = "has" if len(missing_field_of) == 1 else "have"
+    first_field = next(iter(missing_field_of.values()))
     if given.value is Mode.FORBID:
         consequence = "Each change there asks."
     else:
@@ -783,9 +798,9 @@ def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, 
 
     Returns a sentence with the ended grants, or an empty text.
     """
-    if rule.subject not in _JUDGING:
+    if rule.subject not in _SUBJECTS_THAT_JUDGE:
         return ""
-    # the policies must not load this state, since the transaction may still be rolled back
+    # read the rules directly: the policies would remember a state that may still be rolled back
     stored_rules = rules.list_rules(session, before.book.zone)
     book = replace(before.book, rules=tuple(stored.rule for stored in stored_rules))
     ended = grants.end_tightened_grants(session, before, before.with_book(book), rule, command.actor, now)

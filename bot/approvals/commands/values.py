@@ -102,9 +102,8 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     The parts come in any order, but ``where`` is last. The rule's number is 0, since it is not stored yet.
     The word ``here`` stands for the place of the command. ``now`` is in the team's time zone.
     """
-    # ``conditions``: the text after ``where`` as the only item; empty without it
-    text, *conditions = _WHERE.split(f" {text.strip()}", maxsplit=1)
-    value_text, parts = _take_parts(f" {' '.join(text.split())}")
+    limited_text, condition = _split_condition(text)
+    value_text, parts = _take_parts(limited_text)
     words = value_text.split()
     if not words:
         raise CommandError("Something is missing.")
@@ -114,7 +113,8 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if subject in _WITH_PLACE:
         words = [_parse_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
-    limits = _parse_limits(parts, conditions, now, later=not _is_loosening(subject, value))
+    takes_second_moment = not _is_loosening(subject, value)
+    limits = _parse_limits(parts, condition, now, takes_second_moment=takes_second_moment)
     if subject in FOR_WHOM and "tools" in parts:  # the part names a person or a place, and no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
@@ -126,13 +126,23 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if has_limits and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
     return Rule(
-        0,
-        subject,
-        _parse_place(remove_quotes(parts["place"][0]), command) if "place" in parts else EVERYWHERE,
-        _parse_tool_pattern(parts["tools"][0]) if "tools" in parts else EVERYWHERE,
-        value,
-        limits if has_limits else None,
+        id=0,
+        subject=subject,
+        scope=_parse_place(remove_quotes(parts["place"][0]), command) if "place" in parts else EVERYWHERE,
+        pattern=_parse_tool_pattern(parts["tools"][0]) if "tools" in parts else EVERYWHERE,
+        value=value,
+        limits=limits if has_limits else None,
     )
+
+
+def _split_condition(text: str) -> tuple[str, str | None]:
+    """Return the text before ``where``, and the condition after it; None without one.
+
+    The text before gets single spaces, and one at its beginning: the patterns of `_PARTS` begin with it.
+    """
+    before, *after = _WHERE.split(f" {text.strip()}", maxsplit=1)
+    condition = after[0].strip() if after else None
+    return f" {' '.join(before.split())}", condition
 
 
 def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
@@ -153,18 +163,18 @@ def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
 
 
 def _parse_limits(
-    parts: Mapping[str, Sequence[str]], conditions: Sequence[str], now: datetime, *, later: bool
+    parts: Mapping[str, Sequence[str]], condition: str | None, now: datetime, *, takes_second_moment: bool
 ) -> Limits:
-    """Read the parts that limit a rule. ``conditions``: the text after ``where``, if there is one.
+    """Read the parts that limit a rule. ``condition``: the text after ``where``, if there is one.
 
-    ``later``: as in `_parse_end`, for a rule that does not loosen anything.
+    ``takes_second_moment``: see `_parse_end`.
     """
     return Limits(
-        _parse_condition(parts.get("identity", ()), conditions),
-        str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
-        _parse_hours(*parts["hours"]) if "hours" in parts else None,
-        _parse_end(parts, now, later=later),
-        _parse_days(parts["days"][0]) if "days" in parts else "",
+        condition=_parse_condition(parts.get("identity", ()), condition),
+        who=str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
+        hours=_parse_hours(*parts["hours"]) if "hours" in parts else None,
+        until=_parse_end(parts, now, takes_second_moment=takes_second_moment),
+        days=_parse_days(parts["days"][0]) if "days" in parts else "",
     )
 
 
@@ -206,11 +216,13 @@ def _check_one(text: str, what: str) -> None:
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
-def _parse_condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition | None:
+def _parse_condition(identity: Sequence[str], condition: str | None) -> Condition | None:
     """Read the word after ``as`` and the text after ``where``, if there are any, into one condition."""
     if identity and identity[0] not in set(Identity):
         raise CommandError(f"After `as` comes {', '.join(Identity)}: under whose account a call is made.")
-    texts = [f"connection is {one}" for one in identity] + [condition.strip() for condition in conditions]
+    texts = [f"connection is {one}" for one in identity]
+    if condition is not None:
+        texts.append(condition)
     if not texts:
         return None
     text = texts[0] if len(texts) == 1 else f"{texts[0]} and ({texts[1]})"
@@ -235,11 +247,13 @@ def _parse_days(text: str) -> str:
     return format_weekdays(days)
 
 
-def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, later: bool) -> datetime | None:
+def _parse_end(
+    parts: Mapping[str, Sequence[str]], now: datetime, *, takes_second_moment: bool
+) -> datetime | None:
     """Read the end of a rule; None if it has no end.
 
-    ``later``: of the two moments of a time that the clocks repeat in autumn, take the second. For a rule that
-    loosens something the first is taken, so that it never lasts longer than meant.
+    ``takes_second_moment``: of the two moments of a time that the clocks repeat in autumn, take the second.
+    For a rule that loosens something the first is taken, so that it never lasts longer than meant.
     """
     if "length" in parts:
         return add_length(now, _parse_length(parts["length"][0]))
@@ -247,7 +261,7 @@ def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, later: bool
         return None
     text = parts["until"][0]
     try:
-        until = parse_moment(text, now, last=later)
+        until = parse_moment(text, now, last=takes_second_moment)
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
     if until.astimezone(UTC) > now.astimezone(UTC) + _MAX_LIFE:
@@ -257,6 +271,7 @@ def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, later: bool
 
 def _is_loosening(subject: Subject, value: RuleValue) -> bool:
     """Tell if a rule may let more calls run without asking."""
+    # with these modes, and as reads, calls that change data run without asking
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
@@ -310,7 +325,7 @@ def parse_instructions(text: str, command: Command) -> Rule:
     if len(words) > LONGEST_INSTRUCTIONS:
         raise CommandError(f"At most {LONGEST_INSTRUCTIONS:,} characters.")
     scope = place if place == EVERYWHERE else _parse_place(place, command)
-    return Rule(0, Subject.INSTRUCTIONS, scope, EVERYWHERE, words)
+    return Rule(id=0, subject=Subject.INSTRUCTIONS, scope=scope, pattern=EVERYWHERE, value=words)
 
 
 def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
@@ -411,14 +426,14 @@ def _parse_quorum(words: list[str]) -> Quorum:
     """Read ``N [of M]``. Without M, its value is 0."""
     match [parse_number(word) for word in words if word != "of"]:
         case [int(needed)]:
-            of = 0
-        case [int(needed), int(of)]:
+            total = 0
+        case [int(needed), int(total)]:
             pass
         case _:
             raise CommandError("Give a number of approvals, such as 2 or 2 of 3.")
-    if not 1 <= needed <= _MAX_QUORUM or (of and of < needed):
+    if not 1 <= needed <= _MAX_QUORUM or (total and total < needed):
         raise CommandError(f"Use 1 to {_MAX_QUORUM}, and not more than there are.")
-    return Quorum(needed, of)
+    return Quorum(needed, total)
 
 
 def _parse_deciders(words: list[str]) -> tuple[str, ...]:

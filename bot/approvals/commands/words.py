@@ -1,8 +1,8 @@
 """The parts of slash commands: subcommands, the choice of the one that is meant, help, and hints on typos.
 
 ``/approvals show 3f2a`` is a command (``approvals``), the word of a subcommand (``show``), and the rest,
-which the subcommand's handler reads. `Words` has the subcommands of one command. `CommandParts` has the
-dependencies of all handlers.
+which the subcommand's handler reads. `SubcommandTable` has the subcommands of one command. `CommandParts` has
+the dependencies of all handlers.
 """
 
 import difflib
@@ -41,8 +41,8 @@ class CommandParts:
     registry: Registry
     clock: Clock
     inbox: Inbox  # takes presses
-    # stops the agent's work at an address, of a person, or only work that began before a time; returns a text
-    # on the stopped work, empty if there was none
+    # stops the agent's work at an address for a person; if a time is given, only work that began before it.
+    # Returns a text on the stopped work, empty if there was none
     stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
     wake: Wake
     site_url: Callable[[], str]  # returns the address of the console, or an empty text
@@ -70,7 +70,7 @@ class CommandReply:
     link: LinkButton | None = None  # as in `Reply`
 
 
-Do = Callable[[Command, str], Awaitable[str | CommandReply]]
+SubcommandHandler = Callable[[Command, str], Awaitable[str | CommandReply]]
 """A handler of a subcommand. It gets the command and the text after the subcommand's word."""
 
 
@@ -84,7 +84,7 @@ class Subcommand:
 
     usage: str  # the word and what may follow it, such as "show ID"
     meaning: str
-    do: Do
+    do: SubcommandHandler
     here: bool = False  # the subcommand is about the conversation in which it is typed
     is_private: bool = False  # the reply may have facts from other chats
     also: tuple[str, ...] = ()  # other words, for which this subcommand is suggested
@@ -120,7 +120,7 @@ def first_word(text: str) -> tuple[str, str]:
             return "", ""
 
 
-class Words:
+class SubcommandTable:
     """The subcommands of a command, ``/<name>``, by their words. ``help`` is always one of them."""
 
     def __init__(self, name: str, subcommands: Sequence[Subcommand]) -> None:

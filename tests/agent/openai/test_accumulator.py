@@ -17,7 +17,7 @@ def accumulated(*fragments) -> tuple[ToolCall, ...]:
     calls = Calls(make_id=lambda: f"made_{next(numbers)}")
     for one in fragments:
         calls.add([one])
-    return calls.done()
+    return calls.finish()
 
 
 def test_an_id_on_the_first_fragment_only_is_enough():
@@ -106,7 +106,7 @@ def test_null_names_and_arguments_add_nothing():
     calls.add([{"index": 0, "id": "a", "function": {"name": "one", "arguments": None}}])
     calls.add([{"index": 0, "id": None, "function": {"name": None, "arguments": "{}"}}])
     calls.add([{"index": 0, "function": None}])
-    assert calls.done() == (ToolCall("a", "one", "{}"),)
+    assert calls.finish() == (ToolCall("a", "one", "{}"),)
 
 
 def test_no_arguments_at_all_are_an_empty_object():
@@ -173,7 +173,7 @@ def test_any_split_of_a_call_stream_gives_the_same_calls(case):
     else:
         for one in sent:
             calls.add([one])
-    assert calls.done() == tuple(wanted)
+    assert calls.finish() == tuple(wanted)
 
 
 @given(st.lists(st.tuples(_names, _objects), max_size=4), st.sampled_from(["own", "shared", "missing"]))

@@ -223,8 +223,8 @@ def test_arguments_come_back_under_the_names_of_the_tool():
         },
     }
     offer = offer_tool(tool(schema))
-    sent = {own: name for name, own in offer.own_names.items()}
-    assert all(name.replace("_", "").isalnum() for name in offer.own_names)
+    sent = {own: name for name, own in offer.own_name_by_sent.items()}
+    assert all(name.replace("_", "").isalnum() for name in offer.own_name_by_sent)
     given = {sent["filter[name]"]: "x", "rows": [{sent["$top"]: 3}], "free": {sent["$top"]: "stays"}}
     own = {"filter[name]": "x", "rows": [{"$top": 3}], "free": {sent["$top"]: "stays"}}
     assert json.loads(offer.restore_arguments(json.dumps(given))) == own
@@ -282,7 +282,7 @@ def test_a_long_description_is_cut_and_still_says_who_approves():
     offer = offer_tool(spec)
     assert len(offer.description) == MAX_DESCRIPTION_CHARS
     assert offer.description.endswith(APPROVED_FIRST)
-    assert offer.left_out == ("the end of its description",)
+    assert offer.omissions == ("the end of its description",)
 
 
 def test_of_more_tools_than_a_request_takes_those_are_offered_that_people_write_of():

@@ -1,8 +1,8 @@
 """The parser of a streamed answer: the part that Chat Completions and the Responses API share. Pure.
 
 A server sends an answer as events, each a JSON value. `take` turns an event into parts: pieces of text,
-pieces of reasoning, or the retraction of earlier text. When no event is left, `rest` returns the text that
-was held back, and `finished` returns the calls, the counts of tokens and the kind of the end.
+pieces of reasoning, or the retraction of earlier text. When no event is left, `flush` returns the text that
+was held back, and `make_finished` returns the calls, the counts of tokens and the kind of the end.
 ``bot/agent/openai/model.py`` calls them; the subclasses are in ``chat.py`` and ``responses.py``.
 """
 
@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from bot.agent.openai.answers.ends import is_window_full, may_pass, stop_of, tell_end
+from bot.agent.openai.answers.ends import is_temporary, is_window_full, stop_of, tell_end
 from bot.agent.openai.answers.thoughts import Thoughts
 from bot.domain.model import Finished, Part, Retracted, Stop, Text, Thought
 from bot.errors import ModelCut, ModelTooLong
@@ -36,7 +36,7 @@ class StreamedAnswer(ABC):
 
     def __init__(self, model: str) -> None:
         self.ended = False  # the server has sent its last event
-        self.spoke = False  # the answer has text or a call, and not only reasoning
+        self.has_output = False  # text or a call has come, and not only reasoning
         self._model = model
         self._thoughts = Thoughts()  # finds reasoning within the text
         self._text_chars = 0
@@ -45,7 +45,7 @@ class StreamedAnswer(ABC):
         self._events = 0
 
     @property
-    def complete(self) -> bool:
+    def is_usable(self) -> bool:
         """True if the answer may be used: nothing of it is missing, or it was cut at a limit."""
         return self.ended or self.is_full
 
@@ -60,20 +60,20 @@ class StreamedAnswer(ABC):
         """Read an event, and return its parts. Raises RefusedError for an event that is an error."""
 
     @abstractmethod
-    def finished(self) -> Finished:
+    def make_finished(self) -> Finished:
         """Return the end of a complete answer, with its calls. Raises ModelError if it may not be used."""
 
-    def end(self) -> None:
+    def mark_done(self) -> None:
         """Note ``[DONE]``, by which a server says that the stream is complete."""
         self.ended = True
 
-    def rest(self) -> Sequence[Part]:
+    def flush(self) -> Sequence[Part]:
         """Return the parts that were held back in case more text came."""
-        return self._make_parts(self._thoughts.rest())
+        return self._make_parts(self._thoughts.flush())
 
     def _add(self, text: str, thought: str) -> Sequence[Part]:
         """Take a piece of text and a piece of reasoning from an event, and return their parts."""
-        self.spoke = self.spoke or bool(text)
+        self.has_output = self.has_output or bool(text)
         self._text_chars += len(text)
         self._thought_chars += len(thought)
         return self._make_parts(self._thoughts.add(text), thought)
@@ -90,21 +90,21 @@ class StreamedAnswer(ABC):
             parts.append(Text(visible))
         return parts
 
-    def _find_stop(self, end: str, completion_tokens: int | None) -> Stop:
+    def _find_stop(self, reason: str, completion_tokens: int | None) -> Stop:
         """Return the kind of the answer's end.
 
-        ``end``: the server's reason, as `read_end` returns it. ``completion_tokens``: the number of tokens in
-        the answer, if the server counts them. Raises ModelTooLong if the prompt left no room for an answer,
-        and ModelCut for a reason that is not known.
+        ``reason``: the server's, as `read_end` returns it. ``completion_tokens``: the number of tokens in the
+        answer, if the server counts them. Raises ModelTooLong if the prompt left no room for an answer, and
+        ModelCut for a reason that is not known.
         """
         if self.is_full:
             return Stop.LENGTH
-        if not self.spoke and is_window_full(end, completion_tokens):
+        if not self.has_output and is_window_full(reason, completion_tokens):
             raise ModelTooLong
-        stop = stop_of(end)
+        stop = stop_of(reason)
         if stop is None:
-            cut = ModelCut(tell_end(end))
-            cut.passing = may_pass(end)
+            cut = ModelCut(tell_end(reason))
+            cut.passing = is_temporary(reason)
             cut.has_reason = True
             raise cut
         return stop

@@ -24,7 +24,7 @@ _MARK_PART = (
     r"(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</?(?:s|tool_calls?|function|arguments|parameters)>|<end_of_turn>)"
 )
 _END = re.compile(rf"(?:\s|{_MARK_PART})*\Z")  # nothing but white space and marks follows
-_END_AFTER_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")  # also with braces too many
+_END_WITH_EXTRA_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")  # at most a few braces before
 _SPACE_AND_MARKS = re.compile(rf"(?:\s|{_MARK_PART})*")
 _FENCED = re.compile(
     r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL
@@ -35,7 +35,7 @@ class ReadArguments(NamedTuple):
     """The arguments of a call after parsing."""
 
     text: str  # one JSON object, or what the server sent if no object could be read
-    refused: str = ""  # why the call must not be made, in words for the model; empty if it may be
+    refusal: str = ""  # why the call must not be made, in words for the model; empty if it may be
 
 
 class _DoubtError(Exception):
@@ -73,7 +73,7 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 def _read_object(text: str, depth: int) -> dict[str, Any] | None:
-    """Return the one JSON object in a text; None without one, or with other values next to it.
+    """Return the one JSON object in a text, or None. None also if other values stand next to it.
 
     An object that is sent twice counts once, and empty objects next to another one don't count. ``depth``:
     how often the text was decoded from JSON before. Raises _DoubtError if several objects differ, ValueError
@@ -84,11 +84,11 @@ def _read_object(text: str, depth: int) -> dict[str, Any] | None:
         if not _END.match(fenced[2]):
             return None
         text = fenced[1]
-    decoder = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
+    decoder = json.JSONDecoder(object_pairs_hook=_make_object_refusing_doubt, strict=False)
     position = _skip_space_and_marks(text, 0)
     objects: list[dict[str, Any]] = []
     while position < len(text) and len(objects) < _MAX_OBJECTS:
-        if objects and _END_AFTER_BRACES.match(text, position):
+        if objects and _END_WITH_EXTRA_BRACES.match(text, position):  # only braces too many are left
             break
         value, position = decoder.raw_decode(text, position)
         is_encoded = isinstance(value, str) and not objects and _END.match(text, position) is not None
@@ -111,7 +111,7 @@ def _skip_space_and_marks(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object_refusing_doubt(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as a dictionary. Raises _DoubtError for a name with two values."""
     by_name = dict(pairs)
     if len(by_name) < len(pairs):
@@ -124,12 +124,12 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _is_plain_object(text: str) -> bool:
     """Tell if a text is one JSON object and nothing else, with each name once."""
     try:
-        return isinstance(json.loads(text, object_pairs_hook=make_distinct_object), dict)
+        return isinstance(json.loads(text, object_pairs_hook=make_object_without_repeats), dict)
     except ValueError:
         return False
 
 
-def make_distinct_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def make_object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object as a dictionary. Raises ValueError on a repeated name."""
     by_name = dict(pairs)
     if len(by_name) < len(pairs):

@@ -19,8 +19,9 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import ToolCall
 
 _KNOWN_FIELDS = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
-_CALL_CHARS = 100  # the characters that a call counts, in addition to its arguments
-_MARK = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)  # after a name: "x<|channel|>json"
+_CALL_CHARS = 100  # a call counts as this many characters, plus its arguments
+_MARK_AND_REST = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
+"""A mark after a name, and all that follows it: "x<|channel|>json"."""
 _SUFFIX = re.compile(r"(?::\d{1,6}|\(\))\Z")  # after a name: "x:0" or "x()"
 
 
@@ -32,7 +33,7 @@ class _GrowingCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)  # the pieces of the arguments' text
-    extra: dict[str, Any] = field(default_factory=dict)  # the fields that only this server has
+    extra: dict[str, Any] = field(default_factory=dict)  # the fields outside the standard
 
     @property
     def arguments(self) -> str:
@@ -61,7 +62,7 @@ def _new_id() -> str:
 
 
 class Calls:
-    """The assembler of calls: `add` takes fragments, `done` returns them in the order in which they began."""
+    """The assembler of calls: `add` takes fragments, `finish` returns them in the order of their start."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
@@ -89,7 +90,7 @@ class Calls:
             self.size += _CALL_CHARS
         call.id = call.id or call_id
         call.name = call.name or name
-        arguments = _arguments_of(function)
+        arguments = _read_arguments_piece(function)
         if arguments:
             call.pieces.append(arguments)
             self.size += len(arguments)
@@ -108,15 +109,9 @@ class Calls:
             call = self._find_last(lambda call: call.id == call_id)
             if call:
                 # some servers give two calls one id: a name with another index tells them apart
-                begins_new_call = name and call.index != index
+                begins_new_call = name != "" and call.index != index
                 return None if begins_new_call else call
-        call = None
-        if index is not None:
-            call = self._find_last(lambda call: call.index == index)
-        # a new index with an id or a name begins a call; any other fragment may continue the last one
-        may_continue_last = index is None or not (call_id or name)
-        if call is None and may_continue_last and self._calls:
-            call = self._calls[-1]
+        call = self._find_by_index_or_last(index, begins_with_index=bool(call_id or name))
         if call is None:
             return None
         if call_id and call.id:  # the call has another id
@@ -125,13 +120,24 @@ class Calls:
             return None
         return call
 
+    def _find_by_index_or_last(self, index: int | None, *, begins_with_index: bool) -> _GrowingCall | None:
+        """Return the call with this index, else the last call, or None.
+
+        ``begins_with_index``: a new index begins a new call, since the fragment has an id or a name.
+        """
+        if index is not None:
+            call = self._find_last(lambda call: call.index == index)
+            if call or begins_with_index:
+                return call
+        return self._calls[-1] if self._calls else None
+
     def _find_last(self, fits: Callable[[_GrowingCall], bool]) -> _GrowingCall | None:
         for call in reversed(self._calls):
             if fits(call):
                 return call
         return None
 
-    def done(self) -> tuple[ToolCall, ...]:
+    def finish(self) -> tuple[ToolCall, ...]:
         """Return every call that has a name. An id that is missing, or used before, is replaced by a new id.
 
         A call without an id is left out if an earlier call has the same index, name and arguments.
@@ -145,7 +151,7 @@ class Calls:
             before.append(call)
             call_id = claim_id(call.id, used_ids, self._make_id)
             name, arguments = join_surrogates(call.name), read_arguments(call.arguments)
-            calls.append(ToolCall(call_id, name, arguments.text, call.extra, arguments.refused))
+            calls.append(ToolCall(call_id, name, arguments.text, call.extra, arguments.refusal))
         return tuple(calls)
 
 
@@ -157,7 +163,7 @@ def claim_id(given: str, used_ids: set[str], make_id: Callable[[], str] = _new_i
     return call_id
 
 
-def _arguments_of(function: dict[str, Any]) -> str:
+def _read_arguments_piece(function: dict[str, Any]) -> str:
     """Return the piece of arguments as text; complete arguments that are no text become JSON."""
     for name in ("arguments", "input", "parameters"):
         arguments = function.get(name)
@@ -180,7 +186,7 @@ def find_name(name: str, offered: AbstractSet[str]) -> str:
     """
     if name in offered:
         return name
-    bare = _MARK.sub("", name).strip(" \t\r\n\"'`")
+    bare = _MARK_AND_REST.sub("", name).strip(" \t\r\n\"'`")
     bare = _SUFFIX.sub("", bare)
     without_namespace = re.split(r"[./]|::?", bare)[-1]  # "x" of "default_api.x", "tools/x" and "ns::x"
     meant = [known for known in dict.fromkeys((bare, without_namespace)) if known in offered]

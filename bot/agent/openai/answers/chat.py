@@ -17,7 +17,8 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
-"""The fields of a delta that are OpenAI's. All others are the server's own, and may be wanted back."""
+"""The fields of a delta that are OpenAI's. All others are the server's own: some servers need them back in
+the next request."""
 _ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
@@ -28,18 +29,18 @@ class ChatAnswer(StreamedAnswer):
     def __init__(self, model: str) -> None:
         super().__init__(model)
         self._own_fields: dict[str, Any] = {}  # the fields that only this server has, by name
-        self._text_fields: set[str] = set()  # the names of own fields that are kept as a list of texts
+        self._split_fields: set[str] = set()  # the names of own fields whose text comes in pieces
         self._end = ""  # the reason for the end, as `read_end` returns it
         self._calls = Calls()
-        self._second_calls = Calls()  # the calls of the other choice
+        self._second_calls = Calls()  # the calls of a second choice
         self._first_index: int | None = None  # the index of the choice that is read as the answer
-        self._second_index: int | None = None  # the index of the other choice, if one has calls
+        self._second_index: int | None = None  # the index of the second choice, if one has calls
         self._call_form = ""  # the form of the first calls (see `_find_calls`); no other form is read then
         self._usage: Json = {}  # the newest counts of tokens
 
     @property
-    def complete(self) -> bool:
-        return super().complete or self._end != ""
+    def is_usable(self) -> bool:
+        return super().is_usable or self._end != ""
 
     def take(self, event: Any) -> Sequence[Part]:
         self._events += 1
@@ -68,9 +69,10 @@ class ChatAnswer(StreamedAnswer):
             self._usage = usage
 
     def _take_choice(self, choice: Json, position: int) -> Sequence[Part]:
-        """Read a choice. The first choice is the answer; of one other choice, only the calls are kept.
+        """Read a choice. The first choice is the answer.
 
-        Gateways of Claude put the words into one choice and the calls into the next.
+        Of a second choice, only the calls are kept: gateways of Claude put the words into one choice and the
+        calls into the next. Further choices are ignored.
         """
         index = choice.get("index")
         if not isinstance(index, int):
@@ -105,7 +107,7 @@ class ChatAnswer(StreamedAnswer):
             self._call_form = form
             self._calls.add(fragments)
             self._call_chars = self._calls.size + self._second_calls.size
-            self.spoke = True
+            self.has_output = True
         self._keep_own_fields(delta)
         text = _read_text(delta.get("content")) or _read_text(delta.get("refusal"))
         return self._add(text, _read_thought(delta))
@@ -133,23 +135,23 @@ class ChatAnswer(StreamedAnswer):
     def _keep_own_fields(self, delta: Json) -> None:
         """Keep the fields that only this server has: some servers want them back with the calls of an answer.
 
-        The pieces of a text, and the items of a list, are collected.
+        The pieces of a text, and the items of a list, are collected. Texts are joined in `_finish_calls`.
         """
         for name, value in delta.items():
             if name in _KNOWN_FIELDS or not value:
                 continue
             collected = self._own_fields.get(name)
-            if isinstance(collected, list) and isinstance(value, str):
+            if isinstance(collected, list) and isinstance(value, str):  # a further piece of a text
                 collected.append(value)
-            elif isinstance(collected, list) and isinstance(value, list):
+            elif isinstance(collected, list) and isinstance(value, list):  # further items of a list
                 collected.extend(value)
-            elif isinstance(value, str):
+            elif isinstance(value, str):  # the first piece of a text
                 self._own_fields[name] = [value]
-                self._text_fields.add(name)
+                self._split_fields.add(name)
             else:
                 self._own_fields[name] = value
 
-    def finished(self) -> Finished:
+    def make_finished(self) -> Finished:
         counted = self._usage.get("completion_tokens")
         stop = self._find_stop(self._end, counted if isinstance(counted, int) else None)
         return Finished(
@@ -163,15 +165,15 @@ class ChatAnswer(StreamedAnswer):
     def _finish_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, each with the fields in ``extra`` that only this server has and wants back.
 
-        The fields of the answer go with the first call. The other choice's calls are returned if this one has
-        none and its end says that it has.
+        The fields of the answer go with the first call. The second choice's calls are returned if the first
+        choice has none although its end says "tool calls".
         """
         answer_fields = {}
         for name, value in self._own_fields.items():
-            answer_fields[name] = join_surrogates("".join(value)) if name in self._text_fields else value
-        calls = self._calls.done()
+            answer_fields[name] = join_surrogates("".join(value)) if name in self._split_fields else value
+        calls = self._calls.finish()
         if not calls and self._end in _ENDS_WITH_CALLS:
-            calls = self._second_calls.done()
+            calls = self._second_calls.finish()
         finished_calls: list[ToolCall] = []
         for call in calls:
             own_fields = {} if finished_calls else answer_fields

@@ -63,14 +63,14 @@ def stop_of(end: str) -> Stop | None:
 def is_window_full(end: str, completion_tokens: int | None) -> bool:
     """Return whether an empty answer ended because the prompt left no room in the model's window.
 
-    That the answer is empty is for the caller to know.
+    Call it only for an empty answer.
     """
     if end.startswith(_FULL_WINDOW_PREFIXES):
         return True
     return stop_of(end) is Stop.LENGTH and completion_tokens == 0
 
 
-def may_pass(end: str) -> bool:
+def is_temporary(end: str) -> bool:
     """Return whether the same request may be answered a little later."""
     return any(sign in end for sign in _TEMPORARY_SIGNS)
 

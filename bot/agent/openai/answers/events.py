@@ -34,7 +34,7 @@ class Event(NamedTuple):
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
     """Yield one event at a time. An event that the server did not close with an empty line counts, too.
 
-    A line that begins with a brace or a bracket is an event of its own, also ``[DONE]``, unless the data of
+    A line that begins with a brace or a bracket is an event of its own, so ``[DONE]`` is, unless the data of
     another event has begun. All other text comes last, as one stray event.
     Raises UnicodeDecodeError for bytes that are not UTF-8, EventTooLongError for an event of more than
     `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
@@ -56,7 +56,7 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
 
     Raises EventTooLongError for a line of more than `MAX_EVENT_BYTES`.
     """
-    begun: list[bytes] = []  # the pieces of the current line
+    line_pieces: list[bytes] = []  # the pieces of the current line
     size = 0  # the bytes of the current line so far
     is_first = True  # the current line is the first
     is_after_cr = False  # the chunk before ended with a CR, so an LF may be the rest of that line's end
@@ -65,22 +65,22 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
             continue
         if is_after_cr:
             chunk = chunk.removeprefix(b"\n")  # noqa: PLW2901 - the second half of a line's end
-        is_after_cr = chunk.endswith(b"\r") if chunk else False
+        is_after_cr = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # noqa: PLW2901
         head, *others = chunk.split(b"\n")
         size += len(head)
         if max(size, *map(len, others), 0) > MAX_EVENT_BYTES:
             raise EventTooLongError
-        begun.append(head)
+        line_pieces.append(head)
         if not others:
             continue
-        for line in (b"".join(begun), *others[:-1]):
+        for line in (b"".join(line_pieces), *others[:-1]):
             yield line.removeprefix(_BOM) if is_first else line
             is_first = False
-        begun = [others[-1]]
-        size = len(begun[0])
-    last_line = b"".join(begun)
+        line_pieces = [others[-1]]
+        size = len(line_pieces[0])
+    last_line = b"".join(line_pieces)
     if last_line:
         yield last_line.removeprefix(_BOM) if is_first else last_line
 
@@ -105,7 +105,7 @@ class _EventParser:
         self._size = 0  # of the data
 
     def add(self, line: bytes) -> Event | None:
-        """Take a line. Return the event that it completes, or that it is by itself; None if it is neither."""
+        """Take a line. Return the event that ends with it, or the event that the line itself is, or None."""
         if not line.strip():
             return self._close()
         name, _, value = line.partition(b":")

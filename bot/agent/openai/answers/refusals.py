@@ -15,19 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.agent.openai.answers.signs import (
-    BAD_CALL,
-    IS_OUTPUT,
-    KEY,
-    LONG,
-    NO_MONEY,
-    NO_SYSTEM_ROLE,
-    NO_TOOLS,
-    NOT_LONG,
-    PLAN,
-    SURELY_LONG,
-    TRANSIENT,
-)
+from bot.agent.openai.answers import signs
 from bot.domain.redaction import redact_text
 from bot.domain.text import shorten
 
@@ -85,25 +73,27 @@ class Refusal:
 
     @property
     def cause(self) -> RefusalCause:
-        """The first cause that the words or the status tell. Clear words outweigh the status."""
+        """The first cause that fits, from the clearest sign to the vaguest."""
         if is_too_long(self.searchable, self.status):
             return RefusalCause.TOO_LONG
-        for cause, signs in (
-            (RefusalCause.BAD_CALL, BAD_CALL),
-            (RefusalCause.NO_SYSTEM_ROLE, NO_SYSTEM_ROLE),
-            (RefusalCause.NO_TOOLS, NO_TOOLS),
+        for cause, pattern in (
+            (RefusalCause.BAD_CALL, signs.BAD_CALL),
+            (RefusalCause.NO_SYSTEM_ROLE, signs.NO_SYSTEM_ROLE),
+            (RefusalCause.NO_TOOLS, signs.NO_TOOLS),
         ):
-            if signs.search(self.searchable):
+            if pattern.search(self.searchable):
                 return cause
         if self.status == _PAYMENT_STATUS or self._is_unpaid:
             return RefusalCause.MONEY
-        if self.status in _KEY_STATUSES or (self.status < _MIN_SERVER_ERROR and KEY.search(self.searchable)):
+        is_server_error = self.status >= _MIN_SERVER_ERROR
+        says_key_refused = not is_server_error and signs.KEY_REFUSED.search(self.searchable)
+        if self.status in _KEY_STATUSES or says_key_refused:
             return RefusalCause.KEY
-        if self.status in _TRANSIENT_STATUSES or self.status >= _MIN_SERVER_ERROR:
+        if self.status in _TRANSIENT_STATUSES or is_server_error:
             return RefusalCause.TRANSIENT
         if self.status >= _MIN_CLIENT_ERROR:
             return RefusalCause.REFUSED
-        if TRANSIENT.search(self.searchable):
+        if signs.TRANSIENT.search(self.searchable):
             return RefusalCause.TRANSIENT
         return RefusalCause.UNKNOWN
 
@@ -114,10 +104,10 @@ class Refusal:
         With a transient status, words about a quota or a plan don't count: Gemini reports its limits for each
         minute that way.
         """
-        if NO_MONEY.search(self.searchable):
+        if signs.NO_MONEY.search(self.searchable):
             return True
         is_transient = self.status in _TRANSIENT_STATUSES or self.status >= _MIN_SERVER_ERROR
-        return not is_transient and PLAN.search(self.searchable) is not None
+        return not is_transient and signs.NAMES_MONEY.search(self.searchable) is not None
 
     @property
     def may_be_long(self) -> bool:
@@ -164,7 +154,7 @@ def find_error(answer: Any) -> Any:
     if not isinstance(answer, dict):
         return None
     if _is_error(answer.get("error")):  # OpenAI and most others
-        return {name: answer[name] for name in ("error", *_WORD_FIELDS, *_CODE_FIELDS) if name in answer}
+        return {name: answer[name] for name in (*_WORD_FIELDS, *_CODE_FIELDS) if name in answer}
     if "error" in (answer.get("type"), answer.get("object"), answer.get("status")):  # such as vLLM's
         return answer
     base = answer.get("base_resp")  # MiniMax sends its codes with each answer
@@ -187,11 +177,11 @@ def _is_error(error: Any) -> bool:
 
 def is_too_long(searchable: str, status: int = 0) -> bool:
     """Return whether an error says that the request does not fit the model."""
-    if status == _TOO_LARGE_STATUS or SURELY_LONG.search(searchable):
+    if status == _TOO_LARGE_STATUS or signs.SURELY_TOO_LONG.search(searchable):
         return True
-    if NOT_LONG.search(searchable) or IS_OUTPUT.fullmatch(searchable):
+    if signs.OTHER_LIMIT.search(searchable) or signs.ONLY_OUTPUT_LIMIT.fullmatch(searchable):
         return False
-    return LONG.search(searchable) is not None
+    return signs.PROBABLY_TOO_LONG.search(searchable) is not None
 
 
 def _is_error_status(code: str) -> bool:

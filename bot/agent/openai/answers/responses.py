@@ -36,7 +36,7 @@ class ResponsesAnswer(StreamedAnswer):
         if not isinstance(event, dict):
             return ()
         kind = event.get("type")
-        if event.get("object") == "response":  # a complete answer instead of a stream
+        if event.get("object") == "response":  # a complete answer instead of a stream: read as the last event
             kind, event = f"response.{event.get('status')}", {"response": event}
         elif not str(kind or "").startswith("response."):
             error = find_error(event)
@@ -51,11 +51,12 @@ class ResponsesAnswer(StreamedAnswer):
         if kind in _THOUGHT_EVENTS:
             return self._add("", delta)
         if kind == "response.function_call_arguments.delta":
-            self.spoke = True
+            self.has_output = True
             self._call_chars += len(delta)
         elif kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append(item)
-            self._call_chars += len(str(item.get("arguments") or item.get("encrypted_content") or ""))
+            counted = item.get("arguments") or item.get("encrypted_content")  # of a call, or of reasoning
+            self._call_chars += len(str(counted or ""))
         elif kind in _END_EVENTS:
             return self._take_response(event.get("response"))
         return ()
@@ -71,15 +72,16 @@ class ResponsesAnswer(StreamedAnswer):
         text = "" if self._text_chars else "".join(_list_texts(output))
         return self._add(text, "")
 
-    def end(self) -> None:
+    def mark_done(self) -> None:
         """Do nothing: this interface ends with its last event, not with ``[DONE]``."""
 
-    def finished(self) -> Finished:
-        details, usage = self._response.get("incomplete_details"), self._response.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
+    def make_finished(self) -> Finished:
+        given_usage = self._response.get("usage")
+        usage = given_usage if isinstance(given_usage, dict) else {}
         status = read_end(self._response.get("status"))
+        details = self._response.get("incomplete_details")
         reason = read_end(details.get("reason") if isinstance(details, dict) else "")
-        self.spoke = self.spoke or any(item.get("type") == "function_call" for item in self._items)
+        self.has_output = self.has_output or any(item.get("type") == "function_call" for item in self._items)
         output_tokens = usage.get("output_tokens")
         stop = self._find_stop(reason or status, output_tokens if isinstance(output_tokens, int) else None)
         return Finished(
@@ -112,7 +114,7 @@ def _read_call(item: Json, extra: Json, used_ids: set[str]) -> ToolCall:
     arguments = read_arguments(item.get("arguments"))
     call_id = claim_id(str(item.get("call_id") or item.get("id") or ""), used_ids)
     name = join_surrogates(str(item["name"]))
-    return ToolCall(call_id, name, arguments.text, extra, arguments.refused)
+    return ToolCall(call_id, name, arguments.text, extra, arguments.refusal)
 
 
 def _make_item_to_send_back(item: Json) -> Json:

@@ -1,10 +1,10 @@
 """Patterns by which the cause of a refusal is recognised, in the words of models' makers and servers. Pure.
 
 A server says only in words why it refuses a request. ``refusals.py`` searches its codes and its message, in
-lower case, for these patterns; each is an alternative of phrases. They are taken from public reports of what
-OpenAI, Anthropic, Bedrock, Gemini, xAI, Mistral, Moonshot, DashScope, z.ai, MiniMax, Groq, Together,
-Fireworks, Cohere, watsonx, Cloudflare, OpenRouter, LiteLLM, vLLM, SGLang, TGI, llama.cpp, LM Studio and
-Ollama answer.
+lower case, for these patterns. Each lists phrases, of which one must occur. They are taken from public
+reports of what OpenAI, Anthropic, Bedrock, Gemini, xAI, Mistral, Moonshot, DashScope, z.ai, MiniMax, Groq,
+Together, Fireworks, Cohere, watsonx, Cloudflare, OpenRouter, LiteLLM, vLLM, SGLang, TGI, llama.cpp, LM Studio
+and Ollama answer.
 """
 
 import re
@@ -21,12 +21,12 @@ _TOO_MUCH = (
     r"|must (?:be|have) (?:<|less|at most|shorter|under|no more)"
     r"|but (?:the )?(?:limit|maximum|configured))"
 )
-IS_OUTPUT = re.compile(
+ONLY_OUTPUT_LIMIT = re.compile(
     r"(?=.*(?:max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens))"
     r"(?!.*(?:context|prompt|input|message|got -)).*",
     re.DOTALL,
 )
-"""Only the limit of the answer's length is meant, which a shorter history does not change."""
+"""The error is about the limit of the answer's length. A shorter history would not help."""
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -34,7 +34,7 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
 
 
 # the request does not fit into the model's window, for example "prompt is too long: 210000 tokens > 200000"
-SURELY_LONG = _any_of(
+SURELY_TOO_LONG = _any_of(
     r"context_length_exceeded|context_window_exceeded|exceed_context_size|model_context_window|context_overflow",
     r"request_too_large|prompt_too_long|input_too_long|max_prompt_tokens_exceeded|request entity too large",
     r"(?:request|payload|body|message)[^.]{0,20} too large\b(?! an? )",
@@ -43,7 +43,7 @@ SURELY_LONG = _any_of(
 )
 
 # the request probably does not fit, unless a pattern below says otherwise
-LONG = _any_of(
+PROBABLY_TOO_LONG = _any_of(
     r"context[ _-]?(?:length|window|size|limit)|context[^.]{0,20}overflow|maximum context",
     r"max_model_len|model_max_length",
     r"max(?:imum)?[ _](?:model|prompt|input|sequence|seq|total|allowed)[ _](?:(?:context|input|sequence) )?"
@@ -60,7 +60,7 @@ LONG = _any_of(
 )
 
 # the limit is for requests in a time, or for one tool or file, and not for the request's length
-NOT_LONG = _any_of(
+OTHER_LIMIT = _any_of(
     r"rate.?limit|too many requests|throttl|per (?:minute|min|hour|day|second|month)|\b[tr]p[mdh]\b|quota",
     r"please wait|concurren|spend",
     r"\btools?[\[.]|tools?\[|tool_calls?[\[.]|tool_use|function_declarations",
@@ -113,10 +113,10 @@ NO_MONEY = _any_of(
 )
 
 # the account's plan or money is named, which with a temporary status only means a limit for each minute
-PLAN = _any_of(r"\bcredits?\b|billing|payment|recharge|top.?up|spend(?:ing)? limit|balance|\bquota\b")
+NAMES_MONEY = _any_of(r"\bcredits?\b|billing|payment|recharge|top.?up|spend(?:ing)? limit|balance|\bquota\b")
 
 # the key is not accepted, for example "incorrect api key provided"
-KEY = _any_of(
+KEY_REFUSED = _any_of(
     r"(?:invalid|incorrect|wrong|missing|expired|no|bad|unknown) (?:\w+ )?(?:api.?)?(?:key|credential)",
     r"invalid_api_key|authentication|unauthori[sz]ed|unauthenticated|api.?key (?:is |has |not )",
     r"account.{0,20}(?:deactivated|suspended|disabled|not active)",

@@ -57,9 +57,8 @@ _UNFINISHED_MARK_PATTERN = (
 )
 """An unfinished mark at the end of a text, such as "<thi". The next chunk may complete it."""
 _UNFINISHED_MARK = re.compile(_UNFINISHED_MARK_PATTERN)
-_BLANK_OR_UNFINISHED_MARK = re.compile(
-    rf"\s*(?:\Z|{_UNFINISHED_MARK_PATTERN})"
-)  # white space, then an unfinished mark or nothing
+_BLANK_OR_UNFINISHED_MARK = re.compile(rf"\s*(?:\Z|{_UNFINISHED_MARK_PATTERN})")
+"""White space, then an unfinished mark or nothing."""
 _MIN_FENCE_TICKS = 3
 _LINE_START_CHARS = 8  # the characters that are kept of the current line
 _BLANKS = (" ", "\t")
@@ -82,9 +81,7 @@ class Thoughts:
         self._shown = ""  # all visible text, without what was retracted
         self._line_start = ""  # the first characters of the current line of visible text
         self._last_char = ""  # the last character of the visible text
-        self._close_pattern: re.Pattern[str] | None = (
-            None  # the mark that ends the current reasoning; None outside
-        )
+        self._close_pattern: re.Pattern[str] | None = None  # ends the current reasoning; None outside
         self._fence = ""  # the fence of the current code block, or empty
         self._open_ticks = ""  # the backticks at the beginning of the current code within a line, or empty
         self._trims_next = False  # white space that comes next is no part of the answer
@@ -110,7 +107,7 @@ class Thoughts:
         thought, self._thought = self._thought + text, ""
         return join_surrogates(thought)
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return the visible text that is still held back at the end of the answer.
 
         Reasoning without a closing mark stays reasoning.

@@ -32,7 +32,7 @@ def make_argument_name(name: str, taken: AbstractSet[str]) -> str:
     clean = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_") or "argument"
     if len(clean) <= _MAX_NAME_CHARS and clean not in taken:
         return clean
-    return _add_digest(clean, name)
+    return _add_digest(clean, name)  # a name with a digest is not taken by any other name
 
 
 def _add_digest(clean: str, name: str) -> str:

@@ -36,7 +36,7 @@ _TYPE_HINTS = {
 def list_types(part: Part) -> list[str]:
     """Return the types that a part may have; an empty list if it may have any type.
 
-    These are the stated types, else the types of its values, else the first type that its keys tell.
+    These are the stated types, else the types of its values, else the first type that its keys imply.
     """
     types = _list_stated_types(part)
     if not types:
@@ -66,9 +66,9 @@ def list_values(part: Part) -> list[Any]:
 
 
 def list_enum_texts(part: Part) -> list[str]:
-    """Return the texts among the values of a part, if every maker accepts them as an ``enum``; else no text.
+    """Return the texts among the values of a part, if every maker accepts them as an ``enum``; else none.
 
-    For that, no text may be empty or too long, and there may not be too many.
+    Every maker accepts an enum of at most 200 texts, none of them empty or longer than 300 characters.
     """
     texts = list(dict.fromkeys(value for value in list_values(part) if isinstance(value, str)))
     is_accepted = len(texts) <= _MAX_ENUM_VALUES and all(0 < len(text) <= MAX_VALUE_CHARS for text in texts)
@@ -86,7 +86,7 @@ def find_item(part: Part) -> Any:
     if isinstance(items, list) and items:  # the older way to state a schema for each position
         return {"anyOf": items}
     if isinstance(items, list) or items is False:
-        return True
+        return True  # no items are allowed, or an empty list of schemas, which not all makers accept
     return items
 
 
@@ -118,27 +118,41 @@ def has_one_type(part: Part) -> bool:
     return isinstance(part.get("type"), str) and part["type"] in _TYPES
 
 
-def unite_parts(part: Part, other: Part, *, optional: bool) -> Json:
-    """Return a part with the keys of both parts; for a key that both have, the first part's value.
+def merge_part(part: Part, other: Part) -> Json:
+    """Return a part with the keys, properties and required names of both parts.
 
-    ``optional``: only the properties of ``other`` are taken, and none of them is required. A property that
-    both have may then be either of the two.
+    Of a key or a property that both have, the first part's value is taken.
     """
-    united: Json = dict(part)
-    if not optional:
-        added = {key: value for key, value in other.items() if key not in ("required", "properties")}
-        united = {**added, **part}
-        if "required" in other:
-            united["required"] = [*list_required(part), *list_required(other)]
+    added = {key: value for key, value in other.items() if key not in ("required", "properties")}
+    merged: Json = {**added, **part}
+    if "required" in other:
+        merged["required"] = [*list_required(part), *list_required(other)]
     new_properties = other.get("properties")
     if isinstance(new_properties, Mapping):
-        properties = part.get("properties")
-        united["properties"] = dict(properties) if isinstance(properties, Mapping) else {}
+        merged["properties"] = _copy_properties(part)
         for name, new in new_properties.items():
-            own = united["properties"].setdefault(name, new)
-            if optional:
-                united["properties"][name] = _make_either(own, new)
-    return united
+            merged["properties"].setdefault(name, new)
+    return merged
+
+
+def add_optional_properties(part: Part, other: Part) -> Json:
+    """Return a part with the properties of another part, none of which becomes required.
+
+    A property that both have may be either of the two.
+    """
+    extended: Json = dict(part)
+    new_properties = other.get("properties")
+    if isinstance(new_properties, Mapping):
+        extended["properties"] = _copy_properties(part)
+        for name, new in new_properties.items():
+            own = extended["properties"].get(name, new)
+            extended["properties"][name] = _make_either(own, new)
+    return extended
+
+
+def _copy_properties(part: Part) -> Json:
+    properties = part.get("properties")
+    return dict(properties) if isinstance(properties, Mapping) else {}
 
 
 def _make_either(first: Any, second: Any) -> Any:

@@ -13,7 +13,7 @@ from bot.agent.openai.schemas.parts import MAX_VALUE_CHARS, Part, list_enum_text
 KEPT_FORMATS = frozenset({"date-time"})
 """The formats that every maker takes."""
 _MAX_DESCRIPTION_CHARS = 2_000
-_UNREACHED_BOUND = 1_000_000  # no value comes near a bound of this size, so it is not worth a sentence
+_MAX_TOLD_BOUND = 1_000_000  # no value comes near a bound of this size, so it is not worth a sentence
 _BOUND_TEXTS = {
     "minimum": "At least {}.",
     "maximum": "At most {}.",
@@ -55,9 +55,9 @@ def _list_facts(part: Part) -> Iterator[str]:
         yield f"Pattern: {part['pattern'][:MAX_VALUE_CHARS]}"
     if part.get("uniqueItems") is True:
         yield "No item twice."
-    free_value = part.get("additionalProperties")
-    if isinstance(free_value, Mapping) and free_value:
-        types = " or ".join(list_types(free_value)) or "anything"
+    extra_properties = part.get("additionalProperties")
+    if isinstance(extra_properties, Mapping) and extra_properties:
+        types = " or ".join(list_types(extra_properties)) or "anything"
         yield f"Its names are free; each value: {types}."
     if part.get("default") is not None:
         yield f"Default: {_format_values([part['default']])}."
@@ -73,10 +73,10 @@ def _is_enum_enough(part: Part, values: Sequence[Any]) -> bool:
 
 def _list_bounds(part: Part) -> list[str]:
     """Return the bounds of a part in words, without bounds that no value comes near."""
-    not_empty, bounds = [], []
+    not_empty, bounds = [], []  # "Not empty." comes first
     for key, text in _BOUND_TEXTS.items():
         value: Any = part.get(key)
-        is_worth_telling = _is_number(value) and abs(value) < _UNREACHED_BOUND
+        is_worth_telling = _is_number(value) and abs(value) < _MAX_TOLD_BOUND
         if not is_worth_telling:
             continue
         is_least_length = key in ("minLength", "minItems")

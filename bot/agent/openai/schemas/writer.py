@@ -36,7 +36,8 @@ _OMISSIONS = {
     "contains": "what a list must contain",
 }
 """The keys that can be written neither in other keys nor in words, each with the name of the omission."""
-_DEEP_OMISSION = "what is nested deeply in its arguments"
+_BRANCH_LEVEL = ""  # no reference is empty
+_DEEP_OMISSION = "what is nested deeply in its arguments"  # also told for a reference that leads to nothing
 _ALTERNATIVES_OMISSION = "alternatives of its arguments"
 _AS_TEXT = "A JSON object, written as text."  # in the description of an object that is sent as text
 
@@ -45,7 +46,7 @@ class SchemaWriter:
     """A writer of one tool's schema, which records its omissions and the names that it changed.
 
     In its methods, ``depth`` is the number of levels above a part, and ``references`` are the ``$ref`` values
-    on the way from the top to the part. An empty string among them stands for a level of ``allOf``,
+    on the way from the top to the part. `_BRANCH_LEVEL` among them stands for a level of ``allOf``,
     conditions or alternatives, so that these levels are limited, too.
     """
 
@@ -148,7 +149,7 @@ class SchemaWriter:
         return self._sent_names[name]
 
     def _resolve(self, part: Part, references: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
-        """Return a part with its reference replaced by the target, and the references up to the target.
+        """Return a part with its reference replaced by the target, and the references on the way to it.
 
         A target may have a reference itself. A reference that leads too deep, or to nothing, is left out.
         """
@@ -187,22 +188,22 @@ class SchemaWriter:
 
         Of the alternatives (``anyOf``, ``oneOf``), not all are merged:
 
-        - Alternatives at the top, and of any other object, become one object with all of their arguments.
+        - Alternatives at the top, or of an object, become one object with all of their arguments.
         - Alternatives of a part that states one other type only narrow this type, and are left out.
         - Alternatives of any other part stay as they are.
         """
         merged = dict(part)
         for branch in self._read_branches(merged.pop("allOf", None), references):
-            merged = parts.unite_parts(merged, branch, optional=False)
+            merged = parts.merge_part(merged, branch)
         for key in ("then", "else"):
             given = [merged[key]] if key in merged else None
             for branch in self._read_branches(given, references):
-                merged = parts.unite_parts(merged, branch, optional=True)
+                merged = parts.add_optional_properties(merged, branch)
         for key in ("anyOf", "oneOf"):
-            is_object = is_top or parts.is_object(merged)
-            if key in merged and (is_object or parts.has_one_type(merged)):
+            has_arguments = is_top or parts.is_object(merged)
+            if key in merged and (has_arguments or parts.has_one_type(merged)):
                 alternatives = self._read_branches(merged.pop(key), references)
-                merged = _merge_alternatives(merged, alternatives, is_object=is_object)
+                merged = _merge_alternatives(merged, alternatives, has_arguments=has_arguments)
                 self.omissions.add(_ALTERNATIVES_OMISSION)
         return merged
 
@@ -215,7 +216,7 @@ class SchemaWriter:
         for branch in given:
             if isinstance(branch, Mapping):
                 part, references_within = self._resolve(branch, references)
-                branches.append(self._merge_branches(part, (*references_within, ""), is_top=False))
+                branches.append(self._merge_branches(part, (*references_within, _BRANCH_LEVEL), is_top=False))
         return branches
 
 
@@ -263,17 +264,16 @@ def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
     return {"anyOf": [first, *others]} if others else first
 
 
-def _merge_alternatives(part: Json, alternatives: Sequence[Part], *, is_object: bool) -> Json:
+def _merge_alternatives(part: Json, alternatives: Sequence[Part], *, has_arguments: bool) -> Json:
     """Return a part with the arguments of its alternatives.
 
     Its description says which arguments belong together: "Give one of: id; or name and place." An argument
-    that all alternatives require is required. Without ``is_object`` the alternatives have no arguments to
-    add.
+    that all alternatives require is required. ``has_arguments``: the alternatives may add arguments.
     """
     merged = part
-    if is_object:
+    if has_arguments:
         for alternative in alternatives:
-            merged = parts.unite_parts(merged, alternative, optional=True)
+            merged = parts.add_optional_properties(merged, alternative)
     required = [set(parts.list_required(alternative)) for alternative in alternatives]
     always_required = set.intersection(*required) if required else set()
     merged["required"] = [*parts.list_required(merged), *sorted(always_required)]

@@ -34,7 +34,7 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_what_is_one_object_without_a_doubt_is_read(name: str) -> None:
     read = read_arguments(READ[name])
-    assert (json.loads(read.text), read.refused) == ({"text": "x"}, "")
+    assert (json.loads(read.text), read.refusal) == ({"text": "x"}, "")
 
 
 @pytest.mark.parametrize("given", [None, "", " \n", "null", "{}", "{}{}", {}])
@@ -59,7 +59,7 @@ def test_a_text_with_line_ends_as_they_are_becomes_sound() -> None:
     ],
 )
 def test_what_is_in_doubt_is_refused_in_words(given: str, why: str) -> None:
-    assert why in read_arguments(given).refused
+    assert why in read_arguments(given).refusal
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_name_that_means_none_stays(name: str) -> None:
 def test_a_call_in_another_shape_is_one(fragment: dict[str, object]) -> None:
     calls = Calls()
     calls.add([fragment])
-    [call] = calls.done()
+    [call] = calls.finish()
     assert (call.name, json.loads(call.arguments), call.extra.get("input")) == (
         "note_add",
         {"text": "x"},

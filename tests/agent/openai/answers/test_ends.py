@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.agent.openai.answers.ends import may_pass, read_end, stop_of
+from bot.agent.openai.answers.ends import is_temporary, read_end, stop_of
 from bot.domain.model import Stop
 
 ENDS = {
@@ -26,9 +26,9 @@ def test_each_reason_is_known_or_a_cut(stop: Stop | None, reason: object) -> Non
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource", "network_error", "overloaded"])
-def test_an_outage_may_pass(reason: str) -> None:
-    assert may_pass(reason)
+def test_an_outage_is_temporary(reason: str) -> None:
+    assert is_temporary(reason)
 
 
 def test_a_call_that_the_model_garbled_does_not_pass_by_itself() -> None:
-    assert not may_pass("malformed_function_call")
+    assert not is_temporary("malformed_function_call")

@@ -42,7 +42,7 @@ def read(text: str, size: int) -> tuple[str, str]:
     thoughts, shown, thought = Thoughts(), "", ""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     for piece in [*pieces, None]:
-        more = thoughts.rest() if piece is None else thoughts.add(piece)
+        more = thoughts.flush() if piece is None else thoughts.add(piece)
         if thoughts.take_retraction():
             shown = ""
         thought += thoughts.take_thought()
@@ -97,4 +97,4 @@ def test_hostile_marks_are_read_in_linear_time(unit: str) -> None:
     thoughts = Thoughts()
     for _ in range(2_000):
         thoughts.add(unit * 20)
-    thoughts.rest()
+    thoughts.flush()
