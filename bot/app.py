@@ -214,6 +214,7 @@ class App:
 
             # jobs come last: their results go out through channels and the web
             await self.core.recovery.take_over(self.clock())
+            # ``queue_of`` chooses the queue in which a job waits for its slot
             self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
             await self.core.recovery.recover(self.clock(), starting=True)
             if ticking:

@@ -278,8 +278,8 @@ class Loop:
     async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
         """Withdraw questions to people that newer messages made pointless.
 
-        If there are none, mark the plan's finished steps. Returns the jobs that follow, or None if nothing
-        changed.
+        Without such questions, mark the plan's finished steps. Returns the jobs that follow, or None if
+        nothing changed.
         """
         outdated = asking.list_overtaken(transcript)
         if outdated:

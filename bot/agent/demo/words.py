@@ -13,29 +13,6 @@ from typing import Any, NamedTuple
 
 from bot.domain.outcomes import OUTSIDE
 
-
-class _Phrases(NamedTuple):
-    """The three phrases for a call of one tool."""
-
-    wanted: str  # for the proposed call, as in "I'd like to close #2"
-    doing: str  # for the call as a thing, as in "closing #2 was declined"
-    done: str  # for the call that has run, as in "Done: closed #2"
-
-
-_PHRASES: Mapping[str, _Phrases] = {
-    "create_issue": _Phrases("create {title}", "creating {title}", "created {title}"),
-    "update_issue": _Phrases(
-        "change {issue}{changes}", "changing {issue}{changes}", "changed {issue}{changes}"
-    ),
-    "assign": _Phrases("assign {assignment}", "assigning {assignment}", "assigned {assignment}"),
-    "comment_issue": _Phrases("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
-    "close_issue": _Phrases("close {issue}", "closing {issue}", "closed {issue}"),
-    "delete_issue": _Phrases("delete {issue}", "deleting {issue}", "deleted {issue}"),
-    "remember": _Phrases("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
-    "schedule_task": _Phrases("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
-}
-"""The phrases by tool. ``assign`` is no tool: it stands for an update that only sets the assignee."""
-_OTHER_PHRASES = _Phrases("use {tool}", "{tool}", "{tool} has run")  # for any other tool
 _FIELDS = ("title", "body", "assignee", "priority", "labels", "state")  # the fields of an issue
 
 _ENDS: Mapping[str, str] = {
@@ -79,6 +56,30 @@ _PLAN_NOTE = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 _MAX_RECENT = 5  # the most issues in the answer to what changed last
 _STATE_NAMES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
 """The states of proposals that people know by another word."""
+
+
+class _Phrases(NamedTuple):
+    """The three phrases for a call of one tool."""
+
+    wanted: str  # for the proposed call, as in "I'd like to close #2"
+    doing: str  # for the call as a thing, as in "closing #2 was declined"
+    done: str  # for the call that has run, as in "Done: closed #2"
+
+
+_PHRASES: Mapping[str, _Phrases] = {
+    "create_issue": _Phrases("create {title}", "creating {title}", "created {title}"),
+    "update_issue": _Phrases(
+        "change {issue}{changes}", "changing {issue}{changes}", "changed {issue}{changes}"
+    ),
+    "assign": _Phrases("assign {assignment}", "assigning {assignment}", "assigned {assignment}"),
+    "comment_issue": _Phrases("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
+    "close_issue": _Phrases("close {issue}", "closing {issue}", "closed {issue}"),
+    "delete_issue": _Phrases("delete {issue}", "deleting {issue}", "deleted {issue}"),
+    "remember": _Phrases("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
+    "schedule_task": _Phrases("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
+}
+"""The phrases by tool. ``assign`` is no tool: it stands for an update that only sets the assignee."""
+_OTHER_PHRASES = _Phrases("use {tool}", "{tool}", "{tool} has run")  # for any other tool
 
 
 def _make_phrases(tool: str, arguments: Mapping[str, Any]) -> _Phrases:
