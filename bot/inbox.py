@@ -91,7 +91,7 @@ _KEY_NAMES = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}
 _UNLIMITED_QUEUE = Queue("", sys.maxsize)
 """The queue of the jobs that wait for no slot: any number of them run at a time."""
 _ANSWERED_BEFORE = MessageAnswer("")
-"""The answer of a feature to a message that it has answered before, when it was first delivered."""
+"""The value that a feature returns for a message that was delivered a second time."""
 _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
@@ -99,6 +99,15 @@ _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     TooMuch: Answer.LATER,
 }
 """The kind of the reply to a message or request that was refused by an error, by the type of the error."""
+
+_MessageOutcome = arrive.StoredLine | MessageAnswer | str | None
+"""The result of `Assistant._store_message`.
+
+- `StoredLine`: the message was stored, under this id in this conversation
+- `MessageAnswer`: a feature waited for the message, such as for a typed number, and answers it
+- `str`: the message was refused, for this reason
+- `None`: the message was stored or answered before
+"""
 
 
 @dataclass(eq=False)
@@ -117,7 +126,7 @@ class Assistant:
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds
-    own_work: OwnWork  # a cache of the work that this process makes and does itself, to save reads of rows
+    own_work: OwnWork  # facts about the work that this process requests and does itself, to save reads
     site_url: Callable[[], str] = str  # returns the address of the console; empty without one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
@@ -143,7 +152,7 @@ class Assistant:
         self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()  # ids of conversations whose turn a person has stopped
         # ids of conversations whose agent was asked about a card: the answer is posted at that card, too
-        self._asked: set[str] = set()
+        self._asked_about_card: set[str] = set()
         self._known_names: dict[str, str] = {}  # the names that this process has stored
         # the functions that do the work of jobs; each gets a job's key, and returns the jobs that follow
         self._handlers: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
@@ -163,7 +172,7 @@ class Assistant:
             return await self._take_message(incoming, new_names)
         if new_names:
             mentioned = incoming.mentions if isinstance(incoming, Command) else ()
-            await self.database.write(_learn_names, new_names, incoming.actor, *mentioned)
+            await self.database.write(_store_names, new_names, incoming.actor, *mentioned)
             self._remember_names(new_names)
         match incoming:
             case Press() | Choice():
@@ -207,12 +216,12 @@ class Assistant:
         """Return the queue in which a job waits for its slot.
 
         A turn waits in the queue of the person who caused it, or in one for turns that no person caused or
-        that failed before. The rows of a batch that was approved here have a queue of their own, and run a
-        few at a time. Any other job waits for no slot.
+        that failed before. The calls of a batch that was approved in this process have a queue of their own,
+        and run a few at a time. Any other job waits for no slot.
         """
         posts_nothing = job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters)
         if posts_nothing:
-            return HERE
+            return HERE  # the queue of jobs that the process that wakes them runs itself
         if job.work is not Work.TURN:
             return self.own_work.queue_in_batch(job.key) or _UNLIMITED_QUEUE
         own_queue = self.own_work.queue(job.key)
@@ -233,7 +242,8 @@ class Assistant:
                 f"That is {len(message.text):,} characters; I read at most {_MAX_MESSAGE_LENGTH:,} "
                 "in one message. Please shorten or split it.",
             )
-        owner = self.own_work.owner(message.actor)  # this process, if it can begin the turn now; else empty
+        # the id of this process if it can begin the turn now, else empty
+        owner = self.own_work.owner(message.actor)
         try:
             outcome = await self.database.write(self._store_message, message, new_names, self.clock(), owner)
         except (TooMuch, LostRace) as error:
@@ -261,14 +271,13 @@ class Assistant:
 
     def _store_message(
         self, session: Session, message: Message, new_names: Names, now: datetime, owner: str
-    ) -> arrive.StoredLine | MessageAnswer | str | None:
-        """Store a message, and return its conversation and its id there (`arrive.StoredLine`).
+    ) -> _MessageOutcome:
+        """Store a message with the names that came with it.
 
-        Returns None for a message that came before, and a text for a refusal. A message for which a feature
-        has waited, such as a number, is not stored: the feature's answer is returned.
+        A message that a feature waits for is not stored.
         """
         if new_names:
-            _learn_names(session, new_names, message.actor)
+            _store_names(session, new_names, message.actor)
         refusal = self._find_refusal(session, message)
         if refusal:
             return refusal
@@ -312,7 +321,7 @@ class Assistant:
             decided = await self.presses.take(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
-            self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
+            self._asked_about_card.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process reads the stop within a second
         self.own_work.keep_approved(decided.reply.proposals, decided.jobs)
@@ -322,7 +331,7 @@ class Assistant:
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
         """Stop the turn at an address and its team for a person. Returns what was stopped, in words.
 
-        Empty if nothing ran. ``begun_by``: stop only a turn that was requested by that time, and its team.
+        Empty if nothing ran. ``begun_by``: a time; stop only a turn that was requested by then, and its team.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
@@ -355,17 +364,19 @@ class Assistant:
         if turn.owner != self.process:
             is_claimed = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
             turn = replace(turn, owner=self.process)
-            if not is_claimed:
+            if not is_claimed:  # it was begun too often, or another process runs it
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
         needs_delivery = self.delivery.needs_delivery(conversation, policy.book)
-        follow_ups: list[Job] = []  # filled while the turn runs
+        follow_ups: list[Job] = []  # `_watch_turn` also appends to this list while the turn runs
         teammate = turn.transcript.teammate
-        traced = tracing.trace_turn(
-            conversation_id, teammate.name if teammate else "", _list_ended_proposals(turn.transcript)
+        turn_span = tracing.trace_turn(
+            conversation_id,
+            teammate.name if teammate else "",
+            _list_proposals_of_last_answer(turn.transcript),
         )
         try:
-            with structlog.contextvars.bound_contextvars(turn=turn.id), traced as span:
+            with structlog.contextvars.bound_contextvars(turn=turn.id), turn_span as span:
                 events = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
                 follow_ups += await self.delivery.show(turn, events, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another process posts there
@@ -379,9 +390,9 @@ class Assistant:
             raise
         finally:
             self.own_work.turn_over(conversation_id)
-        # recovery finds the questions about cards that another process took in
-        if conversation_id in self._asked:
-            self._asked.discard(conversation_id)
+        # if another process received the question about a card, recovery finds the answer to post
+        if conversation_id in self._asked_about_card:
+            self._asked_about_card.discard(conversation_id)
             follow_ups.append(Job(Work.DELIVER, conversation_id))
         return tuple(follow_ups)
 
@@ -437,10 +448,10 @@ class Assistant:
         return ()
 
 
-def _list_ended_proposals(transcript: Transcript) -> list[str]:
+def _list_proposals_of_last_answer(transcript: Transcript) -> list[str]:
     """Return the ids of the last answer's proposals, whose outcomes the agent reads in this turn.
 
-    Empty if a person's message came after that answer.
+    Empty if another line, such as a person's message, came after that answer.
     """
     lines = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not lines or lines[-1].role is not LineRole.ASSISTANT:
@@ -448,7 +459,7 @@ def _list_ended_proposals(transcript: Transcript) -> list[str]:
     answer = lines[-1]
     return [
         proposal.id
-        for (message_id, _), proposal in transcript.proposals.items()  # by message id and call id
+        for (message_id, _call_id), proposal in transcript.proposals.items()
         if message_id == answer.id
     ]
 
@@ -459,18 +470,19 @@ def _stop_turn_and_team(
     """Stop a turn and its team.
 
     Returns whether a turn was stopped, the ids of the stopped teammates' conversations, and the next jobs.
+    ``begun_by``: do nothing if the turn was requested after that time; None stops any turn and team.
     """
     conversation_lock.in_conversation(session, conversation.id)
     by = people.by(session, Act.STOP, who)
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
-    if begun_by is not None and not was_running:
+    if begun_by is not None and not was_running:  # the turn was requested later, so its team continues, too
         return False, [], ()
     teammate_ids, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
     return was_running, teammate_ids, jobs
 
 
-def _learn_names(session: Session, new_names: Names, *actors: Actor) -> None:
-    """Store names, and the membership in a team that came with these accounts."""
+def _store_names(session: Session, new_names: Names, *actors: Actor) -> None:
+    """Store names, and the membership that a platform gave with each account, such as guest."""
     people.learn(session, new_names)
     for actor in actors:
         people.learn_standing(session, actor)

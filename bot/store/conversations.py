@@ -2,7 +2,8 @@
 
 At one address there is one open conversation at a time; ``/nod new`` ends it, and the next message begins
 another. The lines are in ``bot/store/messages.py``; `load_transcript_of` puts them in the order the model
-reads, with their proposals and files. `find_asked_already` keeps the agent from asking people twice.
+reads, with their proposals and files. `find_asked_already` finds the calls about which the agent need not
+ask people again.
 
 A conversation may be that of a *teammate*, an agent that the agent of another conversation, its *lead*, has
 started.
@@ -34,6 +35,7 @@ from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import (
     HEARD,
     Conversation,
+    Line,
     LineRole,
     Transcript,
 )
@@ -53,14 +55,16 @@ _CONVERSATION = table_of(ConversationRow)
 _MESSAGE = table_of(MessageRow)
 # Statements that run often are built once: building one costs several times what running it costs.
 _GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
-_OPEN_AT = select(_CONVERSATION.c.id).where(
+_SELECT_OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.channel == bindparam("channel"),
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
 )
-# the columns of `Arrival`; of those of `people.KNOWN` only the id of the Person
-_ARRIVAL = select(
-    _OPEN_AT.scalar_subquery(), messages.SAID_SINCE.scalar_subquery(), *people.KNOWN.selected_columns[:1]
+# the columns of `Arrival`; the first column of `people.KNOWN` is the id of the Person
+_SELECT_ARRIVAL = select(
+    _SELECT_OPEN_AT.scalar_subquery(),
+    messages.SAID_SINCE.scalar_subquery(),
+    people.KNOWN.selected_columns[0],
 )
 _COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     select(_CONVERSATION.c.id)
@@ -73,11 +77,10 @@ _COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("limit"))
     .subquery()
 )
-_PROGRESS = select(
-    proposal_store.OPEN_OF_ANSWER.exists(), messages.SPOKEN_SINCE.exists()
-)  # as in `AnswerProgress`
+# the columns of `AnswerProgress`
+_SELECT_PROGRESS = select(proposal_store.OPEN_OF_ANSWER.exists(), messages.SPOKEN_SINCE.exists())
 _PROPOSAL = table_of(ProposalRow)
-_OF_PROPOSALS = (
+_SELECT_BY_PROPOSALS = (
     select(_PROPOSAL.c.id.label("proposal_id"), *_CONVERSATION.c)
     .join_from(_PROPOSAL, _CONVERSATION, _CONVERSATION.c.id == _PROPOSAL.c.conversation_id)
     .where(_PROPOSAL.c.id.in_(bindparam("proposal_ids", expanding=True)))
@@ -100,7 +103,7 @@ def map_by_proposal(session: Session, proposal_ids: Collection[str]) -> dict[str
     if not proposal_ids:
         return {}
     found: dict[str, Conversation] = {}
-    for row in session.connection().execute(_OF_PROPOSALS, {"proposal_ids": list(proposal_ids)}):
+    for row in session.connection().execute(_SELECT_BY_PROPOSALS, {"proposal_ids": list(proposal_ids)}):
         found[row.proposal_id] = conversation = from_row(row)
         database.cache_read(session, (Conversation, conversation.id), conversation)
     return found
@@ -115,12 +118,12 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
     column = _CONVERSATION.c.key
     is_at_or_below = (column == key) | column.startswith(f"{key}/", autoescape=True)
     there = (_CONVERSATION.c.channel == channel) & is_at_or_below
-    said = exists().where(
+    has_their_message = exists().where(
         _MESSAGE.c.conversation_id == _CONVERSATION.c.id,
         _MESSAGE.c.role == LineRole.USER,
         _MESSAGE.c.actor.in_(sorted(accounts)),
     )
-    return bool(session.execute(select(exists().where(there, said))).scalar())
+    return bool(session.execute(select(exists().where(there, has_their_message))).scalar())
 
 
 def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
@@ -138,40 +141,48 @@ def find_asked_already(session: Session, conversation_id: str, now: datetime) ->
 
 @cache
 def _select_asked_already() -> Any:
-    """Return the query of `find_asked_already`, built once.
-
-    It finds the calls of a conversation that wait or run, and those that were declined since a person last
-    asked for work.
-    """
-    here = bindparam("conversation_id", type_=String)
-    lead = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == here).scalar_subquery()
-    begins_run = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule
-    # The last line that asks for work, here or in the lead agent's conversation: a query for each, since for
-    # both together PostgreSQL reads back through the messages of all conversations.
-    asked_in = (
-        select(func.max(_MESSAGE.c.id).label("id")).where(
-            _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | begins_run
-        )
-        for conversation in (here, lead)
-    )
-    last_asked = select(func.max(union_all(*asked_in).subquery().c.id)).scalar_subquery()
-    last_asked_at = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == last_asked).scalar_subquery()
+    """Return the query of `find_asked_already`, built once."""
+    conversation_id = bindparam("conversation_id", type_=String)
+    last_request = _select_last_request(conversation_id)
+    requested_at = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == last_request).scalar_subquery()
     # only up to now: a process whose clock was ahead may have dated a decision later
-    decided_since = (_PROPOSAL.c.decided_at > last_asked_at) & (_PROPOSAL.c.decided_at <= bindparam("now"))
-    since = (_PROPOSAL.c.message_id > func.coalesce(last_asked, 0)) | decided_since
-    # an answer to a question, or the approval of a plan, asks for work like a message
-    word = _PROPOSAL.alias("word")
-    asked_by_press = exists().where(
-        word.c.conversation_id == _PROPOSAL.c.conversation_id,
-        word.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-        # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
-        text(f"NOT word.state <> '{State.SUCCEEDED}'"),
-        word.c.decided_at > _PROPOSAL.c.decided_at,
-    )
+    was_decided_since = (_PROPOSAL.c.decided_at > requested_at) & (_PROPOSAL.c.decided_at <= bindparam("now"))
+    was_proposed_since = _PROPOSAL.c.message_id > func.coalesce(last_request, 0)
     is_declined = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None)
+    still_counts = (was_proposed_since | was_decided_since) & ~_has_later_press()
     return select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
-        _PROPOSAL.c.conversation_id == here,
-        is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | (is_declined & since & ~asked_by_press),
+        _PROPOSAL.c.conversation_id == conversation_id,
+        is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | (is_declined & still_counts),
+    )
+
+
+def _select_last_request(conversation_id: Any) -> Any:
+    """Return the subquery for the id of the last line that asks for work.
+
+    The line is in this conversation or, if that is a teammate's, in the lead agent's.
+    """
+    lead_id = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == conversation_id).scalar_subquery()
+    begins_scheduled_run = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)
+    asks_for_work = (_MESSAGE.c.role == LineRole.USER) | begins_scheduled_run
+    last_line = select(func.max(_MESSAGE.c.id).label("id")).where(asks_for_work)
+    # a query for each conversation: for both together, PostgreSQL reads the messages of all conversations
+    last_here = last_line.where(_MESSAGE.c.conversation_id == conversation_id)
+    last_of_lead = last_line.where(_MESSAGE.c.conversation_id == lead_id)
+    return select(func.max(union_all(last_here, last_of_lead).subquery().c.id)).scalar_subquery()
+
+
+def _has_later_press() -> Any:
+    """Return the condition that people asked for work by a press after a proposal was decided.
+
+    The answer to a question and the approval of a plan ask for work like a message.
+    """
+    answered = _PROPOSAL.alias("answered")
+    return exists().where(
+        answered.c.conversation_id == _PROPOSAL.c.conversation_id,
+        answered.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
+        # ``NOT … <>`` so that SQLite uses the index by conversation, as explained at `WAITS`
+        text(f"NOT answered.state <> '{State.SUCCEEDED}'"),
+        answered.c.decided_at > _PROPOSAL.c.decided_at,
     )
 
 
@@ -209,8 +220,8 @@ def find_current_conversation(session: Session, address: Address) -> Conversatio
 
 def find_current_id(session: Session, address: Address) -> str | None:
     """Return the id of the current conversation at an address, or None."""
-    where = {"channel": address.channel, "key": address.key}
-    found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
+    values = {"channel": address.channel, "key": address.key}
+    found: str | None = session.connection().execute(_SELECT_OPEN_AT, values).scalar()
     return found
 
 
@@ -223,8 +234,9 @@ class AnswerProgress(NamedTuple):
 
 def find_progress(session: Session, conversation_id: str, message_id: int) -> AnswerProgress:
     """Return the progress of a conversation past the agent's answer ``message_id``."""
-    past = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
-    return AnswerProgress(*session.connection().execute(_PROGRESS, past).one())
+    # the proposals are of the line ``message_id``, the later lines come after the line ``seen``
+    values = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
+    return AnswerProgress(*session.connection().execute(_SELECT_PROGRESS, values).one())
 
 
 class Arrival(NamedTuple):
@@ -238,10 +250,17 @@ class Arrival(NamedTuple):
 def load_arrival(session: Session, message: Message, since: datetime, now: datetime, limit: int) -> Arrival:
     """Return the stored facts on a message; messages since ``since`` are counted up to ``limit``."""
     address, sender = message.address, str(message.actor)
-    times = {"since": since, "now": now, "limit": limit}
-    known = {"channel": address.channel, "key": address.key, "actor": sender}
-    conversation_id, said, person = session.connection().execute(_ARRIVAL, known | times).one()
-    return Arrival(conversation_id, said, person or sender)  # an account that is not linked is its own Person
+    values = {
+        "channel": address.channel,
+        "key": address.key,
+        "actor": sender,
+        "since": since,
+        "now": now,
+        "limit": limit,
+    }
+    conversation_id, sent_count, person = session.connection().execute(_SELECT_ARRIVAL, values).one()
+    # an account that is not linked is its own Person
+    return Arrival(conversation_id, sent_count, person or sender)
 
 
 def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
@@ -270,9 +289,9 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
 
 
 def delete_if_empty(session: Session, conversation_id: str) -> None:
-    """Delete a conversation without messages."""
-    said = exists().where(_MESSAGE.c.conversation_id == conversation_id)
-    session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
+    """Delete a conversation if it has no lines."""
+    has_lines = exists().where(_MESSAGE.c.conversation_id == conversation_id)
+    session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~has_lines))
 
 
 def count_started_since(session: Session, actor: Actor, since: datetime, now: datetime, limit: int) -> int:
@@ -318,17 +337,18 @@ def list_conversations_of(
     if before:
         query = query.where(tuple_(*mark) < tuple_(*before))
     if words:
-        query = query.where(_contains(words))
+        query = query.where(_has_words(words))
     newest = query.order_by(*(column.desc() for column in mark)).limit(limit)
     return [from_row(row) for row in session.connection().execute(newest)]
 
 
-def _contains(words: str) -> ColumnElement[bool]:
+def _has_words(words: str) -> ColumnElement[bool]:
     """Return the SQL condition that the title or a message has these words, in any case."""
-    said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
-        words, autoescape=True
+    in_title = _CONVERSATION.c.title.icontains(words, autoescape=True)
+    in_message = exists().where(
+        _MESSAGE.c.conversation_id == _CONVERSATION.c.id, _MESSAGE.c.text.icontains(words, autoescape=True)
     )
-    return or_(_CONVERSATION.c.title.icontains(words, autoescape=True), exists().where(said))
+    return or_(in_title, in_message)
 
 
 def rename(session: Session, conversation_id: str, title: str) -> None:
@@ -379,8 +399,7 @@ def load_transcript_of(
     # the newest summary, which stands for the lines before it
     summary = next((line for line in newest_first if line.role is LineRole.SUMMARY), None)
     lines = [line for line in newest_first if line.role is not LineRole.SUMMARY]
-    # an answer comes after the lines that it answers, and before those that came while it was written
-    lines.sort(key=lambda line: (line.after, line.role not in HEARD, line.id))
+    lines.sort(key=_place_for_model)
     proposals = {}
     if any(line.calls for line in lines):
         for proposal in proposal_store.list_of_conversation(session, conversation.id):
@@ -388,6 +407,15 @@ def load_transcript_of(
     handles = [handle for line in lines for handle in line.files]
     files = outputs.find_attached(session, conversation.id, handles) if handles else {}
     return Transcript(conversation, lines, proposals, files=files, summary=summary)
+
+
+def _place_for_model(line: Line) -> tuple[int, bool, int]:
+    """Return a line's place in the model's order, as a key to sort by.
+
+    An answer comes after the lines that it answers, and before those that came while it was written.
+    """
+    is_heard = line.role in HEARD  # the agent answers it: a message, or a note
+    return line.after, not is_heard, line.id
 
 
 def count_open_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

@@ -27,14 +27,13 @@ from bot.store.turns import IS_WANTED, OPINION
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_CHAT = case(
-    (_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT
-)  # of a private chat only the channel is told
+_CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)  # a private chat is only named by channel
 _MAX_READ_ROWS = 5000  # the most rows of one read
 MOST_PARTS = 1000  # the most groups of usage in one answer
-_FOLDED = (Parts.PERSON, Parts.PLACE)  # usage by these is read by account or thread; the caller adds it up
-_MOST_FOLDED = 100_000  # the most accounts or threads that are read, to be added up
-LATE = 100  # how many ids back rows are read again: PostgreSQL may commit a row after one with a greater id
+# usage by person or place is read by account or thread; the caller adds it up
+_SUMMED_BY_CALLER = (Parts.PERSON, Parts.PLACE)
+_MAX_SUMMED_BY_CALLER = 100_000  # the most accounts or threads that are read for such a sum
+LATE = 100  # ids before the last one that are read again: PostgreSQL may commit a row after a greater id
 WEBHOOK = "webhook"
 """The kind of waiting work that is webhooks to send, next to the kinds of `Work`."""
 
@@ -62,9 +61,8 @@ class Waiting(NamedTuple):
     """The waiting work of one kind."""
 
     many: int  # the number of rows that wait
-    since: datetime | None = (
-        None  # the time since which the oldest waits; None if none waits or it is not known
-    )
+    # the time since which the oldest row waits; None if none waits, or the time is not known
+    since: datetime | None = None
 
 
 class StateTally(NamedTuple):
@@ -101,9 +99,9 @@ class TurnState(NamedTuple):
 
 def count_all(session: Session) -> StateTally:
     """Count all proposals, which takes long. Later `update_tally` keeps the tally current."""
-    run = session.connection().execute
-    last_id = run(select(func.coalesce(func.max(_AUDIT.c.id), 0))).scalar_one()
-    states = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
+    execute = session.connection().execute
+    last_id = execute(select(func.coalesce(func.max(_AUDIT.c.id), 0))).scalar_one()
+    states = execute(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
     return StateTally(last_id, dict(map(tuple, states)), _count_unknown(session))
 
 
@@ -130,20 +128,20 @@ def _count_unknown(session: Session) -> int:
 
 def count_waiting(session: Session) -> CurrentCounts:
     """Count the waiting work and the rows of the audit log."""
-    run = session.connection().execute
+    execute = session.connection().execute
     counts = {
         Work.REDRAW: select(func.count()).where(posted_cards.IS_OUTDATED),
         Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
         WEBHOOK: select(func.count()).where(~_CALLBACK.c.over),
     }
-    waiting = {str(work): Waiting(run(count).scalar_one()) for work, count in counts.items()}
+    waiting = {str(work): Waiting(execute(count).scalar_one()) for work, count in counts.items()}
     turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
-    waiting[str(Work.TURN)] = Waiting(*run(turns).one())
+    waiting[str(Work.TURN)] = Waiting(*execute(turns).one())
     approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
     # ``IS_MOVING`` excludes nothing: with it, the database chooses the index of moving proposals
     approved = approved.where(IS_MOVING, _PROPOSAL.c.state == State.APPROVED)
-    waiting[str(Work.EXECUTE)] = Waiting(*run(approved).one())
-    end = run(select(_END.c.number, _END.c.key)).one()
+    waiting[str(Work.EXECUTE)] = Waiting(*execute(approved).one())
+    end = execute(select(_END.c.number, _END.c.key)).one()
     return CurrentCounts(waiting, end.number, bool(end.key))
 
 
@@ -166,9 +164,9 @@ def _make_move(row: Any) -> Move:
 
 def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
     """Return the id of the newest turn, or 0, and the ids of the turns under way, for `list_turns`."""
-    run = session.connection().execute
-    newest = run(select(func.max(_TURN.c.id))).scalar() or 0
-    return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
+    execute = session.connection().execute
+    newest = execute(select(func.max(_TURN.c.id))).scalar() or 0
+    return newest, set(execute(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
@@ -177,12 +175,27 @@ def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> li
     if under_way:  # with an empty list next to OR, all turns would be read
         which |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
+    # a row in the state `OPINION` is no turn: it has the cost of a call of another model
     turns = select(*columns).where(which, _TURN.c.state != OPINION).order_by(_TURN.c.id)
-    rows = session.connection().execute(turns)
     return [
-        TurnState(ident, state, None if end is None else (end - began).total_seconds())
-        for ident, state, began, end in rows
+        TurnState(row.id, row.state, _compute_duration(row.created_at, row.ended_at))
+        for row in session.connection().execute(turns)
     ]
+
+
+def _compute_duration(begin: datetime, end: datetime | None) -> float | None:
+    """Return the seconds between two times; None without an end."""
+    if end is None:
+        return None
+    return (end - begin).total_seconds()
+
+
+class _Grouping(NamedTuple):
+    """The grouping of a report's rows."""
+
+    key: Any  # the column by which they are grouped
+    order: Any  # the order of the groups
+    name: Any = literal_column("''")  # a column with the name of a group
 
 
 def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
@@ -190,6 +203,7 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
 
     ``accounts``: None for all conversations. Days begin with the newest, other groups with the one whose
     prompts have most tokens. By person or place, a group is one account or thread, which the caller adds up.
+    `Parts.ORDER` groups by the line of a person that asked for the work.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
     at = _TURN.c.created_at
@@ -197,27 +211,26 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
         at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
     most_tokens = func.sum(_TURN.c.prompt_tokens).desc()
     title = func.max(_PLACE.c.title)
-    # the column of the group's key, the column of its name or None, and the order of the groups
-    key, name, order = {
-        Parts.DAY: (func.date(at), None, func.date(at).desc()),
-        Parts.CONVERSATION: (_PLACE.c.id, title, most_tokens),
-        Parts.ACCOUNT: (_PLACE.c.owner, None, most_tokens),
-        Parts.PERSON: (func.coalesce(_TURN.c.asker, _PLACE.c.owner), None, most_tokens),
-        Parts.PLACE: (_CHAT, None, most_tokens),
-        Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most_tokens),
-        Parts.ORDER: (_TURN.c.asked, title, most_tokens),
+    grouping = {
+        Parts.DAY: _Grouping(func.date(at), func.date(at).desc()),
+        Parts.CONVERSATION: _Grouping(_PLACE.c.id, most_tokens, title),
+        Parts.ACCOUNT: _Grouping(_PLACE.c.owner, most_tokens),
+        Parts.PERSON: _Grouping(func.coalesce(_TURN.c.asker, _PLACE.c.owner), most_tokens),
+        Parts.PLACE: _Grouping(_CHAT, most_tokens),
+        Parts.MODEL: _Grouping(func.coalesce(_TURN.c.model, literal_column("''")), most_tokens),
+        Parts.ORDER: _Grouping(_TURN.c.asked, most_tokens, title),
     }[by]
-    columns = [key] if name is None else [key, name]
-    columns += [func.count(), *sums]  # these five as in `Used`
+    columns = (grouping.key, grouping.name, func.count(), *sums)  # in the order of the fields of `Used`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(order, key)
-    found = found.limit(_MOST_FOLDED if by in _FOLDED else MOST_PARTS)
+    found = found.where(_TURN.c.created_at >= since)
+    found = found.group_by(grouping.key).order_by(grouping.order, grouping.key)
+    found = found.limit(_MAX_SUMMED_BY_CALLER if by in _SUMMED_BY_CALLER else MOST_PARTS)
     if by is Parts.ORDER:
         found = found.where(_TURN.c.asked > 0)
     if accounts is not None:
         found = found.where(_PLACE.c.owner.in_(accounts))
     rows = session.connection().execute(found).all()
-    return [Used(str(row[0]), row[1] if name is not None else "", *row[-5:]) for row in rows]
+    return [Used(str(key), name, *numbers) for key, name, *numbers in rows]
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
@@ -232,8 +245,8 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
 
 
 def sum_spent_on_order(session: Session, order: int) -> float:
-    """Return the cost of all turns that one line of a person led to, also of the turns of teammates.
+    """Return the cost of all turns that one request of a person led to, also of the turns of teammates.
 
-    ``order``: the id of that line.
+    ``order``: the id of the line with the request, as in the column ``asked``.
     """
     return float(session.connection().execute(_TOTAL_COST.where(_TURN.c.asked == order)).scalar_one())

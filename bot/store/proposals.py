@@ -48,7 +48,8 @@ _DECIDERS = table_of(DeciderRow)
 # Statements that run often are built once: building one costs several times what running it costs.
 # States are literals: the indexes are over the rows of some states alone, and a database can't choose one
 # for a state that is a parameter.
-# `WAITS` means the same as `_IS_PROPOSED`, and makes SQLite use the index of just these rows.
+# `WAITS` is the same condition as `_IS_PROPOSED`, but with it SQLite uses the index of just these rows. So it
+# is for queries over all waiting proposals. With `_IS_PROPOSED`, another condition can choose the index.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
 IS_MOVING = is_one_of(_TABLE.c.state, (State.APPROVED, State.EXECUTING))
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
@@ -84,9 +85,12 @@ _SELECT_SIBLINGS = (
 _BY_EXPIRY = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
 
 
-def _count_waiting(condition: Any, limit: str) -> Any:
-    """Return a query that counts waiting proposals with a condition, up to the parameter named ``limit``."""
-    first = select(_TABLE.c.id).where(condition, _IS_PROPOSED).limit(bindparam(limit)).subquery()
+def _count_waiting(condition: Any, limit_parameter: str) -> Any:
+    """Return a query that counts waiting proposals with a condition.
+
+    ``limit_parameter``: the name of the query's parameter up to which it counts.
+    """
+    first = select(_TABLE.c.id).where(condition, _IS_PROPOSED).limit(bindparam(limit_parameter)).subquery()
     return select(func.count()).select_from(first)
 
 
@@ -144,7 +148,7 @@ def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
     """
     if proposal.batch:
         return list_of_batch(session, proposal.batch)
-    is_question = proposal.kind.is_answer  # True for a kind whose decision is an answer
+    is_question = proposal.kind.is_answer  # the decision on a proposal of such a kind is an answer
     return [
         other
         for other in list_of_message(session, proposal.message_id)
@@ -223,14 +227,17 @@ def list_in_states(session: Session, states: Sequence[State], limit: int = 200) 
 
 
 class Reach(NamedTuple):
-    """The proposals that a query for someone may find."""
+    """The limits of a person's queries: a proposal is within reach if one of these accounts took part in it.
+
+    An account takes part in a proposal that it requested, that names it to decide, or that it voted on.
+    """
 
     accounts: frozenset[str]
-    """The accounts of the person: found is what one of them requested, is named to decide, or voted on."""
+    """The accounts of the person."""
     everything: bool
-    """True: all proposals are found, of which some may be hidden from the person."""
+    """True: all proposals are within reach. The caller hides those that the person may not see."""
     named: frozenset[str] = frozenset()
-    """Other accounts and groups for which the person may decide: found is the same as for ``accounts``."""
+    """Other accounts and user groups for which the person may decide."""
 
 
 def list_seen(
@@ -248,34 +255,34 @@ def list_seen(
     order of changes and no further than ``limit``, so a page costs the same however many proposals there are.
     Other filters are not indexed and may scan the table, as may the order of expiry.
     """
-    mark: tuple[Any, ...]  # the columns by which the list is ordered
+    by_expiry = only.order is Order.EXPIRES
+    columns: Any = (_TABLE.c.expires_at, _TABLE.c.id) if by_expiry else (_TABLE.c.updated_at, _TABLE.c.id)
+    order = _sort(columns, by_expiry=by_expiry)
     conditions = _list_conditions(only)
-    if only.order is Order.EXPIRES:
-        mark = (_TABLE.c.expires_at, _TABLE.c.id)
-        order = mark
-        if before:
-            conditions.insert(0, tuple_(*mark) > tuple_(*before))
-    else:
-        mark = (_TABLE.c.updated_at, _TABLE.c.id)
-        order = tuple(column.desc() for column in mark)
-        if before:
-            conditions.insert(0, tuple_(*mark) < tuple_(*before))
+    if before:
+        position, mark = tuple_(*columns), tuple_(*before)
+        conditions.insert(0, position > mark if by_expiry else position < mark)
 
-    # the first of each part, of these the first of all, and then the full rows of these
-    first_of_parts = []
+    # the first ids of each part, of these the first of all, and then the full rows of these
+    ids_of_parts = []
     for part in _list_parts(reach, states, own=only.own):
-        first: Any = select(*mark).where(part, *conditions).order_by(*order).limit(limit).subquery()
-        first_of_parts.append(select(first))
-    found = union(*first_of_parts).subquery()
-    found_order = [found.c[column.name] for column in mark]
-    if only.order is not Order.EXPIRES:
-        found_order = [column.desc() for column in found_order]
-    page = select(found.c.id).order_by(*found_order).limit(limit)
-    return _read(session, SELECT_PROPOSALS.where(_TABLE.c.id.in_(page)).order_by(*order))
+        first: Any = select(*columns).where(part, *conditions).order_by(*order).limit(limit)
+        ids_of_parts.append(select(first.subquery()))
+    candidates = union(*ids_of_parts).subquery()
+    candidate_order = _sort([candidates.c[column.name] for column in columns], by_expiry=by_expiry)
+    page_ids = select(candidates.c.id).order_by(*candidate_order).limit(limit)
+    return _read(session, SELECT_PROPOSALS.where(_TABLE.c.id.in_(page_ids)).order_by(*order))
+
+
+def _sort(columns: Sequence[Any], *, by_expiry: bool) -> list[Any]:
+    """Return the order by these columns: the first to expire comes first, or else the last changed."""
+    if by_expiry:
+        return list(columns)
+    return [column.desc() for column in columns]
 
 
 def _list_parts(reach: Reach, states: Sequence[State], *, own: bool) -> list[Any]:
-    """Return the conditions of the parts from which a list is read. There is an index for each part.
+    """Return the conditions of the parts from which a list is read; there is an index for each part.
 
     ``own``: only requests of the accounts of ``reach``.
     """
@@ -338,8 +345,8 @@ def list_waiting_of(session: Session, card_ids: Any) -> list[Proposal]:
 
     ``card_ids``: the `Proposal.card_id` of each card, or a subquery that selects them.
     """
-    shown = _TABLE.c.id.in_(card_ids) | _TABLE.c.batch.in_(card_ids)
-    return _read(session, SELECT_PROPOSALS.where(shown, _IS_PROPOSED).order_by(*_BY_EXPIRY))
+    is_shown = _TABLE.c.id.in_(card_ids) | _TABLE.c.batch.in_(card_ids)
+    return _read(session, SELECT_PROPOSALS.where(is_shown, _IS_PROPOSED).order_by(*_BY_EXPIRY))
 
 
 def find_by_prefix(session: Session, prefix: str) -> list[Proposal]:
@@ -452,13 +459,18 @@ def was_called(session: Session, name: str) -> bool:
     return session.execute(known).first() is not None
 
 
-def store_inverse(session: Session, p: Proposal, arguments: Mapping[str, Any], now: datetime) -> None:
-    """Store the arguments of the call that undoes ``p``, in place of the arguments from an earlier run.
+def store_inverse(session: Session, proposal: Proposal, arguments: Mapping[str, Any], now: datetime) -> None:
+    """Store the arguments of the call that undoes a proposal, in place of those from an earlier run.
 
     The arguments are no part of the audited record: the old values in them may be long and private, and are
     deleted with the conversation. The digest in the proposal proves that they were not changed.
     """
-    row = {"id": p.id, "conversation_id": p.conversation_id, "arguments": dict(arguments), "created_at": now}
+    row = {
+        "id": proposal.id,
+        "conversation_id": proposal.conversation_id,
+        "arguments": dict(arguments),
+        "created_at": now,
+    }
     insert_or_replace(session, InverseRow, row)
 
 
@@ -474,5 +486,5 @@ def delete_inverses(session: Session, conversation_ids: Sequence[str]) -> None:
 
 
 def purge_inverses(session: Session, before: datetime, limit: int) -> int:
-    """Delete up to ``limit`` inverses older than ``before``; returns how many."""
+    """Delete up to ``limit`` inverse calls stored before a time; return their number."""
     return delete_older(session, InverseRow, "created_at", before, limit)

@@ -36,12 +36,12 @@ _PAGE_ROWS = 500  # the rows that are fetched at a time
 _MAX_PARTS = 200  # the most tools, places or people in statistics
 _APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
-# the columns of a proposal that `list_newest` reads: always, with ``ended``, and with ``arguments``
+# the columns of a proposal that `list_newest` reads: always, and those that ``ended`` and ``arguments`` add
 _COLUMNS = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
 )
-_COLUMNS_IF_ENDED = ("requester_name", "votes", "decided_at", "connection")
+_COLUMNS_OF_DECISION = ("requester_name", "votes", "decided_at", "connection")
 _COLUMNS_OF_ARGUMENTS = ("arguments", "tool_version")
 
 
@@ -55,21 +55,24 @@ def list_newest(
     ended: bool = False,
     arguments: bool = False,
 ) -> Iterator[Any]:
-    """Yield the rows of the proposals since then that these accounts requested, newest first; None: of all.
+    """Yield a row for each proposal since then that these accounts requested, newest first.
 
-    ``before``: only proposals that are older than the one at that mark. ``ended``: with the votes, the time
-    of the decision, the requester's name and the connection. ``arguments``: with the arguments of each call,
-    and the version of its tool. ``most``: the most rows.
+    - ``before``: only proposals that are older than the one at that mark
+    - ``accounts``: None for the proposals of all accounts
+    - ``most``: the most rows
+    - ``ended``: add the votes, the time of the decision, the requester's name and the connection; open
+      proposals are still among the rows
+    - ``arguments``: add the arguments of each call, and the version of its tool
 
-    Each row has also the ``place`` where people see the conversation, an address as text, and if that is
-    ``private``.
+    A row has the columns of the proposal by name, the ``place`` where people see the conversation, which is
+    an address as text, and ``private``, True if that is a private chat.
     """
     columns = [*_COLUMNS]
     if ended:
-        columns += _COLUMNS_IF_ENDED
+        columns += _COLUMNS_OF_DECISION
     if arguments:
         columns += _COLUMNS_OF_ARGUMENTS
-    found = select(
+    query = select(
         *(_PROPOSAL.c[name] for name in columns),
         SEEN_AT.label("place"),
         _PLACE.c.private,
@@ -77,27 +80,28 @@ def list_newest(
     mark = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
     is_older: Any = true() if before is None else tuple_(*mark) < tuple_(*before)
     is_theirs: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
-    found = found.where(_PROPOSAL.c.created_at >= since, is_older, is_theirs)
-    found = found.order_by(*(column.desc() for column in mark)).limit(most)
-    with session.connection().execute(found, execution_options={"yield_per": _PAGE_ROWS}) as rows:
+    query = query.where(_PROPOSAL.c.created_at >= since, is_older, is_theirs)
+    query = query.order_by(*(column.desc() for column in mark)).limit(most)
+    with session.connection().execute(query, execution_options={"yield_per": _PAGE_ROWS}) as rows:
         yield from rows
 
 
 def count_insights(
     session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo
 ) -> Insights:
-    """Return statistics on the requests of these accounts since then (None: of all).
+    """Return statistics on the requests of these accounts since then.
 
-    Only proposals that people were asked about count. ``zone``: the team's time zone, for the hours of the
-    week.
+    Only proposals that people were asked about count. ``accounts``: None for all accounts. ``zone``: the
+    team's time zone, for the hours of the week.
     """
     person_ids = {linked.account: linked.person_id for linked in people.list_linked(session)}
     total = Tally()
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
     votes = {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}  # by the voter's Person
-    week = [[0] * HOURS for _ in range(7)]
+    week = [[0] * HOURS for _ in range(7)]  # the number of requests by weekday, from Monday, and by hour
     names: dict[str, str] = {}  # of persons and connections
-    rows_read, oldest = 0, None
+    rows_read = 0
+    oldest = None
     for row in list_newest(session, since, accounts=accounts, ended=True):
         rows_read += 1
         oldest = row.created_at
@@ -115,8 +119,10 @@ def count_insights(
             Facet.PERSON: person,
             Facet.CONNECTION: connection,
         }
-        outcomes, waited = _list_outcomes(row), None
-        if {"approved", "declined"} & set(outcomes) and row.decided_at:
+        outcomes = _list_outcomes(row)
+        was_decided = "approved" in outcomes or "declined" in outcomes
+        waited = None  # the seconds from the request to the decision
+        if was_decided and row.decided_at:
             waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
         for tally in (total, *(tallies[facet][key] for facet, key in keys.items())):
             tally.add(outcomes, waited)
@@ -164,6 +170,7 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
         "answer": proposal.message_id,
     }
     found = session.connection().execute(_select_past_calls(), values).all()
+    # without an earlier call, the only row has no value but ``known``
     rows = [row for row in found if row.kind is not None]
     calls = [
         EarlierCall(row.created_at, row.message_id, row.arguments, _find_decliners(row))
@@ -180,24 +187,28 @@ def _select_past_calls() -> Any:
     Each row has an earlier call, and in ``known`` the number of proposals of the shared chat, counted up to
     `MIN_KNOWN_PROPOSALS`. Without an earlier call there is one row, whose other columns are NULL.
     """
-    asked_here = _PLACE.c.id == bindparam("asked_in")
+    of_new_call = _PLACE.c.id == bindparam("asked_in")
     # the chat of the new call, if it is a shared one; and its requester, if the call is made in private
-    this_chat = select(SEEN_IN).where(asked_here, _PLACE.c.private.is_(False)).scalar_subquery()
-    asker_in_private = select(bindparam("asked_by")).where(asked_here, _PLACE.c.private).scalar_subquery()
-    in_chat, is_shared = _PROPOSAL.c.chat == this_chat, _PROPOSAL.c.chat.is_not(None)
+    this_chat = select(SEEN_IN).where(of_new_call, _PLACE.c.private.is_(False)).scalar_subquery()
+    asker_in_private = select(bindparam("asked_by")).where(of_new_call, _PLACE.c.private).scalar_subquery()
+    in_chat = _PROPOSAL.c.chat == this_chat
+    is_shared = _PROPOSAL.c.chat.is_not(None)
     of_asker = _PROPOSAL.c.requester == asker_in_private
-    before = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are not earlier calls
-    known = select(_PROPOSAL.c.id).where(in_chat, before).limit(MIN_KNOWN_PROPOSALS).subquery()
-    counted = select(func.count().label("known")).select_from(known).subquery()
-    earlier = union_all(_select_calls(in_chat, before), _select_calls(of_asker, is_shared, before)).subquery()
-    return select(counted, earlier).select_from(counted.outerjoin(earlier, true()))
+    of_other_answer = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are new, too
+    known = select(_PROPOSAL.c.id).where(in_chat, of_other_answer).limit(MIN_KNOWN_PROPOSALS).subquery()
+    known_count = select(func.count().label("known")).select_from(known).subquery()
+    earlier = union_all(
+        _select_calls(in_chat, of_other_answer), _select_calls(of_asker, is_shared, of_other_answer)
+    ).subquery()
+    # an outer join: without earlier calls, there is one row with the count
+    return select(known_count, earlier).select_from(known_count.outerjoin(earlier, true()))
 
 
 def _select_calls(*conditions: Any) -> Any:
     """Return the query for a tool's newest calls under these conditions, one more than `MAX_CALLS`.
 
-    JSON stays text, since most of it is not read. Votes are read only of calls that are the same as the new
-    one.
+    JSON columns are read as text, since most of them are not parsed. The column ``votes`` is NULL unless the
+    call has the same arguments as the new one.
     """
     plain = ("kind", "state", "message_id", "created_at", "undoes", "escalate_to")
     is_same = _PROPOSAL.c.digest == bindparam("same")
@@ -215,11 +226,13 @@ def _select_calls(*conditions: Any) -> Any:
 def _may_all_see(row: Any, proposal: Proposal) -> bool:
     """Return whether everyone who may decide a proposal may see the earlier call in ``row``.
 
-    The call is known to be of the proposal's chat, or of its requester.
+    The caller has found calls of the proposal's chat, or of its requester. People outside the chat may decide
+    the proposal if it is escalated to them, or if it names them. They have seen the earlier call only if that
+    one could be escalated to them, or named them, too.
     """
     targets = proposal.escalation_targets
     if targets and not _list_targets(row).issuperset(targets):
-        return False  # people of another chat may have to decide the proposal
+        return False
     named = set(proposal.deciders.people)
     return not named or named <= set(json.loads(row.deciders)["people"])
 
@@ -244,7 +257,7 @@ def is_counted(row: Any) -> bool:
 
 
 def was_asked(row: Any) -> bool:
-    """Return whether people were asked about a proposal: neither a rule nor a grant let it run."""
+    """Return whether people were asked about a proposal: neither a rule nor a grant approved it."""
     return row.grant_id is None and bool(row.votes or row.state not in _APPROVED_STATES)
 
 

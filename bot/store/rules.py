@@ -24,7 +24,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, read_value, store_value
 from bot.domain.times import format_in_zone
-from bot.domain.times import now as today
+from bot.domain.times import now as system_clock
 from bot.store import database, people, proposal_rows, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -41,16 +41,16 @@ _ALL = "everything"  # the key of the pause in the audit log
 GROUP_VALID_FOR = timedelta(seconds=30)
 """The time for which a platform's list of the members of a user group counts."""
 _BOOKS = table_of(BookRow)
-_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
+_SELECT_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
 VERSION = tuple(
     select(column).where(_BOOKS.c.id == BOOK_ID).scalar_subquery()
     for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
 )
-"""The book's version and pause as columns, for statements of other modules; see `know_version`."""
-# for `Policies.load_for` and `Policies.find_for`: with the columns of `people.KNOWN`, and `VERSION` as the
-# last
-_PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
-_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
+"""The columns with the book's version and pause, for statements of other modules; see `know_version`."""
+# for `Policies.load_for` and `Policies.find_for`: the last four columns are those of `people.KNOWN` and
+# `VERSION`
+_SELECT_PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
+_SELECT_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
 
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
@@ -60,7 +60,9 @@ def know_version(session: Session, version: int | None, paused_at: datetime | No
 
 def _load_version(session: Session) -> tuple[int | None, datetime | None]:
     """Return the book's version and the start of the pause; both None before the first rule."""
-    row = database.read_once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
+    row = database.read_once(
+        session, BookRow, lambda: session.connection().execute(_SELECT_VERSION, {}).first()
+    )
     if row:
         return (row[0], row[1])
     return (None, None)
@@ -69,18 +71,22 @@ def _load_version(session: Session) -> tuple[int | None, datetime | None]:
 class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
-    def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self.last_read = defaults  # another process may have changed rules since it was read
+    def __init__(self, defaults: Policy, clock: Clock = system_clock) -> None:
+        self.last_read = defaults  # the newest policy read; another process may have changed rules since
         self._lock = Lock()  # for changes of ``last_read``, since transactions run in threads
         self._clock = clock
-        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name, with the time of its list
+        # the user groups by name, each with the time at which its platform listed the members
+        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}
 
     def know_group(self, name: str, group: UserGroup) -> None:
         """Cache the members of a group, as its platform has just listed them."""
         self._groups = {**self._groups, name: (group, self._clock())}
 
     def unknown_groups(self) -> list[str]:
-        """Return the groups that rules name or that were looked up, but whose members aren't known now."""
+        """Return the user groups whose members are needed, but not known now.
+
+        Rules name the groups, or a policy was asked about them (`Policy.missed`).
+        """
         named: set[str] = set()
         for rule in self.last_read.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
@@ -92,19 +98,19 @@ class Policies:
     def _list_known_groups(self) -> dict[str, UserGroup]:
         now = self._clock()
         known = {}
-        for name, (group, told_at) in self._groups.items():
-            if abs(now - told_at) < GROUP_VALID_FOR:
+        for name, (group, listed_at) in self._groups.items():
+            if abs(now - listed_at) < GROUP_VALID_FOR:
                 known[name] = group
         return known
 
     def load(self, session: Session) -> Policy:
         """Return the policy as this transaction sees it. Rules are read only after the version changed."""
-        return self._of(session, *_load_version(session))
+        return self._make_policy(session, *_load_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """Return the policy, and the Person of an account."""
         key = (self, people.make_cache_key(actor))
-        return database.read_once(session, key, lambda: self._load_for(session, actor))
+        return database.read_once(session, key, lambda: self._read_policy_and_person(session, actor))
 
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
@@ -113,19 +119,20 @@ class Policies:
 
         None if the proposal does not exist.
         """
-        which = {"id": proposal_id, "actor": str(actor)}
-        row = session.connection().execute(_PROPOSAL_FOR, which).first()
+        values = {"id": proposal_id, "actor": str(actor)}
+        row = session.connection().execute(_SELECT_PROPOSAL_FOR, values).first()
         if row is None:
             return None
-        policy, person = self._take_in(session, actor, *row[-4:])  # the columns of `KNOWN` and `VERSION`
+        person_and_version = row[-4:]
+        policy, person = self._cache_and_make(session, actor, *person_and_version)
         database.cache_read(session, (self, people.make_cache_key(actor)), (policy, person))
         return proposal_rows.from_row(row), policy, person
 
-    def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        known = session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
-        return self._take_in(session, actor, *known)
+    def _read_policy_and_person(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+        known = session.connection().execute(_SELECT_PERSON_AND_VERSION, {"actor": str(actor)}).one()
+        return self._cache_and_make(session, actor, *known)
 
-    def _take_in(
+    def _cache_and_make(
         self,
         session: Session,
         actor: Actor,
@@ -134,16 +141,16 @@ class Policies:
         version: int | None,
         paused_at: datetime | None,
     ) -> tuple[Policy, Person]:
-        """Return the policy and the Person of an account, by the columns of `KNOWN` and `VERSION` as read.
+        """Return the policy and the Person of an account, and cache the values for the rest of the snapshot.
 
-        What was read is cached for the rest of the snapshot.
+        They are made from the columns of `people.KNOWN` and `VERSION`.
         """
         person = people.make_person(session, actor, person_id, stored_standing)
         database.cache_read(session, people.make_cache_key(actor), person)
         know_version(session, version, paused_at)
-        return self._of(session, version, paused_at), person
+        return self._make_policy(session, version, paused_at), person
 
-    def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
+    def _make_policy(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """Return the policy with the rules of this version, and with current groups and absences.
 
         ``version``: None if no rule was ever set. If the policy that was read last has another version,
@@ -158,9 +165,10 @@ class Policies:
             zone = policy.book.zone
             book = Rulebook(version, tuple(_to_rule(row, zone) for row in rules), paused_at is not None, zone)
             policy = replace(policy, book=book, absences=_load_absences(session))
-            if database.is_snapshot(session):  # a transaction sees its own changes, which may fail to commit
+            # only committed rules are kept: a transaction that writes also sees its own changes
+            if database.is_snapshot(session):
                 with self._lock:
-                    # another thread may have read a newer one
+                    # another thread may have read a newer policy
                     if policy.book.version > self.last_read.book.version:
                         self.last_read = policy
         if not (self._groups or policy.absences):
@@ -196,7 +204,7 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     """
     conversation_lock.everywhere(session)
 
-    # end the rule in its place
+    # end the rule whose place the new one takes
     before: admin_changes.State = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
     for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
@@ -225,20 +233,23 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     session.add(new)
     session.flush()
     raise_version(session)
-    set_by, is_now = people.by(session, Act.SET, by), admin_changes.rule_state(new)
-    admin_changes.record(
-        session, Thing.RULE, admin_changes.rule_key(new), set_by, before, is_now, now, new.pattern
-    )
+    author = people.by(session, Act.SET, by)
+    key = admin_changes.rule_key(new)
+    after = admin_changes.rule_state(new)
+    admin_changes.record(session, Thing.RULE, key, author, before, after, now, new.pattern)
     return replace(rule, id=new.id or 0)
 
 
 def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
-    """Drop a rule and return it, or None if there is no rule of that number."""
+    """End a rule and return it; None if there is no current rule of that number."""
     return _end(session, rule_id, people.by(session, Act.DROP, by), now, zone)
 
 
 def end_due(session: Session, book: Rulebook, now: datetime) -> None:
-    """End the rules of a book whose time is over in their rows, too; they match nothing any longer."""
+    """Mark the rules of a book whose time is over as ended in their rows.
+
+    They match nothing any longer, with or without that mark.
+    """
     for rule in book.list_ended(now):
         _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
 
@@ -252,8 +263,9 @@ def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) ->
     session.add(row)
     session.flush()
     raise_version(session)
-    key, was = admin_changes.rule_key(row), admin_changes.rule_state(row)
-    admin_changes.record(session, Thing.RULE, key, by, was, None, now, row.pattern)
+    key = admin_changes.rule_key(row)
+    before = admin_changes.rule_state(row)
+    admin_changes.record(session, Thing.RULE, key, by, before, None, now, row.pattern)
     return _to_rule(row, zone)
 
 
@@ -359,18 +371,20 @@ def _load_absences(session: Session) -> tuple[Absence, ...]:
 
 
 def absence_of(row: AbsenceRow) -> Absence:
-    who, stand_in = Actor.parse(row.account, row.name), Actor.parse(row.stand_in, row.stand_in_name)
-    return Absence(row.id or 0, who, stand_in, row.until)
+    absent = Actor.parse(row.account, row.name)
+    stand_in = Actor.parse(row.stand_in, row.stand_in_name)
+    return Absence(row.id or 0, absent, stand_in, row.until)
 
 
 def _to_rule(row: RuleRow, zone: tzinfo) -> Rule:
-    subject, limits = Subject(row.subject), None
+    subject = Subject(row.subject)
+    limits = None
     if row.condition or row.who or row.hours or row.until:
         limits = Limits(
-            Condition.restore(row.condition) if row.condition else None,
-            row.who or "",
-            Hours(*map(time.fromisoformat, row.clock)) if row.clock else None,
-            row.until.astimezone(zone) if row.until else None,
-            row.days,
+            condition=Condition.restore(row.condition) if row.condition else None,
+            who=row.who or "",
+            hours=Hours(*map(time.fromisoformat, row.clock)) if row.clock else None,
+            until=row.until.astimezone(zone) if row.until else None,
+            days=row.days,
         )
     return Rule(row.id or 0, subject, row.scope, row.pattern, read_value(subject, row.value), limits)

@@ -35,8 +35,8 @@ _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
 _CONVERSATIONS = table_of(ConversationRow)
 _BOOK = table_of(BookRow)
-_DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
-"""The fields of a proposal with the times at which something is due while it waits."""
+_TIMER_FIELDS = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
+"""The fields of a proposal that say when something is due while it waits."""
 
 # for `insert_proposals`: ``chat`` is the chat in which the proposal is seen; NULL for a private one
 _CHAT = (
@@ -48,7 +48,7 @@ _INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
 
 # the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
-# of its answer, whose card has the buttons for all
+# of its answer, whose card has the buttons for all; `_cards_of` returns the parameters
 _CARD = _TABLE.alias("card")
 _FIRST = _TABLE.alias("first")
 _FIRST_POSITION = (
@@ -61,29 +61,30 @@ _CARDS_OF_CHANGE = select(_CARD.c.id).where(
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_POSITION),
 )
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE)).label("is_posted")
-"""A column: some card that shows a change is posted. If not, the statement that marks the cards is saved."""
+"""A column: a card that shows the change is posted. If none is, `_WANT_REDRAW` need not be executed."""
 _WANT_REDRAW = (
     update(_COPIES)
     .where(_COPIES.c.proposal_id.in_(_CARDS_OF_CHANGE))
     .values(wanted=_COPIES.c.wanted + 1)  # a copy is outdated while ``rendered < wanted``
 )
-_OUTDATED_NOW = "cards behind"
-"""The key of a session's ``info`` for the ids of proposals of which a change has outdated posted cards."""
+_OUTDATED_IDS_KEY = "cards behind"
+"""The key of a session's ``info`` for the ids of proposals whose posted cards this transaction outdated."""
 
 # conditions of the UPDATE that begins a run, see `_update`
-_PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
-_VERSION = func.coalesce(select(_BOOK.c.version).scalar_subquery(), 0)
+_IS_PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
+_BOOK_VERSION = func.coalesce(select(_BOOK.c.version).scalar_subquery(), 0)
 _OTHER = _TABLE.alias("other")
-_RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thing == bindparam("thing"))
+_IS_THING_IN_USE = exists().where(text("other.state = 'executing'"), _OTHER.c.thing == bindparam("thing"))
 
 
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> Any:
     """Return the guarded UPDATE of these columns; their values are its parameters.
 
-    Two columns are set only where a run begins, and each brings a condition of its own. With ``owner``, Nod
-    must not be paused, and the rulebook must have the version ``book``. With ``thing``, no other run may
-    change the same thing. The statement returns `_IS_POSTED`, or no row where a condition is not met.
+    The columns ``owner`` and ``thing`` are set only where a run begins, and each adds a condition. With
+    ``owner``, Nod must not be paused, and the rulebook must have the version ``book``. With ``thing``, no
+    other run may change the same thing. The statement returns `_IS_POSTED`, or no row where a condition is
+    not met.
     """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
@@ -91,9 +92,9 @@ def _update(columns: tuple[str, ...]) -> Any:
         _TABLE.c.version == bindparam("from_version"),
     )
     if "owner" in columns:
-        guarded = guarded.where(~_PAUSED, bindparam("book") == _VERSION)
+        guarded = guarded.where(~_IS_PAUSED, bindparam("book") == _BOOK_VERSION)
     if "thing" in columns:
-        guarded = guarded.where(~_RUNS_ELSEWHERE)
+        guarded = guarded.where(~_IS_THING_IN_USE)
     return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
 
 
@@ -103,12 +104,12 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) ->
     They have the lines that features add to their cards (`annotations`).
     """
     changes = []
-    for proposal in (_annotate(session, each) for each in proposals):
+    for new in proposals:
+        proposal = _annotate(session, new)
         row = to_row(proposal)
-        place, schema = (
-            session.connection().execute(_INSERT, row | log.key_of_place_and_schema(proposal)).one()
-        )
-        _name_deciders(session, proposal)
+        parameters = row | log.key_of_place_and_schema(proposal)
+        place, schema = session.connection().execute(_INSERT, parameters).one()
+        _store_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
     log.append(session, changes)
     opened = tuple(change.proposal for change in changes)
@@ -146,7 +147,8 @@ def move(
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
-    Returns the changed proposal, or None if another change was faster, or for a reason below.
+    Returns the changed proposal. Returns None if another change was faster, or if a condition of a claim
+    (``owner``, ``thing``, ``book``) is not met.
 
     - ``before``: the proposal as it was read
     - ``state``: the new state; None keeps the state (a vote, an edit)
@@ -167,21 +169,21 @@ def move(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
     conversation_lock.in_conversation(session, before.conversation_id)
-    asked_again = after.round != before.round and after.state is State.PROPOSED
-    if asked_again:
+    is_new_round = after.round != before.round and after.state is State.PROPOSED
+    if is_new_round:
         after = _annotate(session, after)
         if after.annotations != before.annotations:
             changes["annotations"] = after.annotations
 
     # the guarded UPDATE of the columns that change
     new = to_row(after)
-    # the deciders always: an older release may have stored fewer fields of them, and the audit row hashes all
+    # always also the deciders: an older release stored fewer of their fields, and the audit row hashes all
     written_fields = (
         "state",
         "version",
         "updated_at",
         "deciders",
-        *(each for each in changes if each not in UNRECORDED),
+        *(name for name in changes if name not in UNRECORDED),
     )
     values = {column: new[column] for name in written_fields for column in COLUMNS.get(name, (name,))}
     values |= {name: value for name, value in changes.items() if name in UNRECORDED}
@@ -204,17 +206,17 @@ def move(
 
     # what else follows from the change: searches by decider, the audit log, outdated cards, hooks
     if "deciders" in changes or "votes" in changes:
-        _name_deciders(session, after)
-    about = None
-    if after.digest != before.digest or (asked_again and "annotations" in changes):
-        place, schema = (
-            session.connection().execute(_PLACE_AND_SCHEMA, log.key_of_place_and_schema(after)).one()
-        )
+        _store_deciders(session, after)
+    about = None  # the request for the log, if it changed
+    has_new_lines = is_new_round and "annotations" in changes
+    if after.digest != before.digest or has_new_lines:
+        parameters = log.key_of_place_and_schema(after)
+        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, parameters).one()
         about = log.describe_request(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
-    if moved_row.is_posted and not has_outdated_cards(session, after):
-        _want_redraw(session, after)
-    if asked_again:
+    if moved_row.is_posted and not has_outdated_cards(session, after):  # once in a transaction is enough
+        _mark_cards_outdated(session, after)
+    if is_new_round:
         _ask_people(session, after, now)
     if state in SETTLED:
         _tell_end(session, after, now)
@@ -239,33 +241,22 @@ def raise_requirements(
 ) -> Proposal | None:
     """Have a proposal ask further people, or need more votes, guarded and recorded like a `move`.
 
-    ``deciders`` are the present deciders with roles, groups or chats added. ``quorum`` is no lower than
-    before. Given votes stand. ``times``: due times that change, too, by the names of their fields. An
-    approved proposal that was not claimed waits for people again, for as long as at first.
+    Votes that were given still count. An approved proposal that was not claimed waits for people again, for
+    as long as at first.
+
+    - ``deciders``: the present deciders with roles, user groups or chats added
+    - ``quorum``: the number of votes, no lower than before; None keeps it
+    - ``times``: the new values of due times, by the names of their fields (`_TIMER_FIELDS`)
 
     Returns the changed proposal, or None if another change was faster. Raises ValueError for a proposal that
-    is neither open nor approved, and for any other change.
+    is neither waiting nor approved, and for any other change.
     """
-    deciders_before = before.deciders
-    # the new deciders with the lists as before: if only the lists differ, these equal the deciders before
-    with_lists_before = replace(
-        deciders,
-        roles=deciders_before.roles,
-        people=deciders_before.people,
-        escalated=deciders_before.escalated,
-        also_escalated=deciders_before.also_escalated,
-    )
-    keeps_roles = set(deciders_before.roles) <= set(deciders.roles)
-    keeps_people = set(deciders_before.people) <= set(deciders.people)
-    keeps_chats = set(deciders_before.escalation_chats) <= set(deciders.escalation_chats)
-    adds_only_groups = all(map(is_group, set(deciders.people) - set(deciders_before.people)))
-    keeps_all = keeps_roles and keeps_people and keeps_chats and with_lists_before == deciders_before
     if quorum is None:
         quorum = before.quorum
     if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")
-    is_allowed = keeps_all and adds_only_groups and quorum >= before.quorum and times.keys() <= _DUE_TIMES
-    if not is_allowed:
+    only_raises = _only_adds(before.deciders, deciders) and quorum >= before.quorum
+    if not only_raises or not times.keys() <= _TIMER_FIELDS:
         raise ValueError("nothing that it asked for is dropped")
     changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
     if before.state is State.APPROVED:
@@ -275,8 +266,30 @@ def raise_requirements(
     return move(session, before, by, now, **changes)
 
 
+def _only_adds(before: Deciders, after: Deciders) -> bool:
+    """Return whether deciders differ from those before at most by more roles, user groups and chats."""
+    adds_only_groups = all(map(is_group, set(after.people) - set(before.people)))
+    keeps_lists = (
+        set(before.roles) <= set(after.roles)
+        and set(before.people) <= set(after.people)
+        and set(before.escalation_chats) <= set(after.escalation_chats)
+    )
+    with_lists_before = replace(
+        after,
+        roles=before.roles,
+        people=before.people,
+        escalated=before.escalated,
+        also_escalated=before.also_escalated,
+    )
+    keeps_all_else = with_lists_before == before
+    return adds_only_groups and keeps_lists and keeps_all_else
+
+
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
-    """Store the progress of a run; False if that run is over. The proposal gets no new version."""
+    """Store the progress of a run; return False if that run is over. The proposal gets no new version.
+
+    ``words``: the progress, as the tool reports it to people.
+    """
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     values = {"progress": storable(words)}
     guard |= _cards_of(claimed)
@@ -284,7 +297,7 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
     if moved_row is None:
         return False
     if moved_row.is_posted:
-        _want_redraw(session, claimed)
+        _mark_cards_outdated(session, claimed)
     return True
 
 
@@ -306,8 +319,9 @@ def list_abandoned_questions(session: Session, process: str) -> list[str]:
 
     ``process``: the id of the process that asks, which counts as living.
     """
-    left = processes.has_left(_TABLE.c.owner, process)
-    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
+    is_abandoned = processes.has_left(_TABLE.c.owner, process)
+    is_of_server = _TABLE.c.call_id == ""  # the agent's own questions have a call
+    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), is_of_server, is_abandoned)
     return list(session.connection().execute(found).scalars())
 
 
@@ -316,14 +330,13 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
 
     The caller knows which of the calls of its own process still run.
     """
-    mine = _TABLE.c.owner == process
-    left = SELECT_PROPOSALS.where(
-        _TABLE.c.state == State.EXECUTING, mine | processes.has_left(_TABLE.c.owner, process)
-    )
-    return [from_row(row) for row in session.connection().execute(left)]
+    is_own = _TABLE.c.owner == process
+    is_abandoned = processes.has_left(_TABLE.c.owner, process)
+    found = SELECT_PROPOSALS.where(_TABLE.c.state == State.EXECUTING, is_own | is_abandoned)
+    return [from_row(row) for row in session.connection().execute(found)]
 
 
-def _name_deciders(session: Session, proposal: Proposal) -> None:
+def _store_deciders(session: Session, proposal: Proposal) -> None:
     """Store the accounts that a proposal names or that voted, for `bot.store.proposals.list_seen`.
 
     No account is ever removed.
@@ -335,17 +348,17 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
 
 
 def _cards_of(proposal: Proposal) -> dict[str, Any]:
-    """Return the parameters that select the cards that show a change of a proposal."""
+    """Return two of the parameters of `_CARDS_OF_CHANGE`; the third, ``moved_id``, is the proposal's id."""
     return {"card_message": proposal.message_id, "card_batch": proposal.batch}
 
 
 def has_outdated_cards(session: Session, proposal: Proposal) -> bool:
     """Return whether a change of a proposal in this transaction has outdated a posted card."""
-    return proposal.id in session.info.get(_OUTDATED_NOW, ())
+    return proposal.id in session.info.get(_OUTDATED_IDS_KEY, ())
 
 
-def _want_redraw(session: Session, proposal: Proposal) -> None:
+def _mark_cards_outdated(session: Session, proposal: Proposal) -> None:
     """Mark the posted cards that show a change of a proposal as outdated."""
-    which = {**_cards_of(proposal), "moved_id": proposal.id}
-    if count_changed(session.connection().execute(_WANT_REDRAW, which)):
-        session.info.setdefault(_OUTDATED_NOW, set()).add(proposal.id)
+    cards_of_change = {**_cards_of(proposal), "moved_id": proposal.id}
+    if count_changed(session.connection().execute(_WANT_REDRAW, cards_of_change)):
+        session.info.setdefault(_OUTDATED_IDS_KEY, set()).add(proposal.id)

@@ -1,11 +1,11 @@
 """The audit log of changes other than of proposals: of rules, grants, accounts, tokens, sessions, pauses.
 
 Each row of it (`LedgerRow`) names a *thing* and its key, who changed it and when, and the states before and
-after. Its column ``holds`` has the hashes of the table rows that the change was about, as they were after it,
-by names such as ``rule 7``. `find_breaks` compares these hashes with the tables, so it finds a rule, a grant
-or a link of accounts that no one is recorded to have made, or that was altered since.
+after. Its column ``holds`` maps the name of each changed table row, such as ``rule 7``, to the row's hash
+after the change. `find_breaks` compares these hashes with the tables, so it finds a rule, a grant or a link
+of accounts that no one is recorded to have made, or that was altered since.
 
-Rows are only added. They are links of the one hash chain (``bot/store/audit/chain.py``), like the rows about
+Rows are only added. They are part of the one hash chain (``bot/store/audit/chain.py``), like the rows about
 proposals (``bot/store/audit/log.py``). The chain inserts new rows as the last step of a transaction, so a
 function that reads the log calls `chain.link_added` first: it inserts the rows so far.
 
@@ -95,18 +95,18 @@ def record(
         "channel": by.channel,
         "before": before,
         "after": after,
-        "holds": {name: _hash_now(session, name) for name in _name_rows(thing, key, before, after)},
+        "holds": {name: _hash_now(session, name) for name in _find_row_names(thing, key, before, after)},
     }
     chain.record_row(session, _INSERT, row)
 
 
-def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
+def record_reading(session: Session, proposal: Proposal, actor: Actor, person: Person, now: datetime) -> None:
     """Record that someone read the conversation that led to a proposal, once for each person."""
     chain.link_added(session)
-    read = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
-    if session.execute(read.limit(1)).first() is None:
+    earlier = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == proposal.id, _TABLE.c.person == person.id)
+    if session.execute(earlier.limit(1)).first() is None:
         by = By.press(Act.READ, actor, person)
-        record(session, Thing.CONTEXT, p.id, by, None, None, now, p.tool_name)
+        record(session, Thing.CONTEXT, proposal.id, by, None, None, now, proposal.tool_name)
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
@@ -209,8 +209,8 @@ def links_after(session: Session, number: int) -> list[LinkChange]:
     )
     changes = []
     # the accounts that were linked together have rows of one moment
-    of_one_change = groupby(found.mappings(), key=lambda row: (row["at"], row["verb"], row["actor"]))
-    for (_, verb, actor), grouped in of_one_change:
+    groups = groupby(found.mappings(), key=lambda row: (row["at"], row["verb"], row["actor"]))
+    for (_, verb, actor), grouped in groups:
         rows = list(grouped)
         changes.append(LinkChange(rows[-1]["id"], _describe_link(verb, actor, rows)))
     return changes
@@ -239,24 +239,30 @@ def _find_audited_tables() -> dict[str, Any]:
     return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
 
 
-def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
-    """Return the names of the table rows that a change was about, such as ``rule 7``."""
+def _find_row_names(thing: str, key: str, before: State, after: State) -> list[str]:
+    """Return the names of the table rows that a change was about, such as ``rule 7``.
+
+    The mark of each audited table (`Audited`) has a function that finds the rows' keys by the thing's key and
+    states.
+    """
     table = _find_audited_tables().get(thing)
     if table is None:
         return []
+    audited: Audited = table.info[AUDITED]
     states = [state for state in (before, after) if state]
-    return [f"{thing} {ident}" for ident in table.info[AUDITED].find_keys(key, states)]
+    return [f"{thing} {row_key}" for row_key in audited.find_keys(key, states)]
 
 
 def _hash_now(session: Session, name: str) -> str | None:
     """Return the hash of the table row of this name as it is now; None if it is gone, or needs no record."""
-    thing, _, key = name.partition(" ")
+    thing, _, key = name.partition(" ")  # as in `_find_row_names`
     table = _find_audited_tables()[thing]
-    key_column = table.c[table.info[AUDITED].key]
-    has_key = key_column == (int(key) if isinstance(key_column.type, Integer) else key)
-    row = session.execute(select(table).where(has_key)).mappings().first()
+    audited: Audited = table.info[AUDITED]
+    key_column = table.c[audited.key]
+    value = int(key) if isinstance(key_column.type, Integer) else key
+    row = session.execute(select(table).where(key_column == value)).mappings().first()
     if row:
-        return _hash_content(table.info[AUDITED], row)
+        return _hash_content(audited, row)
     return None
 
 
@@ -285,11 +291,12 @@ def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
-    """Yield a sentence on each table row that is not as the log recorded it: unrecorded, missing or altered.
+    """Yield a sentence on each table row that differs from the log: unrecorded, missing or altered.
 
-    `chain.find_breaks` checks the log itself. The schemas of tools that proposals recorded are read first, a
-    part at a time; all else is read over one snapshot afterwards. A schema that is added in between has no
-    record yet, which is no fault. ``counter`` counts the rows, for the progress of the check.
+    `chain.find_breaks` checks the log itself. ``counter`` counts the rows, for the progress of the check.
+
+    The schemas of tools that proposals recorded are read first, a part at a time. All else is read afterwards
+    over one snapshot. A schema that is added in between has no record yet, which is no fault.
     """
     schema_hashes = {
         f"{Thing.TOOL} {name} {version}": schema_hash
@@ -299,13 +306,17 @@ def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
 
 
 def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[str, str]) -> Iterator[str]:
-    """Yield the sentences of `find_breaks`. ``schema_hashes``: those of proposals, by the tool's name."""
+    """Yield the sentences of `find_breaks`.
+
+    ``schema_hashes``: the hashes that proposals recorded, by the name of the schema, such as
+    ``tool issues.create 1``.
+    """
     recorded: dict[str, str | None] = dict(schema_hashes)
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
         execution_options={"yield_per": _BATCH},
     )
-    for holds in counter.follow(rows.scalars()):
+    for holds in counter.follow(rows.scalars()):  # yields each value, and counts it
         recorded |= holds  # oldest first, so the newest record of each row remains
     now = dict(current_hashes(session))
     for name in sorted(now.keys() | recorded.keys()):
@@ -318,10 +329,10 @@ def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[
             yield f"{name}: it is not as it was recorded"
         elif not name.startswith(Thing.TOOL):  # a schema has no record before its first use
             yield f"{name}: it is there, but no one is recorded to have made it"
-    yield from _find_miscounted(session)
+    yield from _find_miscounted_grants(session)
 
 
-def _find_miscounted(session: Session) -> Iterator[str]:
+def _find_miscounted_grants(session: Session) -> Iterator[str]:
     """Yield a sentence on each grant whose count of uses is not the number of proposals run by it."""
     grants, proposals = table_of(GrantRow), table_of(ProposalRow)
     used = (

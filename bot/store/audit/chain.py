@@ -9,9 +9,9 @@ step of a transaction (`link`).
 
 With ``NOD_AUDIT_KEY`` the log is *sealed*: the hashes are HMACs, so a writer of the database without the key
 can't make rows that fit. With several keys, the first seals new rows, and the others still verify the rows
-that they sealed. The end has a seal of its own, its *mark*, from the first moment of a database that is made
-with a key. A row is added only to an end whose mark fits. A log without a seal is continued with one only if
-an operator asked for that once (`allow_first_seal`).
+that they sealed. The end has a seal of its own, its *mark*; a database that is made with a key has a mark
+before its first row. A row is added only to an end whose mark fits. A log without a seal is continued with
+one only if an operator asked for that once (`allow_first_seal`).
 
 Databases from before this chain have older rows, numbered in each of the two tables apart. After them comes a
 ledger row `UPGRADE`, whose ``previous`` is the hash over all of them (`hash_before_chain`).
@@ -44,14 +44,17 @@ UPGRADE = "upgrade"
 """The value of the column ``thing`` in the ledger row that follows the rows from before this chain."""
 
 KEY = "key"
-"""The value of that column in the ledger row that is the first with a seal, or the first with a new key's."""
+"""The value of the column ``thing`` in the ledger row with which a seal begins.
+
+It is the first sealed row of the log, or the first row that a new key seals.
+"""
 
 ADDITIONS = "to be linked"
-"""The key of a session's `Additions`. A session without `Additions` can't record anything."""
+"""The key of `Additions` in a session's ``info``. A session without `Additions` can't record anything."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
-_BOTH = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
+_CHAINED_TABLES = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
 _ENDS = table_of(ChainEndRow)
 _THE_END = _ENDS.c.id == literal_column("1")
 _READ_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
@@ -130,7 +133,8 @@ def _keys_in(connection: Connection) -> tuple[bytes, ...]:
 class Additions:
     """The new rows of a transaction, until `link` inserts them."""
 
-    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)  # each after its statement
+    # each row after the statement that inserts it
+    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
     may_be_first_sealed: bool = False  # they may have a seal although the rows before have none
 
 
@@ -158,15 +162,15 @@ def link(connection: Connection, added: Additions) -> None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
     key = _choose_key(_keys_in(connection), end, may_be_first_sealed=added.may_be_first_sealed)
     number, previous = end.number, end.hash
-    for insert_rows, run in groupby(added.rows, key=itemgetter(0)):  # successive rows of one table
+    for statement, group in groupby(added.rows, key=itemgetter(0)):  # successive rows of one table
         rows = []
-        for _, values in run:
+        for _, values in group:
             number += 1
             row = {**values, "id": number, "previous": previous}
             row["hash"] = _hash(key, row)
             previous = row["hash"]
             rows.append(row)
-        connection.execute(insert_rows, rows)
+        connection.execute(statement, rows)
     new_end = {
         "number": number,
         "hash": previous,
@@ -220,9 +224,10 @@ def allow_first_seal(session: Session) -> int:
 
 def count_unsealed(session: Session) -> int:
     """Return the number of rows before the first one with a seal; 0 if all have one, or none has."""
-    first = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
-    for table in (_AUDIT, _LEDGER):
-        before = session.execute(select(table).where(table.c.id == first - 1)).mappings().first()
+    first_seal = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
+    for table in _CHAINED_TABLES:
+        before = session.execute(select(table).where(table.c.id == first_seal - 1)).mappings().first()
+        # a row without a seal has the hash of the empty key
         if before is not None and _hash(b"", dict(before)) == before["hash"]:
             return int(before["id"])
     return 0
@@ -304,7 +309,7 @@ def find_contradiction(session: Session, anchor: str) -> str | None:
     number, dash, digits = anchor.strip().partition("-")
     if not (dash and number.isdecimal() and len(digits) >= _MIN_ANCHOR_DIGITS):
         raise NodError(f"--anchor: {anchor} is not an anchor. Copy one that nod audit anchor printed.")
-    for table in (_AUDIT, _LEDGER):
+    for table in _CHAINED_TABLES:
         found = session.execute(select(table.c.hash).where(table.c.id == int(number)))
         if any(each.startswith(digits.lower()) for each in found.scalars()):
             return None
@@ -312,7 +317,7 @@ def find_contradiction(session: Session, anchor: str) -> str | None:
 
 
 @dataclass(slots=True)
-class _Check:
+class _SealOrder:
     """A check of the seals of rows in their order: once a key has sealed a row, no older key may seal one.
 
     The empty key, which gives the hash of a row without a seal, counts as the oldest.
@@ -327,7 +332,7 @@ class _Check:
         return not self.keys[-1]
 
     def accept(self, row: Mapping[str, Any]) -> bool:
-        """Drop the keys that are older than the one that sealed this row; False if none of the keys did."""
+        """Return whether one of the keys sealed this row; drop the keys that are older than that one."""
         # from the oldest: it sealed the row before, and mostly this row, too
         for position in range(len(self.keys) - 1, -1, -1):
             if _hash(self.keys[position], row) == row["hash"]:
@@ -364,10 +369,10 @@ def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
     yield from (f"before the upgrade: {fault}" for fault in upgrade.faults)
 
     # each row is compared with the row before it, whose number and hash are ``number`` and ``previous``
-    check = _Check((*keys, b""))
-    number = max(upgrade.row_number - 1, 0)
-    parts = _Parts(read, number)
-    for row in counter.follow(chain.from_iterable(parts)):
+    seals = _SealOrder((*keys, b""))
+    number = max(upgrade.row_number - 1, 0)  # the rows before the upgrade are checked by its hash
+    reader = _RowReader(read, number)
+    for row in counter.follow(chain.from_iterable(reader)):
         row_number = row["id"]
         if row_number <= number:
             yield f"{_name_row(row)} is there although row {row_number} is another"
@@ -378,25 +383,28 @@ def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
             yield f"{gap} missing before {_name_row(row)}"
         elif row["previous"] != previous:
             yield f"{_name_row(row)} does not follow what is before it"
-        allowed_unsealed = check.allows_unsealed
-        is_intact = check.accept(row)
-        is_first_sealed = allowed_unsealed and not check.allows_unsealed
+        allowed_unsealed = seals.allows_unsealed
+        is_intact = seals.accept(row)
+        is_first_sealed = allowed_unsealed and not seals.allows_unsealed
+        # a seal begins after rows without one by a row `KEY`, for which an operator must have asked
+        begins_unasked = is_first_sealed and number > 0 and row.get("thing") != KEY
         if not is_intact:
             yield f"{_name_row(row)} was altered"
-        elif is_first_sealed and number and row.get("thing") != KEY:  # no operator asked for the first seal
+        elif begins_unasked:
             yield f"rows up to {number} carry no seal"
         number, previous = row_number, row["hash"]
 
     # the end must be that of the last row
-    end = parts.end
+    end = reader.end
     if end is None:
         yield "the end of the audit log is missing"
         return
     if number != end.number:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
         return
-    key = {name_of(key): key for key in keys}.get(end.key, b"")
-    mark = _make_mark(key, number, previous) if number or key else ""  # an empty log without a key has none
+    end_key = {name_of(key): key for key in keys}.get(end.key, b"")
+    # an empty log without a key has no mark
+    mark = _make_mark(end_key, number, previous) if number or end_key else ""
     if previous != end.hash or end.mark != mark:
         yield "the end of the audit log was altered"
 
@@ -427,12 +435,12 @@ def _read_beginning(session: Session) -> _Beginning:
 
 
 @dataclass
-class _Parts:
-    """The rows of both tables in the order of their numbers; iterated over, it yields a part at a time."""
+class _RowReader:
+    """A reader of the rows of both tables in the order of their numbers. It yields a part at a time."""
 
     read: SnapshotReader
-    after: int  # the number of the row that was read last
-    end: Any = None  # the row of the end, from the snapshot in which no rows were left
+    after: int  # the number of the row that was read last; it grows with each part
+    end: Any = None  # set after the last part: the row of the end, from the snapshot that had no more rows
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         while rows := self.read(self._read_part):
@@ -440,18 +448,19 @@ class _Parts:
             yield rows
 
     def _read_part(self, session: Session) -> list[Mapping[str, Any]]:
-        run = session.connection().execute
+        execute = session.connection().execute
         next_ids = [
-            run(select(func.min(table.c.id)).where(table.c.id > self.after)).scalar() for table in _BOTH
+            execute(select(func.min(table.c.id)).where(table.c.id > self.after)).scalar()
+            for table in _CHAINED_TABLES
         ]
         first = min((number for number in next_ids if number is not None), default=None)
         if first is None:
-            self.end = run(_READ_END, {}).first()
+            self.end = execute(_READ_END, {}).first()
             return []
         rows: list[Mapping[str, Any]] = []
-        for table in _BOTH:
+        for table in _CHAINED_TABLES:
             part = select(table).where(table.c.id >= first, table.c.id < first + _BATCH)
-            rows += [dict(row) for row in run(part).mappings()]
+            rows += [dict(row) for row in execute(part).mappings()]
         return sorted(rows, key=lambda row: row["id"])
 
 
@@ -474,7 +483,7 @@ def find_upgrade(session: Session) -> Upgrade:
 def hash_before_chain(connection: Connection, row_number: int) -> str:
     """Return the hash over all rows from before this chain, those below ``row_number``."""
     running = hashlib.sha256()
-    for table in (_AUDIT, _LEDGER):
+    for table in _CHAINED_TABLES:
         columns = [table.c[name] for name in _COLUMNS_BEFORE_CHAIN[table.name]]
         rows = connection.execute(
             select(*columns).where(table.c.id < row_number).order_by(table.c.id),

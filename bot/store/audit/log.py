@@ -57,10 +57,11 @@ _AFTER_ID = (
     .limit(bindparam("limit"))
 )
 
-# for `find_breaks`: proposals in the order of their ids, each with the log's row on its present version, if
-# there is one; and proposals of which the log has a row, but which are gone, or are at an older version
+# for `find_breaks`: proposals in the order of their ids, each with the log's row about the proposal's current
+# version, if there is one; and proposals of which the log has a row, but which are gone, or are at an older
+# version
 _UNRECORDED_COLUMNS = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
-"""The columns of a proposal that change without a row in the log, so that no content covers them."""
+"""The columns of a proposal that change without a row in the log, so that ``content`` does not cover them."""
 _WITH_LAST_ROW = (
     select(  # type: ignore[call-overload]
         *(column for column in _PROPOSALS.columns if column.name not in _UNRECORDED_COLUMNS),
@@ -119,9 +120,13 @@ class By:
         return cls(verb, "nod", "nod", "nod", reason)
 
 
-def key_of_place_and_schema(p: Proposal) -> dict[str, str]:
+def key_of_place_and_schema(proposal: Proposal) -> dict[str, str]:
     """Return the parameters of `PLACE_AND_SCHEMA` for a proposal."""
-    return {"asked_in": p.conversation_id, "asked_tool": p.tool_name, "asked_version": p.tool_version}
+    return {
+        "asked_in": proposal.conversation_id,
+        "asked_tool": proposal.tool_name,
+        "asked_version": proposal.tool_version,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +230,7 @@ def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
     `chain.find_breaks` checks the log itself. ``counter`` counts the proposals, for the progress.
     """
     after = ""
-    while part := read(partial(_read_with_last_row, after=after)):
+    while part := read(partial(_read_proposals_with_last_row, after=after)):
         for row in counter.follow(part):  # yields each row, and counts it
             difference = _find_difference(row)
             if difference:
@@ -233,14 +238,14 @@ def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
         after = part[-1]["id"]
     for ident, version, now_at in read(lambda session: session.execute(_BEHIND_LOG).all()):
         if now_at is None:
-            what = "its row is gone"
+            state = "its row is gone"
         else:
-            what = f"its row is at version {now_at}"
-        yield f"proposal {ident}: {what}, its audit at {version}"
+            state = f"its row is at version {now_at}"
+        yield f"proposal {ident}: {state}, its audit at {version}"
 
 
-def _read_with_last_row(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
-    """Return the next proposals after an id, each with the log's row on its present version, if any."""
+def _read_proposals_with_last_row(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
+    """Return the next proposals after an id, each with the log's row about its current version, if any."""
     found: Any = session.connection().execute(_WITH_LAST_ROW, {"after": after}).mappings().all()
     return found  # type: ignore[no-any-return]
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func
 from sqlmodel import Session, select
@@ -39,7 +39,7 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _PROPOSAL = table_of(ProposalRow)
 _PLACE = table_of(ConversationRow)
-PART_ROWS = 1000  # a part of an export has those of so many successive rows that match
+PART_ROWS = 1000  # an export reads so many successive rows at a time; a part has those of them that match
 _AUDIT_COLUMNS = tuple(column.name for column in _AUDIT.columns)
 _LAST_COLUMNS = ("about", "content", "previous", "hash")  # the last ones of an export
 _REQUEST_COLUMNS = ("tool_name", "description", "requester", "requester_name", "tool_version")
@@ -162,32 +162,32 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
     who = _list_authors(session, wanted)
     statement = _select_of_proposals(wanted, who)
     of_proposals = _read_of_proposals(session, statement, limit)
-    of_other_things = _read_of_other_things(session, wanted, who)
-    rows = sorted([*of_proposals, *of_other_things], key=lambda row: (row["at"], row["id"]))
+    of_other_changes = _read_of_other_changes(session, wanted, who)
+    rows = sorted([*of_proposals, *of_other_changes], key=lambda row: (row["at"], row["id"]))
     count = len(of_proposals)
-    if count == limit:  # there may be more of them
+    if count == limit:  # there may be more rows about proposals; those about other changes were read in full
         count = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
     newest = rows[-limit:] if limit else rows
-    return [_make_plain(row) for row in newest], count + len(of_other_things)
+    return [_make_plain(row) for row in newest], count + len(of_other_changes)
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return a page of the matching rows, newest first, and the ``before`` of the next page.
 
-    That is None after the last page. A page may have one row more than ``limit``: rows from before the chain
-    (`chain.UPGRADE`) are numbered in each of the two tables apart, so two rows may have the number at which
-    the page ends.
+    ``limit``: the rows of a page. A page may have one row more: rows from before the chain (`chain.UPGRADE`)
+    are numbered in each of the two tables apart, so two rows may have the number at which the page ends. The
+    ``before`` is None after the last page.
     """
     who = _list_authors(session, wanted)
     of_proposals = _read_of_proposals(session, _select_of_proposals(wanted, who), limit + 1)
-    both = [*of_proposals, *_read_of_other_things(session, wanted, who, limit + 1)]
+    both = [*of_proposals, *_read_of_other_changes(session, wanted, who, limit + 1)]
     newest = sorted(both, key=lambda row: -row["id"])
     if len(newest) <= limit:
         return [_make_plain(row) for row in newest], None
     last: int = newest[limit - 1]["id"]  # the smallest number on the page, which two rows may have
     shown = [_make_plain(row) for row in newest if row["id"] >= last]
     has_more = newest[-1]["id"] < last
-    return shown, last if has_more else None
+    return shown, (last if has_more else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,10 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
         newest = [session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER)]
         total = max(number or 0 for number in newest)
     done = min(after + PART_ROWS, total)
-    some = wanted.between(after, done + 1)
+    wanted_part = wanted.between(after, done + 1)
     who = _list_authors(session, wanted)
-    of_proposals = _read_of_proposals(session, _select_of_proposals(some, who))
-    both = [*of_proposals, *_read_of_other_things(session, some, who)]
+    of_proposals = _read_of_proposals(session, _select_of_proposals(wanted_part, who))
+    both = [*of_proposals, *_read_of_other_changes(session, wanted_part, who)]
     return ExportPart([_make_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
@@ -279,7 +279,7 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_of_other_things(
+def _read_of_other_changes(
     session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest matching rows about changes other than of proposals, newest first."""
@@ -305,7 +305,7 @@ def _read_of_other_things(
 
 def _is_about_tool(pattern: str, wanted: Wanted) -> bool:
     """Return whether a row about the tools of this pattern is about the tool of the filter."""
-    if wanted.known:
+    if wanted.known:  # the filter has the full name of a tool, not a pattern
         return fnmatchcase(wanted.tool, pattern)
     return pattern == wanted.tool
 
@@ -349,11 +349,18 @@ def csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTE
     return out.getvalue()
 
 
-FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] = {
-    "jsonl": ("", as_jsonl),
-    "csv": (csv_head(), csv_lines),
+class ExportFormat(NamedTuple):
+    """A format of exported files."""
+
+    head: str  # the beginning of a file
+    write_rows: Callable[[Iterable[Mapping[str, Any]]], str]  # returns rows as text
+
+
+FORMATS: Mapping[str, ExportFormat] = {
+    "jsonl": ExportFormat("", as_jsonl),
+    "csv": ExportFormat(csv_head(), csv_lines),
 }
-"""The beginning of a file in each format, and the function that returns rows as text."""
+"""The formats of exported files, by name."""
 
 
 def _format_cell(value: Any) -> Any:

@@ -45,10 +45,11 @@ _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
-# a thread's address, slack:T1/C2/1.5, has two slashes; the inner rtrim below cuts all that follows the last
-# slash
-_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - as in slack:T1/C2/1.5: a team, a channel, a thread
-SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
+_THREAD_SLASHES = 2  # as in slack:T1/C2/1.5: a team, a channel, a thread
+_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= _THREAD_SLASHES
+# rtrim removes characters of a set from the end: all but slashes, which leaves slack:T1/C2/, then the slash
+_WITHOUT_THREAD = func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")
+SEEN_IN: Any = case((_IS_THREAD, _WITHOUT_THREAD), else_=SEEN_AT)
 """The chat of `SEEN_AT`, as text, like `bot.domain.chat.chat_of` of that address."""
 
 
@@ -89,8 +90,9 @@ class MessageRow(Row, table=True):
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
     role: str  # a `LineRole`
     text: str
-    # the id of the last person's line or note that this line answers; NULL: the line's own id. Lines are
-    # ordered by it, so an answer comes before lines that arrived while the answer was written
+    # the id of the last heard line (a person's, or a note) that this line answers or follows; NULL: the
+    # line's own id. Lines are ordered by this id, so an answer comes before lines that arrived while the
+    # answer was written. For a summary: the last line that it stands for
     after: int | None = None
     actor: str | None = None  # the account that wrote the line, or for which Nod wrote it
     name: str = ""  # the account's name at that time

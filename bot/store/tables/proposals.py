@@ -15,15 +15,15 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
 
 WAITS = "NOT state <> 'proposed'"
-"""The condition of open proposals, in a form for which SQLite can use only the index of exactly these rows.
+"""The condition of waiting proposals, in a form for which SQLite can only use the index of just these rows.
 
-With ``state = 'proposed'`` SQLite would choose an index over all states, and read and sort all open
+With ``state = 'proposed'`` SQLite would choose an index over all states, and read and sort all waiting
 proposals. PostgreSQL treats both forms alike.
 """
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
 """The condition of questions that wait for an answer, or whose answer was not passed on yet."""
 TIMED_ACTIONS = ("warn", "remind", "notify", "escalate")
-"""The actions on an open proposal that have a time of their own, in the column ``ACTION_at``."""
+"""The actions on a waiting proposal that have a time of their own, in the column ``ACTION_at``."""
 
 
 class ProposalRow(Row, table=True):
@@ -82,7 +82,7 @@ class ProposalRow(Row, table=True):
     rule: str
     declines: int = 1
     grant_id: int | None = None
-    ttl_seconds: float = 86400.0
+    ttl_seconds: float = 86400.0  # the time that people have to decide
     warn_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     remind_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     remind_every: float | None = None
@@ -93,9 +93,9 @@ class ProposalRow(Row, table=True):
     teammate: str = ""
     state: str
     cause: str | None = None
-    round: int
-    version: int
-    digest: str
+    round: int  # grows with new contents and retries; a button is for one round
+    version: int  # grows with each recorded change
+    digest: str  # the hash of the call: the tool, its version, the arguments and the account
     idempotency_key: str = Field(unique=True)
     votes: list[list[str | None]] = as_json()
     decided_by: str | None = None
@@ -106,7 +106,7 @@ class ProposalRow(Row, table=True):
     edits: list[list[Any]] | None = as_json(nullable=True)
     changed: bool = False
     result: str | None = None
-    told: str | None = None
+    told: str | None = None  # the result in one sentence for people
     ended_badly: str | None = None
     result_url: str | None = None
     error: str | None = None

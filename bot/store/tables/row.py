@@ -1,6 +1,6 @@
 """The base of all tables, and the parts of which columns, indexes and conditions are made.
 
-Rows are flat, with times in UTC. `value_of` makes a value of the domain of one. Making a table takes some
+Rows are flat, with times in UTC. `value_of` makes a domain object from a row. Making a table takes some
 milliseconds, so a command makes only the tables that it needs: a file of this folder imports only the tables
 that its foreign keys name. ``bot/store/migrations/schema.py`` has all tables.
 """
@@ -41,13 +41,12 @@ class Audited:
     unrecorded: frozenset[str] = frozenset()
     """The columns that change without a record, so that the log has no hash of them."""
     find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
-    """A function that returns the keys of the table rows that changed, by a record in the log.
+    """A function that finds the keys of the table rows that a record in the log is about.
 
-    It is called with the key of the thing, and with its states before and after, without a state that is
-    None.
+    Its arguments are the record's key, and the states before and after that are not None.
     """
     needs_record: Callable[[Mapping[str, Any]], bool] = lambda _: True
-    """A function of a row, which returns False if the row may be there without a record.
+    """A function of a row, which returns False if the row needs no record in the log.
 
     For example, the row of the rulebook needs a record only while Nod is paused.
     """
@@ -59,7 +58,7 @@ def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
 
 
 def keys_in_states(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]]:
-    """Return `Audited.find_keys` for rows whose number is in the states, under the name of the thing."""
+    """Return an `Audited.find_keys` for states that have the row's number under the name of the thing."""
     return lambda _, states: sorted({state[thing] for state in states})
 
 
@@ -131,13 +130,16 @@ def is_old(column: Any, before: datetime, now: datetime) -> Any:
     return or_(column <= before, column > now)
 
 
-def count_changed(done: Any) -> int:
-    """Return the number of rows that a statement changed."""
-    return int(done.rowcount)
+def count_changed(result: Any) -> int:
+    """Return the number of rows that a statement changed, from the result of its execution."""
+    return int(result.rowcount)
 
 
 def delete_older(session: Session, row: type[SQLModel], time: str, before: datetime, limit: int) -> int:
-    """Delete up to ``limit`` rows whose column ``time`` is before then, oldest first; returns how many."""
+    """Delete up to ``limit`` rows, oldest first, and return their number.
+
+    They are the rows in which the column ``time`` has a time before ``before``.
+    """
     columns = table_of(row).c
     old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(limit)
     return count_changed(session.execute(delete(row).where(columns.id.in_(old))))

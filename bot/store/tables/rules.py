@@ -23,8 +23,8 @@ class RuleRow(Row, table=True):
     value: Any = as_json()
     condition: str | None = None  # the condition on the arguments of a call, as an admin wrote it
     who: str | None = None  # an account: the rule is only for requests of its Person
-    # the limits on the time, in one list: two times of day in the team's time zone, and a text with the
-    # weekdays
+    # the limits on the time, such as 09:00, 17:00 and weekdays: two times of day in the team's time zone, or
+    # none, and then a text with the weekdays, if they are limited
     hours: list[str] | None = as_json(nullable=True)
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
@@ -34,7 +34,7 @@ class RuleRow(Row, table=True):
 
     @property
     def clock(self) -> list[str]:
-        """The two times of day between which the rule counts, as ``9:00``; empty for all of the day."""
+        """The two times of day between which the rule counts, as ``09:00``; empty for all of the day."""
         return [part for part in self.hours or () if ":" in part]
 
     @property
@@ -91,7 +91,7 @@ class GrantRow(Row, table=True):
     requester: str | None = None  # an account: it counts only for calls of its Person
     place: str | None = None  # an address as text: it counts only there
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
-    plan_digest: str | None = None  # the digest of the plan that gave it: it counts while that is current
+    plan_digest: str | None = None  # the digest of the plan that gave it: it counts while the plan is current
     schedule: str | None = None  # the id of the schedule whose calls alone it lets run
     connection: str | None = None  # the key of the connection whose calls alone it lets run
     uses: int = 0
