@@ -20,7 +20,7 @@ ENTRY = "entry:"
 TOOLS = "nod.tools"
 """The group of entry points that bring tools."""
 CHANNELS = "nod.channels"
-"""The group of entry points that bring channels, as Nod's own do."""
+"""The group of entry points that bring channels; Nod's own channels are in it, too."""
 
 
 @functools.cache

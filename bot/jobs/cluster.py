@@ -59,7 +59,7 @@ class Cluster(Protocol):
         """
 
     def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Register this process, which owns the work that it takes up until the context ends."""
+        """Register this process. It owns the work that it takes up, until the context ends."""
 
     def join(self, notifier: ChangeNotifier) -> None:
         """Connect the notifier of this process with those of the others: each reports its changes to all."""
@@ -91,7 +91,7 @@ class SingleProcess:
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Register this process in place of the last one, whose work it takes over."""
-        self._lock.mark()
+        self._lock.mark()  # from now on, a start finds out if the file was lost
         self._database.write_now(processes.enter_alone, self._process, self._clock())
         yield
 

@@ -42,7 +42,7 @@ class EmbeddedDispatcher:
         self._queue_of: QueueOf | None = None
         self._tasks: dict[Job, asyncio.Task[None]] = {}
         self._tickets: dict[Job, SlotTicket] = {}
-        self._again: set[Job] = set()  # running jobs that were woken since they began
+        self._run_again: set[Job] = set()  # running jobs that were woken since they began
         self._slots = {work: Slots(size) for work, size in sizes.items()}
         self._sizes = sizes
         self._paused = False
@@ -93,7 +93,7 @@ class EmbeddedDispatcher:
     def begin_or_repeat(self, job: Job) -> None:
         """Begin a job. A job that has a task already is run once more after."""
         if job in self._tasks:
-            self._again.add(job)
+            self._run_again.add(job)
         else:
             self.begin(job)
 
@@ -106,9 +106,9 @@ class EmbeddedDispatcher:
             return
         if queue is not None:
             self._tickets[job] = SlotTicket(self._slots[job.work], queue)
-        task = asyncio.create_task(self._run(job, self._handler), name=":".join(job))
+        task = asyncio.create_task(self._run(job, self._handler), name=f"{job.work}:{job.key}")
         self._tasks[job] = task
-        # `_run` forgets the task itself, but a task that is cancelled before it begins never runs
+        # a task that is cancelled before it begins never reaches the `finally` of `_run`
         task.add_done_callback(lambda done: self._forget(job, done))
 
     async def stop_turn(self, conversation_id: str) -> None:
@@ -156,7 +156,7 @@ class EmbeddedDispatcher:
         except Exception as error:  # the rows still ask for the work, and `Recovery` finds it there
             log.error("job failed", work=job.work, key=job.key, exc_info=error)
         finally:
-            if job in self._again:
+            if job in self._run_again:
                 follow_ups = (*follow_ups, job)
             self._forget(job, asyncio.current_task())
         await self.wake(*follow_ups)
@@ -165,7 +165,7 @@ class EmbeddedDispatcher:
         """Forget a task that ended, and give back its slot, unless the job has a newer task."""
         if self._tasks.get(job) is task:
             del self._tasks[job]
-            self._again.discard(job)
+            self._run_again.discard(job)
             ticket = self._tickets.pop(job, None)
             if ticket:
                 ticket.release()
@@ -181,13 +181,13 @@ class Slots:
     """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
     Queues with waiting jobs get slots in turn. A queue that runs as many jobs as it may (`Queue.most`) is
-    passed over, and queues that may come later (`Queue.later`) come after the others.
+    passed over. Queues of jobs for which no person waits (`Queue.later`) come last.
     """
 
     def __init__(self, size: int) -> None:
         self._free_count = size
-        self._taken: Counter[str] = Counter()  # by a queue's name
-        self._waiting: dict[Queue, deque[SlotTicket]] = {}
+        self._taken: Counter[str] = Counter()  # the number of taken slots by a queue's name
+        self._waiting: dict[Queue, deque[SlotTicket]] = {}  # the queue that got a slot last is the last
 
     @property
     def taken(self) -> int:
@@ -229,7 +229,8 @@ class Slots:
             waiting = self._waiting.pop(queue)
             ticket = waiting.popleft()
             if waiting:
-                self._waiting[queue] = waiting  # at the end: the others come first now
+                # inserted again at the end of the dict: `_choose_queue` takes the first of equal queues
+                self._waiting[queue] = waiting
             if ticket.granted.done():
                 continue  # its task was cancelled, and has not run its `finally` yet
             self._free_count -= 1

@@ -29,7 +29,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
+_SLOTS_FOR_OWN_JOBS: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
 """By kind of work, the slots for jobs that a process wakes itself, where there are other processes.
 
 It defers further jobs to Procrastinate's queue, since one process may receive all messages, as from Telegram.
@@ -44,7 +44,7 @@ _WORKERS: Mapping[str, Sequence[Work]] = {
 _POLL_SECONDS = 2.0  # the time between two reads of a queue, in case a notification is lost
 _BEAT_SECONDS = 3.0  # the time between two heartbeats of a worker
 _STALLED_SECONDS = 10.0  # the time without a heartbeat after which a worker's jobs are given to others
-_STEADY_SECONDS = 5.0  # a worker that has run for so long has no fault
+_STEADY_SECONDS = 5.0  # after this time without a failure, a worker counts as healthy again
 _FIRST_PAUSE_SECONDS = 1.0  # the time before a worker that failed begins again, doubled at each failure
 _MAX_PAUSE_SECONDS = 60.0
 _CONNECTIONS = 2  # the connections that all workers share; each worker has a further one that listens
@@ -94,14 +94,14 @@ class DistributedDispatcher:
         self._local = EmbeddedDispatcher()
         self._app = procrastinate.App(
             connector=procrastinate.PsycopgConnector(
-                # a lost wake-up costs seconds; waiting for the disk at each one would cost more
+                # without waiting for the disk at each commit: a lost wake-up costs only seconds
                 conninfo=conninfo(url, hasty=True),
                 min_size=1,
                 max_size=_CONNECTIONS,
                 timeout=_PATIENCE_SECONDS,
             )
         )
-        self._task = self._app.task(name="work")(self._run_deferred)
+        self._procrastinate_task = self._app.task(name="work")(self._run_deferred)
         self._handler: Handler | None = None
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # names of workers that failed and have not run steadily since
@@ -134,7 +134,10 @@ class DistributedDispatcher:
 
     @property
     def takes_work(self) -> bool:
-        """Always False: another process may run the jobs that are woken here."""
+        """Always False: another process may run the jobs that are woken here.
+
+        Only a process that runs all of its jobs itself says True, once it has started.
+        """
         return False
 
     async def wake(self, *jobs: Job) -> None:
@@ -203,7 +206,7 @@ class DistributedDispatcher:
         if not self._wire.others:
             return True
         crowded = self._local.is_crowded(job.work, queue)
-        return not crowded and self._local.count_taken(job.work) < _OWN_SHARE[job.work]
+        return not crowded and self._local.count_taken(job.work) < _SLOTS_FOR_OWN_JOBS[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
         """Put a job into Procrastinate's queue, once, for any worker.
@@ -212,11 +215,11 @@ class DistributedDispatcher:
         that of one person's turns, is crowded.
         """
         priority = -1 if queue.later or self._local.is_crowded(job.work, queue) else 0
-        waiting = self._task.configure(
+        deferrer = self._procrastinate_task.configure(
             queue=job.work, queueing_lock=f"{job.work}:{job.key}:{priority}", priority=priority
         )
         with contextlib.suppress(AlreadyEnqueued):
-            await waiting.defer_async(work=job.work, key=job.key)
+            await deferrer.defer_async(work=job.work, key=job.key)
 
     async def _run_deferred(self, work: str, key: str) -> None:
         """Run a job that a worker took from Procrastinate's queue, by the local dispatcher.
@@ -242,13 +245,12 @@ class DistributedDispatcher:
         """Run one of Procrastinate's workers until this process ends; a worker that fails begins again."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            # a worker that runs for some seconds counts as healthy again
-            steady = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)
+            mark_healthy = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)
             try:
                 await self._app.run_worker_async(
                     queues=_WORKERS[name],
                     name=name,
-                    concurrency=sum(SLOTS[work] - _OWN_SHARE[work] for work in _WORKERS[name]),
+                    concurrency=sum(SLOTS[work] - _SLOTS_FOR_OWN_JOBS[work] for work in _WORKERS[name]),
                     fetch_job_polling_interval=_POLL_SECONDS,
                     update_heartbeat_interval=_BEAT_SECONDS,
                     stalled_worker_timeout=_STALLED_SECONDS,
@@ -260,8 +262,9 @@ class DistributedDispatcher:
                 log.error("a worker failed, and begins again", worker=name, why=_first_line(error))
             except Exception as error:
                 log.error("a worker failed, and begins again", worker=name, exc_info=error)
-            finally:  # a worker whose heartbeat or listener failed ends by itself, and has logged why
-                steady.cancel()
+            finally:
+                mark_healthy.cancel()
+            # a worker may also end without an error, after it logged that its heartbeat or listener failed
             if self._closing:  # the worker failed while it was cancelled, so no CancelledError was raised
                 return
             if name in self._failing:
@@ -282,7 +285,7 @@ class DistributedDispatcher:
         try:
             follow_ups = await self._handler(job)
         except LeasedElsewhere as leased:
-            self._wire.broadcast("wake", [leased.owner, *job])
+            self._wire.broadcast("wake", [leased.owner, job.work, job.key])
             return ()
         await self.wake(*follow_ups)
         return ()

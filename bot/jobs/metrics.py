@@ -51,23 +51,28 @@ class Metrics:
         prices: Prices,
         policies: Policies,
     ) -> None:
-        self._prices, self._policies = prices, policies
+        self._prices = prices
+        self._policies = policies
         self._database = database
         self._channels = channels
         self._clock = clock
         self._reading_lock = asyncio.Lock()
-        self._tally = counts.StateTally(0, {}, 0)  # as of the last scrape
+        # the proposals by state, as of the last scrape
+        self._tally = counts.StateTally(last_id=0, proposals={}, unknown=0)
         self._last_turn = 0  # the id of the newest turn at the last scrape
         self._under_way: set[int] = set()  # ids of the turns that were under way at the last scrape
         self._counted: set[int] = set()  # ids of ended turns that were counted and may be read again
         disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use here
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        gauge, counter = partial(Gauge, registry=self._registry), partial(Counter, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
+        counter = partial(Counter, registry=self._registry)
         histogram = partial(Histogram, registry=self._registry)
         gauge("nod_info", "Which Nod this is; always 1.", ["version"]).labels(__version__).set(1)
         self._proposals = gauge("nod_proposals", "Proposals, by the state they are in.", ["state"])
-        self._unknown = gauge("nod_proposals_outcome_unknown", "Proposals that failed and may have happened.")
+        self._outcome_unknown = gauge(
+            "nod_proposals_outcome_unknown", "Proposals that failed and may have happened."
+        )
         self._moves = counter("nod_proposal_moves", "Proposals that came into a state.", ["state"])
         self._decisions = histogram(
             "nod_decision_seconds",
@@ -82,7 +87,9 @@ class Metrics:
         )
         self._waiting = gauge("nod_work_waiting", "Work that is requested and not done yet.", ["work"])
         self._oldest = gauge("nod_work_oldest_seconds", "How long the oldest of it has waited.", ["work"])
-        self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
+        self._channel_up = gauge(
+            "nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"]
+        )
         # the part of `problems` that was reported, by level and part of Nod
         self._reported_problems = collections.Counter[tuple[str, str]]()
         self._problems = counter(
@@ -96,7 +103,7 @@ class Metrics:
             ["model", "end"],
             buckets=_MODEL_SECONDS,
         )
-        self._first = histogram(
+        self._first_part = histogram(
             "nod_model_first_part_seconds",
             "Time until the first part of a language model's answer.",
             ["model"],
@@ -106,8 +113,8 @@ class Metrics:
         self._cost = counter(
             "nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.", ["model"]
         )
-        self._spent = gauge("nod_budget_spent", "How much of a budget is used, by its rule.", ["rule"])
-        self._limit = gauge("nod_budget_limit", "How much a budget allows, by its rule.", ["rule"])
+        self._budget_spent = gauge("nod_budget_spent", "How much of a budget is used, by its rule.", ["rule"])
+        self._budget_limit = gauge("nod_budget_limit", "How much a budget allows, by its rule.", ["rule"])
         self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
         self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")
 
@@ -130,10 +137,10 @@ class Metrics:
         self._tally, moves = await read(counts.update_tally, self._tally)
         for state in State:
             self._proposals.labels(state).set(self._tally.proposals.get(state, 0))
-        self._unknown.set(self._tally.unknown)
+        self._outcome_unknown.set(self._tally.unknown)
         for move in moves:
             self._moves.labels(move.state).inc()
-            if move.decided_in is not None:
+            if move.decided_in is not None:  # the seconds until a person decided
                 self._decisions.observe(move.decided_in)
         current = await read(counts.count_waiting)
         self._recorded.set(current.recorded)
@@ -142,15 +149,15 @@ class Metrics:
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
-        for gauge in (self._spent, self._limit):
+        for gauge in (self._budget_spent, self._budget_limit):
             gauge.clear()
         for budget in await read(self._list_budgets):
-            self._spent.labels(budget.rule.id).set(budget.spent)
-            self._limit.labels(budget.rule.id).set(budget.limit)
+            self._budget_spent.labels(budget.rule.id).set(budget.spent)
+            self._budget_limit.labels(budget.rule.id).set(budget.limit)
         self._count_turns(await read(counts.list_turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
             receives = not poster.hearing().fault
-            self._up.labels(name).set(receives)
+            self._channel_up.labels(name).set(receives)
         for (level, part), count in (problems - self._reported_problems).items():
             self._problems.labels(level, part).inc(count)
         self._reported_problems = problems.copy()
@@ -166,12 +173,13 @@ class Metrics:
                 self._turns.labels(turn.state).observe(turn.seconds)
                 self._counted.add(turn.id)
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
-        # turns with lower ids are not read again (see `counts.LATE`), so they can't be counted twice
-        self._counted = {ident for ident in self._counted if ident > self._last_turn - counts.LATE}
+        # only the last `counts.LATE` ids are read again, so turns with lower ids can't be counted twice
+        first_read_again = self._last_turn - counts.LATE
+        self._counted = {ident for ident in self._counted if ident > first_read_again}
 
     def time_model(self, model: Model) -> Model:
         """Wrap a model so that its calls are timed."""
-        return _TimedModel(model, self._model, self._first, partial(self._count_tokens, model.name))
+        return _TimedModel(model, self._model, self._first_part, partial(self._count_tokens, model.name))
 
     def _count_tokens(self, model: str, finished: Finished) -> None:
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
@@ -185,22 +193,27 @@ class _TimedModel:
     """Implements `Model` over another model, whose calls it times."""
 
     def __init__(
-        self, model: Model, calls: Histogram, first: Histogram, note_end: Callable[[Finished], None]
+        self, model: Model, calls: Histogram, first_part: Histogram, note_end: Callable[[Finished], None]
     ) -> None:
-        """``calls`` and ``first``: the histograms of the times to the end of a call, and to its first part.
+        """``calls``: the histogram of the times to the end of a call; ``first_part``: to its first part.
 
         ``note_end`` is called with the end of each complete answer.
         """
-        self._model, self._calls, self._first, self._note_end = model, calls, first, note_end
+        self._model = model
+        self._calls = calls
+        self._first_part = first_part
+        self._note_end = note_end
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        began, has_begun, end = time.monotonic(), False, "failed"
+        started_at = time.monotonic()
+        has_first_part = False
+        end = "failed"
         try:
             async for part in self._model.stream(transcript, tools):
-                if not has_begun:
-                    has_begun = True
-                    self._first.labels(self.name).observe(time.monotonic() - began)
+                if not has_first_part:
+                    has_first_part = True
+                    self._first_part.labels(self.name).observe(time.monotonic() - started_at)
                 if isinstance(part, Finished):
                     end = part.stop
                     self._note_end(part)
@@ -209,7 +222,7 @@ class _TimedModel:
             end = "stopped"
             raise
         finally:
-            self._calls.labels(self.name, end).observe(time.monotonic() - began)
+            self._calls.labels(self.name, end).observe(time.monotonic() - started_at)
 
     async def close(self) -> None:
         await self._model.close()

@@ -1,6 +1,7 @@
-"""A POST to a server that someone named: only to checked addresses, once, without reading the answer's body.
+"""A POST to a server that a script or a device named: once, and without reading the body of the answer.
 
-No redirect is followed, and the server can't delay the end of a POST beyond `SECONDS`.
+It is *pinned*: the connection goes only to the addresses of the host that were checked. No redirect is
+followed, and the server can't delay the end of a POST beyond `SECONDS`.
 """
 
 import asyncio
@@ -18,20 +19,18 @@ from bot.tools.target import Resolve, parse_target, resolve_by_system, resolve_t
 
 SECONDS = 10.0
 """The longest time of one POST."""
+_ACCEPTED_STATUSES = range(200, 300)
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})  # refusals after which another try may succeed
 _FIRST_SERVER_FAULT = 500  # the lowest status of a fault of the server
 
 
 @dataclass(frozen=True, slots=True)
 class PostAnswer:
-    """The outcome of a POST. ``status`` is None without an answer; ``fault`` is empty if it was accepted.
+    """The outcome of a POST."""
 
-    ``retry_after`` is the header of that name, unparsed.
-    """
-
-    status: int | None
-    fault: str
-    retry_after: str = ""
+    status: int | None  # None without an answer
+    fault: str  # the reason why it failed, in words; empty if the server accepted it
+    retry_after: str = ""  # the header of that name, unparsed
 
     @property
     def is_final(self) -> bool:
@@ -69,7 +68,7 @@ class PinnedClient:
         self.hosts = frozenset(host.lower() for host in hosts)
         self._resolve = resolve
         self._seconds = seconds
-        self._connector = connector or httpcore2.AnyIOBackend()
+        self._backend = connector or httpcore2.AnyIOBackend()
 
     async def check(self, url: str) -> None:
         """Raise ToolError, in words, where nothing can be sent to this address."""
@@ -81,7 +80,7 @@ class PinnedClient:
             async with asyncio.timeout(self._seconds):
                 target = parse_target(url, self.hosts)
                 addresses = await resolve_target(target, self._resolve, self.hosts)
-                pinned = PinnedBackend(addresses, self._connector)
+                pinned = PinnedBackend(addresses, self._backend)
                 return await _post(target.url, pinned, headers, body)
         except ToolError as error:
             return PostAnswer(None, error.message)
@@ -97,12 +96,12 @@ class PinnedClient:
 async def _post(
     url: str, pinned: PinnedBackend, headers: Sequence[tuple[str, str]], body: bytes
 ) -> PostAnswer:
-    host = url.split("/")[2]
+    host_and_port = url.split("/")[2]
     async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
-        all_headers = [("Host", host), *headers, ("Content-Length", str(len(body)))]
+        all_headers = [("Host", host_and_port), *headers, ("Content-Length", str(len(body)))]
         async with pool.stream("POST", url, headers=all_headers, content=body) as response:
             # the body of the answer may be endless, and is not read
-            fault = "" if response.status // 100 == 2 else f"HTTP {response.status}"  # noqa: PLR2004
+            fault = "" if response.status in _ACCEPTED_STATUSES else f"HTTP {response.status}"
             return PostAnswer(response.status, fault, _find_header(response.headers, b"retry-after"))
 
 

@@ -31,7 +31,7 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 
 _BATCH = 25  # the most rows that one transaction of a sweep changes
-_MAX_UNDO_ENDED = 200  # the most cards at a time from which a sweep removes Undo
+_UNDO_BATCH = 200  # the most proposals whose Undo one sweep ends
 _SWEEP_SECONDS = 1.0  # the time after which the sweep of expired proposals lets others work
 _DELIVERY_PATIENCE = timedelta(seconds=60)  # the time after which `recover` posts what is still not posted
 _EVENTS_KEPT = timedelta(days=3)  # the time for which the ids of handled events are kept
@@ -55,7 +55,8 @@ class Recovery:
         After a long downtime thousands may be due. So other writes may come between two batches, and the next
         call continues.
         """
-        count, deadline = 0, time.monotonic() + _SWEEP_SECONDS
+        count = 0
+        deadline = time.monotonic() + _SWEEP_SECONDS
         while True:
             expired = await self.database.write(lifecycle.expire_due, self.gate.policies, now, _BATCH)
             count += len(expired)
@@ -77,7 +78,7 @@ class Recovery:
         return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
-        """Find unfinished work in the rows and wake it.
+        """Find unfinished work in the rows and run its jobs.
 
         ``starting``: this process begins, so it posts immediately what was not posted yet.
         """
@@ -85,10 +86,11 @@ class Recovery:
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
         await self.database.write(turns.request_due_retries, now)
-        no_longer_undoable = await read(proposals.list_undo_expired, now, _MAX_UNDO_ENDED)
+        no_longer_undoable = await read(proposals.list_undo_expired, now, _UNDO_BATCH)
         if no_longer_undoable:
             await self.database.write(transitions.end_undo, no_longer_undoable)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
+        # approved here, but this process has not begun to run them
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
         for list_ids in (turns.list_with_undelivered, outputs.list_with_unposted, questions.list_with_untold):
@@ -101,12 +103,12 @@ class Recovery:
         """End executions whose process is gone (``lost``), and return the next jobs.
 
         If the tool can tell how the run ended, that outcome is stored. Otherwise the outcome is unknown,
-        since the call may or may not have happened; an idempotent tool then runs again.
+        since the call may or may not have happened. A call of an idempotent tool then runs again.
         """
         jobs: list[Job] = []
         if not lost:
-            return jobs  # asking for tools would start MCP servers, and wait for them
-        available = await self.gate.registry.available()
+            return jobs
+        available = await self.gate.registry.available()  # starts MCP servers, and waits for them
         for proposal in lost:
             if proposal.id in self.execution.under_way:
                 continue  # this process runs it

@@ -40,7 +40,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _BATCH = 100  # the most proposals with a due step that one transaction takes
-_LINKS_TASK = "told links"  # the name under which the last linked account that admins know of is stored
+_LINKS_TASK = "told links"  # the name of the state that says up to which log row admins know of links
 _ANCHOR_USE_TEXT = (
     "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 )
@@ -78,8 +78,7 @@ class Reminders:
         if not book.paused:
             quiet = is_quiet(book, now)
             await self._ask_for_groups(book, now)
-            acts = _ACTS_AT_ANY_HOUR if quiet else _ACTS
-            for act in acts:
+            for act in _ACTS_AT_ANY_HOUR if quiet else _ACTS:
                 await self.database.write(self._take_due, act, now)
             if not quiet:
                 await self._store_digests(book, now)
@@ -118,29 +117,31 @@ class Reminders:
         """Claim a due step of a proposal. Returns None if another process was faster."""
         if act is Act.ESCALATE:
             return self._escalate(session, proposal, now)
-        targets: tuple[str, ...] = (REMINDER,)
-        next_times: dict[str, Any] = {f"{act}_at": None}  # the columns with the due times, here ``warn_at``
+        targets: tuple[str, ...] = (REMINDER,)  # a reminder in the places of the card
+        due_columns: dict[str, Any] = {f"{act}_at": None}  # the new due times by column, here ``warn_at``
         reason = None
         if act is Act.REMIND and proposal.remind_every:
-            next_times = {"remind_at": now + proposal.remind_every}
+            due_columns = {"remind_at": now + proposal.remind_every}
         elif act is Act.NOTIFY:
             targets, steps_after = take_steps(proposal.steps, now, escalating=False)
-            next_times, reason = time_steps(steps_after), ", ".join(targets)
+            due_columns = time_steps(steps_after)
+            reason = ", ".join(targets)
         # the row is changed only if no other process has changed it: that claims the step
-        moved = transitions.move(session, proposal, By.nod(act, reason), now, **next_times)
+        moved = transitions.move(session, proposal, By.nod(act, reason), now, **due_columns)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
         """Escalate: approvers, admins and the people at the due targets may decide, too."""
-        policy, before = self.policies.load(session), proposal.deciders
-        added_roles = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
+        policy = self.policies.load(session)
+        place = proposal.deciders.place
+        added_roles = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, place)]
         targets, steps_after = take_steps(proposal.all_steps, now, escalating=True)
-        next_times: dict[str, Any] = {"escalate_at": None}
+        due_columns: dict[str, Any] = {"escalate_at": None}  # without steps, a proposal escalates once
         if proposal.steps:
-            next_times = time_steps(steps_after)
-        deciders = before.escalate(added_roles, targets)
+            due_columns = time_steps(steps_after)
+        deciders = proposal.deciders.escalate(added_roles, targets)
         by = By.nod(Act.ESCALATE)
-        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **next_times)
+        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due_columns)
         if moved is None:
             return None
         tell_added(session, self.policies, proposal, moved, now)
@@ -153,7 +154,8 @@ class Reminders:
 
         A notice with an empty text posts the card.
         """
-        proposal, more_count = on_card[0], len(on_card) - 1
+        proposal = on_card[0]
+        more_count = len(on_card) - 1
         if target == REMINDER:
             self.notices.nudge(session, proposal, _format_reminder(act, proposal, more_count, now))
         elif is_group(target):
@@ -168,8 +170,8 @@ class Reminders:
     ) -> None:
         """Send the card to the first members of a group. If there are more, or none is known, also remind."""
         policy = self.policies.load(session)
-        known = policy.groups.get(group)
-        members = sorted(known.members) if known else []
+        user_group = policy.groups.get(group)
+        members = sorted(user_group.members) if user_group else []
         for account in members[:_MAX_PRIVATE_CARDS]:
             notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
         if not members or len(members) > _MAX_PRIVATE_CARDS:
@@ -195,7 +197,9 @@ class Reminders:
         if not any(is_group(step.to) for step in steps):
             return
         due = await self.database.read(proposals.list_due_for, Act.ESCALATE, now, _BATCH)
-        targets = {target for each in due for target in take_steps(each.steps, now, escalating=True).targets}
+        targets: set[str] = set()
+        for proposal in due:
+            targets.update(take_steps(proposal.steps, now, escalating=True).targets)
         await self.groups.ask(filter(is_group, sorted(targets)))
 
     async def _store_digests(self, book: Rulebook, now: datetime) -> None:
@@ -220,7 +224,7 @@ def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
     last = load_task_state(session, _LINKS_TASK)
     changes = admin_changes.links_after(session, last.get("row", 0))
-    if changes:
+    if changes:  # another process may have stored a state since ``last``: then this transaction runs again
         keep_task_state(session, _LINKS_TASK, last, {"row": changes[-1].row, "at": now.isoformat()})
     return [change.words for change in changes]
 

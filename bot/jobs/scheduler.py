@@ -1,4 +1,4 @@
-"""The scheduler: in every process, APScheduler starts each sweep every few seconds, which is called a tick.
+"""The scheduler: in every process, APScheduler starts each sweep every few seconds. Each start is a *tick*.
 
 A *sweep* looks in the rows for work that is due, and does it. A tick decides nothing: due times are in the
 rows, which every sweep changes only by conditional updates. So several processes may tick at the same time,
@@ -32,9 +32,10 @@ REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
-_JUMP = timedelta(seconds=5)  # more than a clock that is corrected slowly gains or loses in a second
+_JUMP = timedelta(seconds=5)  # a smaller difference within a second is the ordinary correction of a clock
 _ONE_AT_A_TIME = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
-"""The options of each job: one run at a time, and one run for all missed ones, however late."""
+"""The options of each sweep in APScheduler: one run at a time, and one run for all missed ones, however late.
+"""
 
 
 class Sweep(NamedTuple):
@@ -85,7 +86,7 @@ class Scheduler:
         )
         self._clock = clock
         self._tasks: set[asyncio.Task[Any]] = set()  # tasks of sweeps under way
-        self._watch: asyncio.Task[None] | None = None
+        self._clock_task: asyncio.Task[None] | None = None
         self._outage = ""  # the outage of the database that was logged, in words; empty without one
         self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults=_ONE_AT_A_TIME)
 
@@ -94,21 +95,21 @@ class Scheduler:
         for sweep in self.sweeps:
             self._ticker.add_job(self.run, PauseTrigger(sweep.seconds), args=[sweep], name=sweep.name)
         self._ticker.start()
-        self._watch = asyncio.create_task(self._watch_clock(), name="clock")
+        self._clock_task = asyncio.create_task(self._watch_clock(), name="clock")
 
     async def stop(self) -> None:
         """Stop the ticks, and interrupt the sweeps under way: the rows still ask for their work."""
         self._ticker.pause()
-        under_way = [*self._tasks, *filter(None, [self._watch])]
+        under_way = [*self._tasks, *filter(None, [self._clock_task])]
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)  # the library only cancels them
         self._ticker.shutdown(wait=False)
 
     async def _watch_clock(self) -> None:
-        """Make every job due after the clock was set.
+        """Make every sweep due after the clock was set.
 
-        If the clock was set back by an hour, a job would otherwise wait an hour longer.
+        If the clock was set back by an hour, a sweep would otherwise wait an hour longer.
         """
         last_time, last_monotonic = self._clock(), time.monotonic()
         while True:
@@ -137,9 +138,9 @@ class Scheduler:
             log.debug("sweep interrupted", sweep=sweep.name)
         except Exception as error:
             why = describe_outage(error)
-            if not why:
+            if not why:  # a fault of the sweep, which does not end an outage
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
-            elif not self._outage:  # the same outage is logged once
+                return
+            if not self._outage:  # the same outage is logged once
                 log.error("sweeps wait for the database", why=why)
-            if why:  # any other fault does not end an outage
-                self._outage = why
+            self._outage = why

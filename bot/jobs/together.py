@@ -2,8 +2,8 @@
 
 Each process sends *heartbeats* to the database. A process without them counts as gone, and the others take
 over its work. The processes send each other messages by a `Wire`. All processes need the same settings, apart
-from those that are about one process, since any of them may do any work. The package installs the libraries
-only with an extra.
+from those that are about one process, since any of them may do any work. Procrastinate and psycopg are
+installed only with the extra ``postgres``.
 """
 
 import asyncio
@@ -33,6 +33,8 @@ log = logger(__name__)
 
 _SETTINGS_KIND = "settings"
 """The kind of message in which processes compare their settings."""
+_ROWS_KIND = "rows"
+"""The kind of message by which a process tells the others that it has changed rows."""
 
 
 class DatabaseCluster:
@@ -54,7 +56,7 @@ class DatabaseCluster:
         """``settings``: a hash of each setting that must be equal in all processes, by variable."""
         self._url = url
         self._settings = dict(settings or {})
-        self._logged: list[Mapping[str, str]] = []  # the differing hashes that were logged
+        self._logged_settings: list[Mapping[str, str]] = []  # the differing hashes that were logged
         self._database = database
         self._process = process
         self._clock = clock
@@ -111,8 +113,8 @@ class DatabaseCluster:
 
     def join(self, notifier: ChangeNotifier) -> None:
         """Connect the notifiers of all processes: a change in one wakes the listeners of each."""
-        self.wire.on("rows", lambda _: notifier.notify(others=False))
-        notifier.notify_others = lambda: self.wire.broadcast("rows", None)
+        self.wire.on(_ROWS_KIND, lambda _: notifier.notify(others=False))
+        notifier.notify_others = lambda: self.wire.broadcast(_ROWS_KIND, None)
 
     def changes(self) -> AsyncIterator[None]:
         """Yield whenever another process has changed rows, which may ask for work here."""
@@ -129,9 +131,9 @@ class DatabaseCluster:
             return
         if has_just_begun:
             self.wire.broadcast(_SETTINGS_KIND, [self._settings, False])
-        if other_settings not in self._logged:
-            self._logged.append(other_settings)
-            differing = self._settings.items() ^ other_settings.items()
+        if other_settings not in self._logged_settings:
+            self._logged_settings.append(other_settings)
+            differing = self._settings.items() ^ other_settings.items()  # the pairs that only one of them has
             names = {name for name, _ in differing}
             log.warning("another process has other settings, and all need the same", settings=sorted(names))
 
@@ -140,22 +142,25 @@ class DatabaseCluster:
 
         This runs in a thread, so that a tool that blocks the event loop makes no process look dead.
         """
-        watch = Watch()
+        watch = Watch()  # finds the processes whose number of beats no longer grows
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
-                heard = self.wire.heard_of_others  # the number of messages so far, see `Wire.update_others`
+                pieces_before = self.wire.heard_of_others  # the number so far, see `Wire.update_others`
+                # the numbers of beats of the other processes
                 beats = self._database.write_now(processes.beat, self._process, self._clock())
-                update = partial(self.wire.update_others, others=bool(beats), heard=heard)
+                update = partial(self.wire.update_others, others=bool(beats), heard=pieces_before)
                 loop.call_soon_threadsafe(update)
-                silent, gone_before = watch.look(beats), gone
+                silent = watch.look(beats)
+                gone_before = gone
                 gone = self._database.write_now(processes.forget_processes, silent) if silent else []
             except SQLAlchemyError as error:
                 log.warning("no beat", why=str(error.__cause__ or error))
                 continue
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
-            # their work is looked for now, and again a beat later, when Procrastinate has released their jobs
+            # wake the sweeps to find their work now, and again a beat later, when Procrastinate has released
+            # their jobs
             if gone or gone_before:
                 loop.call_soon_threadsafe(self.wire.notify)
 

@@ -30,7 +30,10 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
-"""The pauses after failed attempts. As many attempts are made as there are pauses."""
+"""The time after each attempt until the next one. As many attempts are made as there are times.
+
+After the last attempt there is none, unless the process ended during it.
+"""
 
 _BATCH = 20  # the most webhooks in one run of the sweep
 _GONE = 410  # the status by which a receiver says that it wants no more webhooks
@@ -38,10 +41,10 @@ _UNSIGNED_TEXT = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask 
 
 
 class _DueWebhook(NamedTuple):
-    """A webhook to send now, with its content; ``ident`` is its ``webhook-id``."""
+    """A webhook to send now."""
 
-    row: CallbackRow
-    ident: str
+    row: CallbackRow  # the table calls a webhook a callback
+    ident: str  # the header ``webhook-id``
     content: dict[str, Any]
 
 
@@ -71,7 +74,7 @@ class Webhooks:
         if self._secret is None:
             return
         due = await self._database.read(_list_due, now)
-        await asyncio.gather(*(self._deliver(each, now) for each in due))
+        await asyncio.gather(*(self._deliver(webhook, now) for webhook in due))
 
     async def _deliver(self, due: _DueWebhook, now: datetime) -> None:
         """Claim an attempt, make it, and store how it ended. Do nothing if another process has claimed it."""

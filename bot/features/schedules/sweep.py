@@ -26,8 +26,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 2  # the pace of `Schedules.run_due`
-CORRECTION_SECONDS = 60  # the pace of `Schedules.put_right`
+SECONDS = 2  # between two calls of `Schedules.run_due`
+CORRECTION_SECONDS = 60  # between two calls of `Schedules.put_right`
 _MAX_RUNS = 25  # the most runs that begin in one run of the sweep
 _AT_A_TIME = 10  # runs that begin at the same time
 _PATIENCE_SECONDS = 5.0  # the time that a platform has to say if a person is still there
@@ -41,8 +41,8 @@ class Schedules:
     policies: Policies
     wake: Wake
     clock: Clock
-    standing: Standing
-    # the pauses of schedules whose platform could not be asked, by the schedule's id
+    standing: Standing  # a function that asks a platform for a person's membership in a chat
+    # the pauses of schedules that wait for their platform or for the end of a rule, by the schedule's id
     _pauses: Pauses[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,21 +60,21 @@ class Schedules:
         count = 0
         for start in range(0, len(due), _AT_A_TIME):
             batch = due[start : start + _AT_A_TIME]
-            has_begun = await asyncio.gather(*(self._run(schedule, now) for schedule in batch))
-            count += has_begun.count(True)
+            results = await asyncio.gather(*(self._run(schedule, now) for schedule in batch))
+            count += results.count(True)
         return count
 
     async def put_right(self, now: datetime) -> None:
         """Correct the due times that were computed by a clock that was ahead."""
-        many = await self.database.write(rows.correct_due_times, now)
-        if many:
-            log.warning("schedules ran by a clock that was ahead", schedules=many)
+        corrected_count = await self.database.write(rows.correct_due_times, now)
+        if corrected_count:
+            log.warning("schedules ran by a clock that was ahead", schedules=corrected_count)
 
     async def _run(self, due: Schedule, now: datetime) -> bool:
         """Begin the run of a due schedule. Return True if it has begun."""
         try:
-            standing = await self._find_standing(due)
-            jobs = await self.database.write(runs.run_schedule, self.policies, due, standing, now)
+            membership = await self._find_membership(due)
+            jobs = await self.database.write(runs.run_schedule, self.policies, due, membership, now)
         except LostRace:
             return False  # another turn is under way there, so this run comes later
         except runs.ForbiddenForNow as error:
@@ -91,9 +91,10 @@ class Schedules:
             return False
         self._pauses.end(due.id)
         await self.wake(*jobs)
+        # a run that begins asks for a turn; other jobs only tell people that the schedule is paused
         return any(job.work is Work.TURN for job in jobs)
 
-    async def _find_standing(self, due: Schedule) -> Membership | None:
+    async def _find_membership(self, due: Schedule) -> Membership | None:
         """Return the membership of the schedule's person in its chat; None if they, or the chat, are gone.
 
         Raises ChannelError if the platform can't tell.
@@ -110,9 +111,9 @@ class Schedules:
             return None
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                standing = await self.standing(due.person, address)
+                membership = await self.standing(due.person, address)
         except TimeoutError:
             raise ChannelError("It takes too long to answer.") from None
-        if standing is Membership.UNKNOWN:
+        if membership is Membership.UNKNOWN:
             raise ChannelError("It does not say who someone is.")
-        return standing
+        return membership

@@ -44,29 +44,29 @@ Task = Annotated[
     STORABLE,
     SEEN,
 ]
-Words = Annotated[str, Field(max_length=100), STORABLE]
-Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
+ShortText = Annotated[str, Field(max_length=100), STORABLE]
+ScheduleId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
 
 
-def schedule_tools(database: Database, policies: Policies, clock: Clock, most: int) -> FixedToolset:
-    """Return the tools for schedules; none if ``most``, the limit of a person's schedules, is 0."""
-    if most < 1:
+def schedule_tools(database: Database, policies: Policies, clock: Clock, max_schedules: int) -> FixedToolset:
+    """Return the tools for schedules; none if ``max_schedules``, the limit for one person, is 0."""
+    if max_schedules < 1:
         return FixedToolset(GROUP, ())
 
     @tool(writes=False, group=GROUP, summary="Look up schedules")
     async def list_schedules(context: CallContext) -> dict[str, Any]:
         """List what is scheduled: in a private chat all of this person's, elsewhere what runs there."""
-        found = await database.read(_list_visible, context)
-        return {"schedules": [_describe_schedule(each) for each in found]}
+        schedules = await database.read(_list_visible, context)
+        return {"schedules": [_describe_schedule(schedule) for schedule in schedules]}
 
-    schedule_tool = _make_schedule_tool(database, policies, clock, most)
+    schedule_tool = _make_schedule_tool(database, policies, clock, max_schedules)
     delete_tool = _make_delete_tool(database, policies, clock)
     # runs of schedules get none of these tools: a schedule must not make others
     tools = (schedule_tool, list_schedules, delete_tool)
     return FixedToolset(GROUP, tuple(replace(each, unattended=False) for each in tools))
 
 
-def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, most: int) -> Tool:
+def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, max_schedules: int) -> Tool:
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         return _preview_schedule(arguments, clock())
 
@@ -85,11 +85,11 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
     async def schedule_task(
         context: CallContext,
         task: Task,
-        at: Words = "",
-        every: Words = "",
-        until: Words = "",
-        time_zone: Words = "",
-        after_proposal: Words = "",
+        at: ShortText = "",
+        every: ShortText = "",
+        until: ShortText = "",
+        time_zone: ShortText = "",
+        after_proposal: ShortText = "",
     ) -> ToolOutput:
         """Have a task done later, or again and again: you do it then, here, in the name of who asks now.
 
@@ -109,9 +109,10 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
             proposal = _load_proposal(session, context)
             if proposal is None:
                 raise Hopeless("Only an approved proposal schedules something.")
-            where = teams.find_lead_conversation(session, proposal)
-            schedule = _make_schedule(proposal, where, task, moments, after_proposal, clock())
-            runs.begin_schedule(session, policies, schedule, most, clock())
+            # a schedule that a teammate proposes runs in the lead agent's conversation, which people see
+            conversation_id = teams.find_lead_conversation(session, proposal)
+            schedule = _make_schedule(proposal, conversation_id, task, moments, after_proposal, clock())
+            runs.begin_schedule(session, policies, schedule, max_schedules, clock())
             return schedule
 
         schedule = await database.write(begin)
@@ -123,6 +124,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
     validate_types = schedule_task.validate  # made by `tool` from the parameters' types
 
     def validate(raw: Any) -> dict[str, Any]:
+        # without a session, the rules that were read last give the team's time zone
         return _settle_moments(validate_types(raw), policies.last_read.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
@@ -130,8 +132,9 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, mo
         id_prefix = settled.get("after_proposal")
         if id_prefix:
             teammate = teams.get(session, context.conversation_id)
-            where = teammate.lead_id if teammate else context.conversation_id
-            runs.find_followed(session, policies, id_prefix, where, Actor.parse(context.requested_by))
+            conversation_id = teammate.lead_id if teammate else context.conversation_id
+            person = Actor.parse(context.requested_by)
+            runs.find_followed(session, policies, id_prefix, conversation_id, person)
 
     return replace(schedule_task, validate=validate, check=check, zoned="time_zone")
 
@@ -162,7 +165,7 @@ def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> T
         touches="schedule {schedule}",
         open_world=False,
     )
-    async def delete_schedule(context: CallContext, schedule: Ident) -> ToolOutput:
+    async def delete_schedule(context: CallContext, schedule: ScheduleId) -> ToolOutput:
         """End a schedule for good, and what was allowed for its runs.
 
         Args:
@@ -170,7 +173,8 @@ def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> T
         """
 
         def end(session: Session) -> str:
-            found, proposal = rows.get(session, schedule), _load_proposal(session, context)
+            found = rows.get(session, schedule)
+            proposal = _load_proposal(session, context)
             if found is None or proposal is None or not _may_delete(session, policies, found, proposal):
                 raise Hopeless("Only its owner or an admin can delete it.")
             runs.end_schedule(session, found, proposal.requester, clock())
@@ -188,10 +192,11 @@ def _load_proposal(session: Session, context: CallContext) -> Proposal | None:
 
 
 def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
-    """Return the arguments of `schedule_task` with moments as dates in a time zone. Raises BadArguments.
+    """Return the arguments of `schedule_task` with each moment as a date and time in a named time zone.
 
     For example, ``{"task": "…", "at": "tomorrow 16:00"}`` gives ``{"task": "…", "at": "2026-12-01 16:00",
-    "time_zone": "Europe/Berlin"}``. ``zone``: the team's time zone, for a call without one.
+    "time_zone": "Europe/Berlin"}``. ``zone``: the team's time zone, for a call without one. Raises
+    BadArguments.
     """
     given = {name: value for name, value in given.items() if value != ""}
     given["task"] = one_line(given["task"])
@@ -204,7 +209,7 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         raise BadArguments({"at": "Say when, such as tomorrow 16:00."})
     field = "time_zone"  # the argument that is read next, which an error is about
     try:
-        zone = find_zone(given[field]) if field in given else find_zone(str(zone))
+        zone = find_zone(given.get("time_zone", str(zone)))
         field = "at"
         start = _round_up_to_minute(parse_moment(given["at"], now.astimezone(zone)))
         if start.astimezone(UTC) > now.astimezone(UTC) + MAX_INTERVAL:
@@ -229,7 +234,8 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
 
 
 def _round_up_to_minute(at: datetime) -> datetime:
-    return add_length(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
+    seconds_to_minute = (60 - at.second) % 60
+    return add_length(at, timedelta(seconds=seconds_to_minute, microseconds=-at.microsecond))
 
 
 def _read_times(settled: Mapping[str, Any]) -> Times:
@@ -264,14 +270,19 @@ def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
 
 
 def _make_schedule(
-    proposal: Proposal, where: str, task: str, moments: Mapping[str, str], follows: str, now: datetime
+    proposal: Proposal,
+    conversation_id: str,
+    task: str,
+    moments: Mapping[str, str],
+    follows: str,
+    now: datetime,
 ) -> Schedule:
-    """Return the schedule of an approved proposal, which runs in the conversation ``where``.
+    """Return the schedule of an approved proposal. It runs in the given conversation.
 
     ``follows``: the id of the proposal that the schedule waits for; if it is empty, ``moments`` has the
     times.
     """
-    schedule = Schedule(proposal.id, where, proposal.requester, task, now, follows=follows or None)
+    schedule = Schedule(proposal.id, conversation_id, proposal.requester, task, now, follows=follows or None)
     if follows:
         return schedule
     times = _read_times(moments)
@@ -282,11 +293,11 @@ def _make_schedule(
 
 
 def _may_delete(session: Session, policies: Policies, schedule: Schedule, proposal: Proposal) -> bool:
-    """Tell if a proposal may delete a schedule, by the rights of its requester or of anyone who voted on it.
+    """Return whether the people behind a proposal, its requester or a voter, may delete a schedule.
 
     The undo of the proposal that made the schedule always may, since undoing was decided already.
     """
-    if proposal.undoes is not None and proposal.undoes == schedule.id:
+    if proposal.undoes == schedule.id:  # a schedule has the id of the proposal that made it
         return True
     actors = [proposal.requester, *(vote.actor for vote in proposal.votes)]
     return any(runs.may_change(session, policies, schedule, actor) for actor in actors)
@@ -302,12 +313,12 @@ def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
     return rows.list_of_people(session, people.person_of(session, Actor.parse(context.requested_by)).accounts)
 
 
-def _describe_schedule(each: Schedule) -> dict[str, Any]:
+def _describe_schedule(schedule: Schedule) -> dict[str, Any]:
     return {
-        "id": each.label,
-        "task": each.task,
-        "when": each.words,
-        "next": each.next,
-        "state": each.state,
-        "in_the_name_of": each.person.label,
+        "id": schedule.label,
+        "task": schedule.task,
+        "when": schedule.words,
+        "next": schedule.next,
+        "state": schedule.state,
+        "in_the_name_of": schedule.person.label,
     }

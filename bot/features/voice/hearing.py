@@ -1,9 +1,9 @@
 """The transcription of recordings by one model.
 
-It is a hook, by which the kernel has files read that it can't read itself. A recording is transcribed if it
-is not too long, and the budget for models is not used up. Otherwise the file gets the reason instead of a
-text. The model's answer is limited in size and time, and its cost is stored. The text is data for the agent,
-never an instruction.
+It implements the hook by which the core has files read that it can't read itself. A recording is transcribed
+if it is not too long, and the budget for models is not used up. Otherwise the file gets the reason instead of
+a text. The model's answer is limited in size and time, and its cost is stored. The text is data for the
+agent, never an instruction.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ MAX_ANSWER_BYTES = 1_000_000
 _AT_A_TIME = 4  # recordings that are transcribed at the same time
 _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 16_384
-_SPOKEN_KINDS = frozenset({"video/mp4", "video/webm"})
+_SPOKEN_VIDEO_KINDS = frozenset({"video/mp4", "video/webm"})
 """The formats of video in which browsers and phones record speech. An attached video is not transcribed."""
 _FILE_ENDINGS = {
     "audio/ogg": "ogg", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/amr": "amr", "audio/wav": "wav",
@@ -74,7 +74,7 @@ class RecordingReader:
     clock: Clock
     model: NamedModel
     prices: Prices
-    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
 
     async def read_file(
         self, transcript: Transcript, file: Attachment, content: FileContent
@@ -85,7 +85,7 @@ class RecordingReader:
         """
         data, kind = content.data, content.kind
         # SPOKEN: the writer recorded the file for this message, so it is speech also if it is a video
-        is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
+        is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_VIDEO_KINDS
         if data is None or not (kind.startswith("audio/") or is_spoken):
             return None
         audio_kind = kind.replace("video/", "audio/")
@@ -94,7 +94,7 @@ class RecordingReader:
             fault = _BUDGET_TEXT
         if fault:
             return FileContent(audio_kind, fault=fault, data=data)
-        async with self._room:
+        async with self._slots:
             transcription = await self._transcribe(audio_kind, data)
         if transcription.usage is not None:
             await self.database.write(partial(_store_cost, transcript, transcription.usage), self.clock())
@@ -102,7 +102,7 @@ class RecordingReader:
 
     def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
         """Return why a recording is not sent to the model; empty if it may be."""
-        if file.origin is Origin.EARLIER:  # of an earlier message, which may be someone else's
+        if file.origin is Origin.EARLIER:  # it belongs to an earlier message, perhaps of someone else
             return _EARLIER_TEXT
         seconds = measure_seconds(kind, data)
         if seconds is not None and seconds > MAX_SECONDS:
@@ -112,6 +112,7 @@ class RecordingReader:
     def _is_budget_used(self, session: Session, transcript: Transcript, now: datetime) -> bool:
         book = self.policies.load(session).book
         place = str(transcript.conversation.origin)
+        # ``order`` is the id of the line with the person's request, for budgets of one request
         return is_used_up(session, book, place, transcript.asker, transcript.order, now)
 
     async def _transcribe(self, kind: str, data: bytes) -> Transcription:
@@ -119,6 +120,7 @@ class RecordingReader:
         name, seconds = self.model.name, measure_seconds(kind, data)
         try:
             async with asyncio.timeout(self.model.timeout), self._open_client() as client:
+                # its name at the server, if that differs from its name here
                 answer = await _read_answer(client, self.model.model or name, kind, data)
         except (openai.OpenAIError, TimeoutError) as error:
             log.warning("a recording was not heard", model=name, why=str(error)[:200] or "it took too long")
@@ -126,8 +128,8 @@ class RecordingReader:
         text = _read_text(answer)
         if text is None:
             log.warning("a recording was not heard", model=name, why="the answer is no transcription")
-            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._find_usage(None, seconds))
-        usage = self._find_usage(answer, seconds)
+            return Transcription(fault=_NOT_TEXT_TEXT.format(name), usage=self._compute_usage(None, seconds))
+        usage = self._compute_usage(answer, seconds)
         if not text:
             return Transcription(fault=_SILENT_TEXT, usage=usage)
         return Transcription(_shorten(text), usage=usage)
@@ -142,19 +144,21 @@ class RecordingReader:
             default_headers={"Accept-Encoding": "identity"},
         )
 
-    def _find_usage(self, answer: Any, seconds: float | None) -> Usage:
-        """Return the usage for a transcription. Its cost goes by the tokens in the answer, else by minutes.
+    def _compute_usage(self, answer: Any, seconds: float | None) -> Usage:
+        """Return the usage for a transcription.
 
-        ``seconds``: the length that was measured; None if it is not known.
+        The cost is computed from the tokens in the answer, or else from the minutes. ``seconds``: the length
+        that was measured; None if it is not known.
         """
         name = self.model.name
         given = answer.get("usage") if isinstance(answer, dict) else None
         counts: dict[str, Any] = given if isinstance(given, dict) else {}
-        prompt, completion = _read_count(counts, "input_tokens"), _read_count(counts, "output_tokens")
+        prompt = _read_count(counts, "input_tokens")
+        completion = _read_count(counts, "output_tokens")
         cost = self.prices.cost(name, prompt, completion) if prompt else None
         if cost is None and self.model.minute_price:
             cost = _read_seconds(counts, seconds) / 60 * self.model.minute_price
-        return Usage(1, prompt, completion, cost, name)
+        return Usage(model_calls=1, prompt_tokens=prompt, completion_tokens=completion, cost=cost, model=name)
 
 
 async def _read_answer(client: AsyncOpenAI, model: str, kind: str, data: bytes) -> Any:
@@ -178,7 +182,7 @@ def _read_text(answer: Any) -> str | None:
     text = answer.get("text") if isinstance(answer, dict) else None
     if not isinstance(text, str):
         return None
-    return make_visible(text, lambda _: "").strip()
+    return make_visible(text, lambda _: "").strip()  # puts nothing in the place of invisible characters
 
 
 def _shorten(text: str) -> str:

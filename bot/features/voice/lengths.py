@@ -60,6 +60,7 @@ def _measure_ogg(data: bytes) -> float:
 
 def _measure_wav(data: bytes) -> float:
     """Return the length by the byte rate in the chunk ``fmt``, as if all of the file were sound."""
+    # after the mark, the chunk's size, the format, the channels and the sample rate
     (bytes_a_second,) = struct.unpack_from("<I", data, data.index(b"fmt ") + 16)
     return len(data) / float(bytes_a_second)
 
@@ -69,7 +70,7 @@ def _measure_flac(data: bytes) -> float:
 
     Eight bytes have the rate in their first 20 bits, and the number of samples in their last 36.
     """
-    (packed,) = struct.unpack_from(">Q", data, 18)
+    (packed,) = struct.unpack_from(">Q", data, 18)  # after the mark, the block's header and four sizes
     samples, rate = packed & 0xFFFFFFFFF, packed >> 44
     return float(samples) / float(rate)
 
