@@ -160,7 +160,7 @@ def _parse_duration(text: object) -> object:
     return text
 
 
-def _split_words(text: object) -> object:
+def _split_list(text: object) -> object:
     """Split a comma-separated list."""
     if isinstance(text, str):
         return [word.strip() for word in text.split(",") if word.strip()]
@@ -269,13 +269,13 @@ DatabaseAddress = Annotated[str, AfterValidator(check_database_address)]
 HttpAddress = Annotated[str, AfterValidator(_check_address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(_parse_zone)]
 # lists, of which the variable has the items with commas between them; NoDecode: pydantic would expect JSON
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_words)]
+TextList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
 Network = IPv4Network | IPv6Network
 Networks = Annotated[
-    tuple[Annotated[Network, BeforeValidator(_parse_network)], ...], NoDecode, BeforeValidator(_split_words)
+    tuple[Annotated[Network, BeforeValidator(_parse_network)], ...], NoDecode, BeforeValidator(_split_list)
 ]
 Ports = Annotated[
-    tuple[Annotated[int, BeforeValidator(_parse_port)], ...], NoDecode, BeforeValidator(_split_words)
+    tuple[Annotated[int, BeforeValidator(_parse_port)], ...], NoDecode, BeforeValidator(_split_list)
 ]
 TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(_parse_two_prices)]
 
@@ -333,6 +333,7 @@ class ModelSettings(BaseModel):
     model_stream_options: bool = True
     model_parallel_tool_calls: bool = True
 
+    # pydantic finds validators as attributes of the class
     _check_model_key = field_validator("openai_api_key")(_check_header_secret)
 
     def prices(self, default: str) -> Prices:
@@ -375,8 +376,9 @@ class ModelSettings(BaseModel):
         api_key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
         has_server = bool(api_key or self.openai_base_url)
 
-        # complete the models of the file: each has a key of its own, or shares the server of NOD_MODEL
         variables = {**dotenv_values(".env"), **os.environ}
+
+        # complete the models of the file: each has a key of its own, or shares the server of NOD_MODEL
         for name, model in by_name.items():  # ``model.key``: the variable with its API key
             secret = (variables.get(model.key) or "").strip(_BLANKS)
             if model.key and not secret:
@@ -418,6 +420,7 @@ class ModelSettings(BaseModel):
             raise SettingsError(
                 f"NOD_MODEL: {self.model_file} has no {self.model}; it has {', '.join(by_name)}"
             )
+        # False comes before True: the default model is the first
         return sorted(by_name.values(), key=lambda model: model.name != self.model)
 
     @property
@@ -450,22 +453,22 @@ class StoreSettings(BaseModel):
     """The database, with the keys that seal its audit log and encrypt its secrets."""
 
     database_url: DatabaseAddress = Field("sqlite:///nod.db", repr=False)
-    audit_key: Words = Field((), repr=False)
-    secret_key: Words = Field((), repr=False)
+    audit_key: TextList = Field((), repr=False)
+    secret_key: TextList = Field((), repr=False)
     retention: Duration = timedelta(days=30)
 
     @field_validator("audit_key", mode="wrap")
     @classmethod
-    def _check_audit_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        keys: tuple[str, ...] = read(given)
+    def _check_audit_keys(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = validate(given)
         if (given and not keys) or any(len(key) < _MIN_TOKEN_LENGTH for key in keys):
             raise ValueError("write at least 16 random characters; older keys may follow after a comma")
         return keys
 
     @field_validator("secret_key", mode="wrap")
     @classmethod
-    def _check_secret_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        keys: tuple[str, ...] = read(given)
+    def _check_secret_keys(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = validate(given)
         if (given and not keys) or not all(_SECRET_KEY.fullmatch(key) for key in keys):
             raise ValueError("write what nod secrets new prints; older keys may follow after a comma")
         return keys
@@ -487,9 +490,9 @@ class StoreSettings(BaseModel):
 class ApprovalSettings(BaseModel):
     """The people who decide, and what they decide."""
 
-    admins: Words = ()
-    approvers: Words = ()
-    approver_chats: Words = ()
+    admins: TextList = ()
+    approvers: TextList = ()
+    approver_chats: TextList = ()
     approval_policy: Literal["always", "writes", "destructive"] = "writes"
     plan_approval: Literal["human", "lead", "both"] = "human"
     proposal_ttl: Duration = timedelta(hours=24)
@@ -527,8 +530,8 @@ class ToolSettings(BaseModel):
     fetch_ports: Ports = (80, 443)
     mcp_config: Path | None = None
     connections: Path | None = None
-    tools: Words = ()
-    channels: Words = ()
+    tools: TextList = ()
+    channels: TextList = ()
 
     @field_validator("tools")
     @classmethod
@@ -546,16 +549,16 @@ class WebSettings(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535)
     public_url: HttpAddress | None = None
-    http_tokens: Words = Field((), repr=False)
+    http_tokens: TextList = Field((), repr=False)
     trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
     user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
     oidc_issuer: HttpAddress | None = None
     oidc_name: str = Field("your organisation", max_length=40)
     oidc_client_id: str = ""
     oidc_client_secret: SecretStr | None = None
-    oidc_allowed: Words = ()
+    oidc_allowed: TextList = ()
     webhook_secret: SecretStr | None = Field(None, min_length=_MIN_TOKEN_LENGTH)
-    webhook_hosts: Words = ()
+    webhook_hosts: TextList = ()
     pager_key: SecretStr | None = None
     pager_url: HttpAddress | None = None
     push_key: SecretStr | None = None
@@ -670,7 +673,7 @@ class TelemetrySettings(BaseModel):
     otlp_endpoint: Annotated[HttpAddress, AfterValidator(_check_tracing)] | None = Field(
         None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
     )
-    otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
+    otlp_headers: TextList = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("otlp_headers")
@@ -727,8 +730,8 @@ class TelegramSettings(BaseModel):
     telegram_bot_token: SecretStr | None = None
     telegram_webhook_secret: SecretStr | None = None
     telegram_api_url: HttpAddress = "https://api.telegram.org"
-    telegram_allowed_users: Words = ()
-    telegram_allowed_chats: Words = ()
+    telegram_allowed_users: TextList = ()
+    telegram_allowed_chats: TextList = ()
 
     _check_telegram_token = field_validator("telegram_bot_token")(_check_header_secret)
 
@@ -739,7 +742,7 @@ class DiscordSettings(BaseModel):
     discord_bot_token: SecretStr | None = None
     discord_public_key: str = ""
     discord_application_id: str = ""
-    discord_servers: Words = ()
+    discord_servers: TextList = ()
     discord_api_url: HttpAddress = "https://discord.com/api/v10"
 
     _check_discord_token = field_validator("discord_bot_token")(_check_header_secret)
@@ -842,14 +845,15 @@ class Settings(
         """
         faults: list[str] = []
         given = dict(overrides)  # the values that code gives, and from the second round on defaults
+        # each round gives the wrong variables their defaults, and so finds the faults of the others
         while True:
             try:
                 return cls(**given), faults
             except ValidationError as error:
                 wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
                 faults += [_describe_fault(fault) for fault in error.errors()]
-                has_default = given.keys() - overrides.keys()
-                if not wrong or wrong <= has_default:  # a fault of no single variable, or of defaults
+                defaulted = given.keys() - overrides.keys()
+                if not wrong or wrong <= defaulted:  # a fault of no single variable, or of defaults
                     return None, faults
                 given |= {name: default for name, default in cls._defaults().items() if name in wrong}
             except (OSError, UnicodeError) as error:
@@ -895,12 +899,12 @@ def _describe_fault(fault: ErrorDetails) -> str:
     """Return a fault as a line: the variable, what is wrong, and what to write instead."""
     variable = str(next(iter(fault["loc"]), ""))
     given = str(fault.get("input"))[:_MAX_SHOWN_LENGTH]
-    limits = fault.get("ctx", {})
+    context = fault.get("ctx", {})  # the limit that was exceeded, the allowed values, or the error
     match fault["type"]:
         case "value_error":
-            what = str(limits.get("error") or fault["msg"])
+            what = str(context.get("error") or fault["msg"])
         case "literal_error":
-            names = limits["expected"].replace(" or ", ", ").replace("'", "")
+            names = context["expected"].replace(" or ", ", ").replace("'", "")
             what = f"'{given}' is not one of {names}"
         case "greater_than_equal" | "less_than_equal":
             what = f"'{given}' is out of range. Use {_describe_range(variable)}"
@@ -909,9 +913,9 @@ def _describe_fault(fault: ErrorDetails) -> str:
         case "bool_parsing" | "bool_type":
             what = f"'{given}' is neither true nor false. Use true or false"
         case "too_short":
-            what = f"write at least {limits['min_length']} random characters"
+            what = f"write at least {context['min_length']} random characters"
         case "string_too_long":
-            what = f"too long. Use at most {limits['max_length']} characters"
+            what = f"too long. Use at most {context['max_length']} characters"
         case _:
             what = f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
     return f"{variable}: {what}" if variable else what
@@ -919,7 +923,7 @@ def _describe_fault(fault: ErrorDetails) -> str:
 
 def _describe_range(variable: str) -> str:
     """Return the range of numbers that a variable takes, in words."""
-    field = next(each for each in Settings.model_fields.values() if each.validation_alias == variable)
+    field = next(field for field in Settings.model_fields.values() if field.validation_alias == variable)
     least = next((bound.ge for bound in field.metadata if hasattr(bound, "ge")), 0)
     most = next((bound.le for bound in field.metadata if hasattr(bound, "le")), None)
     if most is None:

@@ -35,6 +35,7 @@ _CAUSES_BY_NOD = frozenset(
 )
 """Causes of failures that Nod itself puts into words, so that they are not sealed."""
 _SEALED_TEXT = "What the tool said is for the agent and its person."
+_SEALED_END_TEXT = "It did not end well"
 _PROPOSAL = table_of(ProposalRow)
 
 
@@ -43,16 +44,16 @@ def lock_calls(session: Session, agent: str) -> None:
     conversation_lock.in_conversation(session, f"agent {agent}")
 
 
-def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
+def add_call(session: Session, proposal: Proposal, depth: int, now: datetime) -> None:
     """Store the call behind a proposal that was just opened.
 
     ``depth``: the number of agents' calls that led to it.
     """
     row = AgentCallRow(
-        id=p.conversation_id,
-        agent=p.agent or "",
-        proposal_id=p.id,
-        digest=p.digest,
+        id=proposal.conversation_id,
+        agent=proposal.agent or "",
+        proposal_id=proposal.id,
+        digest=proposal.digest,
         depth=depth,
         created_at=now,
     )
@@ -63,8 +64,8 @@ def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
 def find_repeated(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
     """Return the proposal of the earlier equal call of an agent that a new call would repeat, or None.
 
-    A new call repeats the newest equal call while that waits or runs. Once it has ended, a new call repeats
-    it for `REPEATED_FOR` if it was declined, or if the agent was not told of its end yet.
+    A new call repeats the newest equal call while that one waits or runs. An ended call is repeated only
+    within `REPEATED_FOR` of its end, and only if it was declined, or if the agent was not told its end yet.
     """
     newest = (
         select(AgentCallRow)
@@ -73,35 +74,35 @@ def find_repeated(session: Session, agent: str, call_digest: str, now: datetime)
         .limit(1)
     )
     row = session.exec(newest).first()
-    p = proposals.get(session, row.proposal_id) if row else None
-    if row is None or p is None:
+    proposal = proposals.get(session, row.proposal_id) if row else None
+    if row is None or proposal is None:
         return None
-    if p.state in OPEN:
-        return p
-    is_recent = abs(now - p.updated_at) < REPEATED_FOR
-    if is_recent and (p.state is State.DECLINED or row.told_at is None):
-        return p
+    if proposal.state in OPEN:
+        return proposal
+    is_recent = abs(now - proposal.updated_at) < REPEATED_FOR
+    if is_recent and (proposal.state is State.DECLINED or row.told_at is None):
+        return proposal
     return None
 
 
 def read_files(row: AgentCallRow) -> tuple[File, ...]:
     """Return the files that came with the answer of a call."""
     stored = (row.outcome or {}).get(_FILES, ())
-    return tuple(File(name, text, data and b64decode(data), kind) for name, text, data, kind in stored)
+    return tuple(_file_from_json(file) for file in stored)
 
 
 def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] | None:
     """Return a call and its proposal, completed with what the tool said; None if there is no such call."""
     row = session.get(AgentCallRow, call_id)
-    p = proposals.get(session, row.proposal_id) if row else None
-    if row is None or p is None:
+    proposal = proposals.get(session, row.proposal_id) if row else None
+    if row is None or proposal is None:
         return None
-    return row, _with_outcome(p, row.outcome)
+    return row, _with_outcome(proposal, row.outcome)
 
 
-def find_depth(session: Session, p: Proposal) -> int:
+def find_depth(session: Session, proposal: Proposal) -> int:
     """Return the number of agents' calls that led to the call of a proposal; 0 for another proposal."""
-    found = select(AgentCallRow.depth).where(AgentCallRow.proposal_id == p.id)
+    found = select(AgentCallRow.depth).where(AgentCallRow.proposal_id == proposal.id)
     return session.exec(found).first() or 0
 
 
@@ -132,31 +133,36 @@ def list_open(session: Session, agent: str) -> Sequence[Proposal]:
 
 
 def seal_outcome(
-    session: Session, p: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
+    session: Session, proposal: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
 ) -> dict[str, Any]:
     """Store what a tool said for the agent and its person; return the changes of the proposal without it.
 
-    ``state`` and ``changes`` are the proposal's end. An end that Nod itself describes stays as it is.
-    ``files`` are stored as far as a program is given them.
+    ``state`` and ``changes`` are the proposal's end. An end that Nod itself describes stays as it is. Of the
+    ``files``, those that a program may have are stored.
     """
-    given, left_out = choose_for_program(files)
+    kept_files, left_out = choose_for_program(files)
     if left_out:
         changes = {**changes, "result": f"{changes.get('result') or ''}\n{left_out}".strip()}
     if state is State.FAILED and changes.get("cause") in _CAUSES_BY_NOD:
         outcome: dict[str, Any] = {}
     else:
         outcome = {name: changes[name] for name in _SEALED_FIELDS if changes.get(name) is not None}
-    stored_files = {_FILES: [_file_to_json(file) for file in given]} if given else {}
+    stored_files = {_FILES: [_file_to_json(file) for file in kept_files]} if kept_files else {}
     values = {"outcome": {**outcome, **stored_files} or None, "told_at": None}
-    session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == p.id).values(values))
+    session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == proposal.id).values(values))
     if not outcome:
         return changes
-    sealed = dict.fromkeys(outcome)
+    sealed = dict.fromkeys(outcome)  # the proposal gets None in these fields
     if "error" in outcome:
         sealed |= {"error": _SEALED_TEXT}
     elif "ended_badly" in outcome:
-        sealed |= {"ended_badly": "It did not end well"}
+        sealed |= {"ended_badly": _SEALED_END_TEXT}
     return {**changes, **sealed}
+
+
+def _file_from_json(stored: Sequence[Any]) -> File:
+    name, text, data, kind = stored
+    return File(name, text, b64decode(data) if data else data, kind)
 
 
 def _file_to_json(file: File) -> list[str | None]:
@@ -164,16 +170,16 @@ def _file_to_json(file: File) -> list[str | None]:
     return [file.name, storable(file.text), data, file.kind]
 
 
-def unseal(session: Session, p: Proposal) -> Proposal:
+def unseal(session: Session, proposal: Proposal) -> Proposal:
     """Return an agent's proposal with what the tool said, for the agent and its person."""
-    found = select(AgentCallRow.outcome).where(AgentCallRow.proposal_id == p.id)
-    return _with_outcome(p, session.exec(found).first())
+    found = select(AgentCallRow.outcome).where(AgentCallRow.proposal_id == proposal.id)
+    return _with_outcome(proposal, session.exec(found).first())
 
 
-def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
-    if not outcome or p.state not in (State.SUCCEEDED, State.FAILED):
-        return p
-    return replace(p, **{name: outcome[name] for name in _SEALED_FIELDS if name in outcome})
+def _with_outcome(proposal: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
+    if not outcome or proposal.state not in (State.SUCCEEDED, State.FAILED):
+        return proposal
+    return replace(proposal, **{name: outcome[name] for name in _SEALED_FIELDS if name in outcome})
 
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:

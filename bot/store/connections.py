@@ -1,9 +1,9 @@
-"""Connections as transactions read them: accounts at other servers that people and admins connected.
+"""The look-up of connections in a transaction: accounts at other servers that people and admins connected.
 
-The rows belong to a feature, which implements the port of ``bot/domain/connection_port.py``. Every session of
-a database that was given the port carries it in its ``info``. Without a port there are no connections, and
-nothing here costs a statement. A `Whose` says for whom a connection is looked up: the accounts of a person,
-and the address of a chat.
+The rows belong to a feature, which implements the port of ``bot/domain/connection_port.py``. If a database
+was given the port, each of its sessions has the port in its ``info``. Without a port there are no
+connections, and nothing here costs a statement. A `Whose` says for whom a connection is looked up: the
+accounts of a person, and the address of a chat.
 """
 
 from sqlmodel import Session
@@ -19,7 +19,7 @@ _KEY = "connections"  # the key of the port in the ``info`` of a session
 
 
 def give_connections(database: Database, connections: Connections | None) -> None:
-    """Have each session of the database carry the port from now on."""
+    """Put the port into the ``info`` of each later session of the database."""
     database.info[_KEY] = connections
 
 
@@ -30,7 +30,10 @@ def get_connections(database: Database) -> Connections | None:
 
 
 def find_connection(session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
-    """Return the connection at a server, or None; by ``identity``, it is that of the person or the place."""
+    """Return the connection at a server, or None.
+
+    ``identity``: whose connection, the person's or the place's. ``whose``: that person and that place.
+    """
     connections: Connections | None = session.info.get(_KEY)
     return connections.find(session, server, identity, whose) if connections is not None else None
 
@@ -54,7 +57,7 @@ def load_owner(session: Session, owner: str) -> Whose:
 
 
 def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
-    """Return for whom a new call of an account in a conversation is made.
+    """Return the person and the place for which a new call of an account in a conversation is made.
 
     None for someone from outside the team, and if the conversation does not exist.
     """
@@ -65,7 +68,7 @@ def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whos
     return Whose(person.accounts | {str(actor)}, str(conversation.origin))
 
 
-def is_owner(p: Proposal, person: Person) -> bool:
+def is_owner(proposal: Proposal, person: Person) -> bool:
     """Return whether a proposal's call runs under an account that this person connected for themselves."""
-    connection = p.connection
+    connection = proposal.connection
     return connection is not None and connection.is_personal and connection.owner in person.accounts

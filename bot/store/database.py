@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -48,11 +48,10 @@ _MAX_BATCH = 64  # writes that share a transaction on SQLite
 _MAX_URGENT_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""The empty ``info`` of a session: the dictionary in which it carries what store functions need."""
+"""An empty ``info`` of a session, the dictionary in which it has what store functions need."""
 READ_ONCE = "read once"
 """The key of the cache in the ``info`` of a session that reads one snapshot and changes nothing."""
 
-_Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 _Identity = tuple[int, int]  # the device and the inode of a file
 
 # for `_touch`: write to PostgreSQL's disk without changing a row, by taking the number of a transaction
@@ -62,6 +61,13 @@ _TOUCH_STATEMENTS = (
     "UPDATE turn SET state = state WHERE false",  # the database refuses this where nothing may be written
     "SELECT pg_current_xact_id()",
 )
+
+
+class _Outcome(NamedTuple):
+    """The outcome of a write: a value, or the fault with which it failed."""
+
+    value: Any
+    fault: BaseException | None = None
 
 
 class SQLiteFile:
@@ -133,7 +139,7 @@ class Database:
             )
         self.info: dict[str, Any] = {}  # copied into the ``info`` of every session
         self._writable_until = 0.0  # the time, by time.monotonic(), until which the last check is valid
-        self._waiting = _Waiting()
+        self._queue = _WriteQueue()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
         self._readers = ThreadPoolExecutor(READERS, "nod-read")
 
@@ -150,9 +156,10 @@ class Database:
         Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
         must itself read the rows that it changes: a row that its caller has read may be stale by then.
         """
-        write: _Write = _Write(lambda session: function(session, *args))
-        self._waiting.add(write, first=first)
-        self._writers.submit(self._write_together if self._file else self._write_next)
+        write: _QueuedWrite = _QueuedWrite(lambda session: function(session, *args))
+        self._queue.add(write, urgent=first)
+        # a thread takes the write that is next, perhaps another one, or all that wait
+        self._writers.submit(self._do_waiting_writes if self._file else self._do_next_write)
         try:
             value: T = await asyncio.wrap_future(write.ended)
         except DBAPIError as error:
@@ -185,7 +192,7 @@ class Database:
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a write in this thread, for the command line and tests; else like `write`."""
-        return self._write(lambda session: function(session, *args, **kwargs))
+        return self._write_alone(lambda session: function(session, *args, **kwargs))
 
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -216,70 +223,71 @@ class Database:
         self._readers.shutdown()
         self.engine.dispose()
 
-    def _write(self, work: Callable[[Session], T]) -> T:
+    def _write_alone(self, work: Callable[[Session], T]) -> T:
         """Run a write in a transaction of its own."""
 
         def run_once() -> T:
-            with self._writing() as connection:
+            with self._begin_write() as connection:
                 return run_in_transaction(connection, work, self.info)
 
         return _repeat_until_done(run_once)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _begin_write(self) -> Iterator[Connection]:
         """Begin a write transaction; on SQLite, wait until no other is open."""
         with self.engine.begin() as connection:
             if self._file:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
-    def _write_next(self) -> None:
+    def _do_next_write(self) -> None:
         """Do the next write, in a thread, on PostgreSQL."""
-        for write in self._waiting.take(1):
+        for write in self._queue.take(1):
             try:
-                write.ended.set_result(self._write(write.work))
+                write.ended.set_result(self._write_alone(write.work))
             except BaseException as error:  # noqa: BLE001 - it is the caller's
                 write.ended.set_exception(error)
 
-    def _write_together(self) -> None:
+    def _do_waiting_writes(self) -> None:
         """Do all waiting writes in one transaction, in the writer's thread, on SQLite.
 
         If another process keeps the file locked for too long, all these writes fail.
         """
-        writes = self._waiting.take(_MAX_BATCH)
+        writes = self._queue.take(_MAX_BATCH)
         if not writes:
             return  # an earlier transaction has done this write, too
         outcomes: Sequence[_Outcome]
         try:
             if self._file:
                 self._file.check()
-            outcomes = self._run_together(writes)
+            outcomes = self._run_in_one_transaction(writes)
         except BaseException as error:  # noqa: BLE001 - whatever it is, every caller must get it
-            outcomes = [(None, error)] * len(writes)
+            outcomes = [_Outcome(None, error)] * len(writes)
         for write, (value, fault) in zip(writes, outcomes, strict=True):
             if fault is None:
                 write.ended.set_result(value)
             else:
                 write.ended.set_exception(fault)
 
-    def _run_together(self, writes: "list[_Write]") -> Sequence[_Outcome]:
+    def _run_in_one_transaction(self, writes: "list[_QueuedWrite]") -> Sequence[_Outcome]:
         """Run these writes, and those that came since, in one transaction, which adds to the audit log once.
 
-        The writes that came since are added to ``writes``; the outcomes are in its order. If one write fails,
-        the transaction is rolled back, and all run again, each in a savepoint of its own.
+        The writes that came since are appended to ``writes``, also for the caller. The outcomes are in the
+        order of this list. If one write fails, the transaction is rolled back, and all run again, each in a
+        savepoint of its own.
         """
         try:
-            with self._writing() as connection:
-                writes += self._waiting.take(_MAX_BATCH - len(writes))
+            with self._begin_write() as connection:
+                writes += self._queue.take(_MAX_BATCH - len(writes))
                 works = [write.work for write in writes]
-                return [(value, None) for value in _run_all(connection, works, self.info)]
+                return [_Outcome(value) for value in _run_all(connection, works, self.info)]
         except (FileFault, OperationalError):  # each write would fail the same way alone
             raise
         except Exception:
             if len(writes) == 1:
                 raise
             # otherwise the others may succeed without the one that failed
-        with self._writing() as connection:
+        with self._begin_write() as connection:
             return [_in_savepoint(connection, write.work, self.info) for write in writes]
 
 
@@ -354,38 +362,38 @@ def _in_savepoint(
     """Run one write in a savepoint, so that its failure leaves the others' work intact."""
     try:
         with connection.begin_nested():
-            return run_in_transaction(connection, work, info), None
+            return _Outcome(run_in_transaction(connection, work, info))
     except Exception as error:  # noqa: BLE001 - handed to the caller
-        return None, error
+        return _Outcome(None, error)
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class _QueuedWrite:
     """A store function that waits for a thread."""
 
     work: Callable[[Session], Any]
     ended: Future[Any] = field(default_factory=Future)
 
 
-class _Waiting:
+class _WriteQueue:
     """A thread-safe queue of writes; *urgent* writes, for which a person waits, come first."""
 
     def __init__(self) -> None:
-        self._urgent: deque[_Write] = deque()
-        self._others: deque[_Write] = deque()
+        self._urgent: deque[_QueuedWrite] = deque()
+        self._others: deque[_QueuedWrite] = deque()
         self._urgent_in_a_row = 0
         self._lock = threading.Lock()
 
-    def add(self, write: _Write, *, first: bool) -> None:
+    def add(self, write: _QueuedWrite, *, urgent: bool) -> None:
         with self._lock:
-            if first:
+            if urgent:
                 self._urgent.append(write)
             else:
                 self._others.append(write)
 
-    def take(self, limit: int) -> list[_Write]:
+    def take(self, limit: int) -> list[_QueuedWrite]:
         """Take up to ``limit`` writes from the queue, and drop writes whose callers are gone."""
-        taken: list[_Write] = []
+        taken: list[_QueuedWrite] = []
         with self._lock:
             while len(taken) < limit and (self._urgent or self._others):
                 write = self._next()
@@ -393,7 +401,7 @@ class _Waiting:
                     taken.append(write)
         return taken
 
-    def _next(self) -> _Write:
+    def _next(self) -> _QueuedWrite:
         """Remove and return the next write; the queue must not be empty."""
         is_turn_of_others = self._urgent_in_a_row >= _MAX_URGENT_IN_A_ROW
         if self._others and (is_turn_of_others or not self._urgent):
@@ -410,7 +418,8 @@ def _touch(session: Session) -> None:
     """Write to the disk without a change of any row."""
     if session.connection().dialect.name == "sqlite":
         number = session.execute(text("PRAGMA user_version")).scalar_one()
-        session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))
+        next_number = (number + 1) % 1000  # it only has to change
+        session.execute(text(f"PRAGMA user_version = {next_number}"))
     else:
         for statement in _TOUCH_STATEMENTS:
             session.execute(text(statement))

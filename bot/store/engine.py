@@ -2,7 +2,7 @@
 
 `open_engine` is for `Database`; `open_unpooled` is for connections that hold locks. On SQLite the settings
 are pragmas, on PostgreSQL options of the connection. `insert_new` and `insert_or_replace` insert without a
-race, and `insert_or_ignore` returns a statement that does; each database writes that in another way.
+race, and `insert_or_ignore` returns such a statement. Its SQL differs between the databases.
 """
 
 import contextlib
@@ -63,8 +63,8 @@ _NETWORK_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 
-# the advice for people on an error, for `explain_refusal`: by the beginning of SQLite's name of the error, by
-# PostgreSQL's code, or by words in PostgreSQL's message
+# the advice for people on an error, for `explain_refusal`. A key is the beginning of SQLite's name of the
+# error, PostgreSQL's code, or words in PostgreSQL's message
 _ADVICE = {
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
@@ -143,7 +143,7 @@ def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[s
 def _build_insert_or_replace(dialect: str, table: type[SQLModel]) -> Any:
     rows = table_of(table)
     statement = _insert_into(dialect, rows)
-    new = {each.name: statement.excluded[each.name] for each in rows.columns if not each.primary_key}
+    new = {column.name: statement.excluded[column.name] for column in rows.columns if not column.primary_key}
     return statement.on_conflict_do_update(index_elements=list(rows.primary_key), set_=new)
 
 
@@ -164,8 +164,8 @@ def explain_refusal(error: object) -> str:
     code = str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "")
     if code.startswith("SQLITE_CANTOPEN") and not may_open_files():
         return f"NOD_DATABASE_URL: {first}. {_NO_FILES_TEXT}"
-    for sign, advice in _ADVICE.items():
-        if code.startswith(sign) or sign in first:
+    for key, advice in _ADVICE.items():
+        if code.startswith(key) or key in first:
             return f"NOD_DATABASE_URL: {first}. {advice}"
     return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
 
@@ -210,6 +210,7 @@ def open_engine(
 
     @event.listens_for(engine, "do_connect")
     def _create_file(*_: Any) -> None:
+        """Create the file for its owner alone, before SQLite would create it for others, too."""
         if not readonly:
             # O_EXCL: never open an existing file. POSIX locks, and so SQLite's, end once any descriptor of a
             # file is closed in the process: https://www.sqlite.org/howtocorrupt.html, 2.2

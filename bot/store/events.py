@@ -50,7 +50,7 @@ def record(
 
 
 def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
-    """Store that an event came, as already handled; False if it came before.
+    """Store that an event came, as already handled; return False if it came before.
 
     ``until``: the time up to which the platform may deliver it again. It is stored as the time at which the
     event was handled, so that `forget_handled` deletes the row only some days after.

@@ -59,7 +59,7 @@ class PendingSignInRow(Row, table=True):
     said: dict[str, str] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
     back: bool = False  # the browser came back, so it can't do so once more
     ended: str | None = None  # how the sign-in ended, in words for people; NULL: it has not ended
-    well: bool = False  # the sign-in succeeded
+    well: bool = False  # True: the sign-in succeeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PendingMcpSignIn:
 
     server: str
     ended: str | None  # how the sign-in ended, in words for people; None: it has not ended
-    well: bool  # the sign-in succeeded
+    well: bool  # True: the sign-in succeeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class SignIn:
     expires_at: datetime | None
     signed_in_by: str  # an account
     signed_in_at: datetime
-    # random after a sign-in, and 1 more after each refresh; a change of the row names the version it has read
+    # random after a sign-in, and 1 more after each refresh; a change of the row succeeds only if the row still
+    # has the version that was read
     version: int = 1
     is_lost: bool = False  # no key of NOD_SECRET_KEY opens the row, so ``client`` and ``tokens`` are empty
 
@@ -92,8 +93,10 @@ class SignIn:
 
 
 def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
-    """Return when a token expires, by the lifetime in seconds that its server gives; None without one."""
-    return None if seconds is None else now + timedelta(seconds=min(seconds, _LONGEST_SECONDS))
+    """Return the time at which a token expires, by the lifetime that its server gives; None without one."""
+    if seconds is None:
+        return None
+    return now + timedelta(seconds=min(seconds, _LONGEST_SECONDS))
 
 
 def find(session: Session, server: str, url: str) -> SignIn | None:
@@ -139,12 +142,12 @@ def claim(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> 
     False if another process has claimed it, or if the row has changed since it was read. A refresh token may
     be good for one use only, so no two processes may use it.
     """
-    free = or_(col(FinishedSignInRow.busy_until).is_(None), col(FinishedSignInRow.busy_until) < now)
-    return _change(session, sign_in, free, busy_until=until)
+    is_free = or_(col(FinishedSignInRow.busy_until).is_(None), col(FinishedSignInRow.busy_until) < now)
+    return _change(session, sign_in, is_free, busy_until=until)
 
 
 def renew(session: Session, sign_in: SignIn, tokens: str, expires_at: datetime | None) -> bool:
-    """Store new tokens and end the claim; False if a new sign-in came first."""
+    """Store new tokens and end the claim on their refresh; return False if a new sign-in came first."""
     encrypted = encrypt_in(session, FinishedSignInRow, "tokens", sign_in.server, tokens)
     values = {"tokens": encrypted, "expires_at": expires_at, "busy_until": None}
     return _change(session, sign_in, **values, version=sign_in.version + 1)
@@ -195,8 +198,9 @@ def pop_return(session: Session, ident: str) -> dict[str, str] | None:
     row = session.get(PendingSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None
-    said, row.said = row.said, None
-    return said
+    parameters = row.said
+    row.said = None
+    return parameters
 
 
 def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:

@@ -1,7 +1,7 @@
 """The presence of processes on a database, and the signal that wakes one when another changed its rows.
 
-SQLite: one process at a time works on a file. It holds a lock file next to the database (next to the file
-that symbolic links lead to). Other processes, such as a command that changed rows, wake it by a named pipe.
+SQLite: one process at a time works on a file. It holds a lock file next to the database (next to the real
+file, not to a symbolic link). Other processes, such as a command that changed rows, wake it by a named pipe.
 PostgreSQL: any number of processes, which share an advisory lock while they work and listen on a channel
 (``bot/store/notifications.py``).
 """
@@ -45,7 +45,10 @@ def is_at_work(url: str) -> bool:
 
 
 def notify(engine: Engine) -> None:
-    """Wake the processes that work on this database, which look for changed rows only every few seconds."""
+    """Wake the processes that work on this database, after a change of its rows.
+
+    Otherwise they look for changed rows only every few seconds.
+    """
     if engine.dialect.name == "sqlite":
         _write_to(_place_next_to(Path(engine.url.database or ""), ".wake"))
         return
@@ -108,7 +111,7 @@ class FileLock:
             ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._check_names()
+            self._check_file()
         except BlockingIOError:
             os.close(handle)
             raise DatabaseTakenError(
@@ -128,12 +131,15 @@ class FileLock:
         return self
 
     def mark(self) -> None:
-        """Record, for later starts, that the database exists."""
+        """Record in the lock file that the database exists, for `check_not_lost` at later starts."""
         if self._handle is not None:
             os.pwrite(self._handle, b"there is a database\n", 0)
 
-    def _check_names(self) -> None:
-        """Refuse a database with a second name: SQLite names its write-ahead log like the database."""
+    def _check_file(self) -> None:
+        """Raise SettingsError for a folder, and for a database with a second name (a hard link).
+
+        SQLite names its write-ahead log like the database, so two names would have two logs.
+        """
         if self._database.is_dir():  # Docker makes a folder where a file to be mounted is missing
             raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
         names = self._database.stat().st_nlink if self._database.exists() else 0

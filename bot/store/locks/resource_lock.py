@@ -1,10 +1,9 @@
 """Locks on named resources, such as one file: one change at a time, in every process on the database.
 
-An approved call reads the old values again, is claimed and runs between `ResourceLock.enter` and
-`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the lock
-taken does not wait: `leave` returns the proposals whose turn it is, in the order they came, and their jobs
-are woken. The order is only in memory; after a crash the approved rows are found again and enter in a new
-order.
+An approved call is checked, claimed and run between `ResourceLock.enter` and `ResourceLock.leave`, so no
+other change of the same resource comes in between. A caller that finds the lock taken does not wait: `leave`
+returns the proposal whose turn it is, by the order they came, and its job is woken. The order is only in
+memory; after a crash the approved rows are found again and enter in a new order.
 """
 
 import asyncio
@@ -20,7 +19,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between tries for a lock that another process holds
+_FIRST_PAUSE_SECONDS = 0.02  # between tries for a lock that another process holds, doubled each time
+_LONGEST_PAUSE_SECONDS = 0.5
 # the SQL of the number of an advisory lock, one for each name in each installation
 _NUMBER = "hashtextextended('nod thing ' || coalesce(current_schema(), '') || ' ' || :name, 0)"
 _TAKE = text(f"SELECT pg_try_advisory_lock({_NUMBER})")
@@ -32,7 +32,8 @@ class ResourceLock:
 
     def __init__(self, database: Database) -> None:
         self._holders: dict[str, str] = {}  # the proposal of this process that has the lock, by name
-        self._waiting: dict[str, str] = {}  # the name by the id of a waiting proposal, in the order they came
+        # the name that each waiting proposal wants, by the proposal's id, in the order they came
+        self._wanted_by_proposal: dict[str, str] = {}
         self._other_processes = _AdvisoryLocks(database) if database.dialect == "postgresql" else None
 
     async def enter(self, proposal_id: str, name: str) -> bool:
@@ -43,9 +44,9 @@ class ResourceLock:
         """
         first = next(iter(self._list_waiting(name)), proposal_id)
         if name in self._holders or first != proposal_id:
-            self._waiting.setdefault(proposal_id, name)
+            self._wanted_by_proposal.setdefault(proposal_id, name)
             return False
-        self._waiting.pop(proposal_id, None)
+        self._wanted_by_proposal.pop(proposal_id, None)
         self._holders[name] = proposal_id
         if self._other_processes is not None:
             try:
@@ -60,8 +61,8 @@ class ResourceLock:
         return next(iter(self._list_next(name)), None)
 
     async def leave(self, proposal_id: str, name: str) -> tuple[str, ...]:
-        """Give up the lock of a proposal; return the proposal that comes next, if one waits."""
-        self._waiting.pop(proposal_id, None)
+        """Give up the lock of a proposal; return the proposal that comes next, or nothing."""
+        self._wanted_by_proposal.pop(proposal_id, None)
         if self._other_processes is not None:
             await self._other_processes.give(name)
         del self._holders[name]
@@ -69,8 +70,10 @@ class ResourceLock:
 
     def forget(self, proposal_id: str) -> tuple[str, ...]:
         """Remove a waiting proposal; return the one that waits next for its name, if the lock is free."""
-        name = self._waiting.pop(proposal_id, None)
-        return () if name is None else self._list_next(name)
+        name = self._wanted_by_proposal.pop(proposal_id, None)
+        if name is None:
+            return ()
+        return self._list_next(name)
 
     def _list_next(self, name: str) -> tuple[str, ...]:
         """Return the proposal that waits next for a name; empty without one, or while the lock is taken."""
@@ -79,7 +82,9 @@ class ResourceLock:
         return self._list_waiting(name)[:1]
 
     def _list_waiting(self, name: str) -> tuple[str, ...]:
-        return tuple(proposal_id for proposal_id, wanted in self._waiting.items() if wanted == name)
+        return tuple(
+            proposal_id for proposal_id, wanted in self._wanted_by_proposal.items() if wanted == name
+        )
 
     def close(self) -> None:
         """Give up every lock; no proposal enters any longer."""
@@ -96,16 +101,16 @@ class _AdvisoryLocks:
     def __init__(self, database: Database) -> None:
         self._engine = open_unpooled(database.engine.url)  # a pool would reset the connection
         self._connection: Connection | None = None
-        self._is_asking = asyncio.Lock()  # a connection does one thing at a time
-        self._in_use = threading.Lock()  # a cancelled caller's statement may still run in its thread
+        self._statement_lock = asyncio.Lock()  # a connection does one thing at a time
+        self._thread_lock = threading.Lock()  # a cancelled caller's statement may still run in its thread
         self._is_closed = False
 
     async def take(self, name: str) -> None:
         """Wait until no other process holds the name."""
-        pause = _FIRST_PAUSE
+        pause = _FIRST_PAUSE_SECONDS
         while not await self._ask(_TAKE, name):
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def give(self, name: str) -> None:
         """Give a lock back. Never raises: where the connection was lost, the lock is gone with it."""
@@ -116,17 +121,17 @@ class _AdvisoryLocks:
             log.warning("a lock could not be given back", lock=name, why=str(error.orig))
 
     def close(self) -> None:
-        with self._in_use:
+        with self._thread_lock:
             self._is_closed = True
             if self._connection is not None:
                 self._connection.close()
 
     async def _ask(self, statement: TextClause, name: str) -> bool:
-        async with self._is_asking:
+        async with self._statement_lock:
             return await asyncio.get_running_loop().run_in_executor(None, self._ask_now, statement, name)
 
     def _ask_now(self, statement: TextClause, name: str) -> bool:
-        with self._in_use:
+        with self._thread_lock:
             if self._is_closed:
                 raise RuntimeError("Nod has let go of its locks.")
             if self._connection is None or self._connection.closed:
