@@ -83,8 +83,8 @@ class SignIn:
     expires_at: datetime | None
     signed_in_by: str  # an account
     signed_in_at: datetime
-    # random after a sign-in, and 1 more after each refresh; a change of the row succeeds only if the row still
-    # has the version that was read
+    # random after a sign-in, and 1 more after each refresh; a change succeeds only if the row still has the
+    # version that was read
     version: int = 1
     is_lost: bool = False  # no key of NOD_SECRET_KEY opens the row, so ``client`` and ``tokens`` are empty
 

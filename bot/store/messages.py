@@ -1,7 +1,8 @@
 """The lines of conversations as rows: messages of people, the agent's answers, notes and notices of Nod.
 
-By its role a line is *heard* by the agent (a message, or a note to the model), or *spoken* (a heard line or
-an answer), or neither (a notice to people, a summary). A line is delivered once people were shown its text.
+The agent answers *heard* lines: messages of people, and notes to the model. Heard lines and the agent's
+answers are *spoken* lines. Notices to people and summaries are neither. A line is delivered once people were
+shown its text.
 ``bot/store/conversations.py`` puts lines in the order the model reads.
 """
 
@@ -27,18 +28,20 @@ _NO_CONTENTS = {"text": "", "actor": None, "name": "", "calls": None, "results":
 # Statements that run often are built once: building one costs several times what running it costs. Those
 # without an underscore are parts of other modules' statements.
 _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
-_OF_EVENT = select(_MESSAGE.c.conversation_id).where(
+_SELECT_CONVERSATION_OF_EVENT = select(_MESSAGE.c.conversation_id).where(
     _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
 )
 _LINE_COLUMNS = (
     *("id", "role", "text", "after", "actor", "name"),
     *("calls", "results", "created_at", "event_id", "files"),
 )
-_LINES = select(*(_MESSAGE.c[name] for name in _LINE_COLUMNS))
-_LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
-UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
-_FIRST_HEARD = (
-    _LINES.where(_IN_CONVERSATION, is_one_of(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
+_SELECT_LINES = select(*(_MESSAGE.c[name] for name in _LINE_COLUMNS))
+_SELECT_LAST_LINES = _SELECT_LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
+UNDELIVERED = _SELECT_LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
+_SELECT_FIRST_HEARD = (
+    _SELECT_LINES.where(_IN_CONVERSATION, is_one_of(_MESSAGE.c.role, sorted(HEARD)))
+    .order_by(_MESSAGE.c.id)
+    .limit(1)
 )
 _COUNT_LINES = select(func.count()).select_from(_MESSAGE).where(_IN_CONVERSATION)
 HEARD_SINCE = (
@@ -73,7 +76,7 @@ SAID_SINCE = select(func.count().label("found")).select_from(
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
     """Return the id of the conversation in which an event became a line, or None."""
     which = {"channel": channel, "event_id": event_id}
-    found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
+    found: str | None = session.connection().execute(_SELECT_CONVERSATION_OF_EVENT, which).scalar()
     return found
 
 
@@ -109,11 +112,12 @@ def add_notice(
 
 def add_summary(session: Session, conversation_id: str, text: str, upto: int, now: datetime) -> None:
     """Add a summary, which the model reads from now on in place of the lines up to the id ``upto``."""
+    # a summary has the id of the last line that it stands for in the column ``after``
     _append(session, conversation_id, LineRole.SUMMARY, text, now, after=upto)
 
 
 def was_noticed(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
-    """Return whether people were told exactly this in a conversation since then."""
+    """Return whether a conversation has got a notice with exactly this text since then."""
     same = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
     found = select(_MESSAGE.c.id).where(*same, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
     return session.connection().execute(found.limit(1)).first() is not None
@@ -169,7 +173,7 @@ def find_last_answer(session: Session, conversation_id: str) -> int | None:
 
 
 def has_heard_since(session: Session, conversation_id: str, seen: int) -> bool:
-    """Return whether there is a heard line after the line ``seen``."""
+    """Return whether there is a heard line after a line. ``seen``: the id of that line."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
 
@@ -197,32 +201,32 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 def get_line(session: Session, message_id: int, conversation_id: str | None = None) -> Line | None:
     """Return one line; None where no such line is in this conversation."""
-    if conversation_id is None:
-        here = true()
-    else:
-        here = _MESSAGE.c.conversation_id == conversation_id
-    row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
+    is_there: Any = true() if conversation_id is None else _MESSAGE.c.conversation_id == conversation_id
+    row = session.execute(_SELECT_LINES.where(_MESSAGE.c.id == message_id, is_there)).one_or_none()
     return _to_line(row) if row else None
 
 
 def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
-    With `MAX_LINES`, as a turn reads a conversation, a long one gives its last 200 to 400 lines and its first
-    heard line. The number grows with the conversation before it falls to 200 again. Therefore most turns
-    begin with the same line as the turn before, and the cache of the model's server can be used.
+    With `MAX_LINES`, as a turn reads a conversation, a long one gives its first heard line and its last 200
+    to 399 lines. The number grows by one with each new line, and falls to 200 when the conversation reaches a
+    multiple of 200. Therefore most turns begin with the same line as the turn before, and the cache of the
+    model's server can be used.
     """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
-        every = _LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
+        every = (
+            _SELECT_LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
+        )
         return [_to_line(row) for row in session.connection().execute(every)]
-    whose = {"conversation_id": conversation_id}
-    rows = session.connection().execute(_LAST_LINES, whose).all()
+    values = {"conversation_id": conversation_id}
+    rows = session.connection().execute(_SELECT_LAST_LINES, values).all()
     if len(rows) == MAX_LINES:
         half = MAX_LINES // 2  # the first line that is read changes only once in this number of new lines
-        count: int = session.connection().execute(_COUNT_LINES, whose).scalar_one()
+        count: int = session.connection().execute(_COUNT_LINES, values).scalar_one()
         rows = rows[: half + count % half]
-        first = session.connection().execute(_FIRST_HEARD, whose).first()
+        first = session.connection().execute(_SELECT_FIRST_HEARD, values).first()
         if first is not None and first.id < rows[-1].id:
             rows = [*rows, first]
     return [_to_line(row) for row in rows]
@@ -231,7 +235,7 @@ def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_
 def list_until(session: Session, conversation_id: str, message_id: int, limit: int) -> list[Line]:
     """Return the last lines of a conversation up to ``message_id``, newest first."""
     here = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.id <= message_id)
-    rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(limit))
+    rows = session.execute(_SELECT_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(limit))
     return [_to_line(row) for row in rows]
 
 
@@ -276,7 +280,7 @@ def add_answer(
         "results": {key: result_to_json(result) for key, result in results.items()} or None,
         "delivered": delivered,
         "created_at": now,
-        "event_id": turn.key(turn.usage.model_calls),
+        "event_id": turn.key(turn.usage.model_calls),  # unique, so that an answer is stored once
     }
     added = session.connection().execute(_INSERT_ANSWER, row | {"heard_in": ident, "seen": seen})
     message_id, has_heard = added.one()
@@ -308,6 +312,6 @@ def _append(
     if actor:
         row["actor"] = str(actor)
     if event_id:
-        row |= {"channel": NOD, "event_id": event_id}
+        row |= {"channel": NOD, "event_id": event_id}  # both together are unique
     ident: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
     return ident

@@ -18,8 +18,10 @@ from bot.domain.people import SHELL, Actor
 from bot.store import people
 from bot.store.tables.row import Row, as_json, count_changed, serial
 
-_LONGEST_PAUSE = timedelta(minutes=5)  # between tries; if the next try is later, the clock was set back
-_OF_COMMAND, _OF_PAGE = 3, 2  # the length of an inner list of `NoticeRow.offers`: for a command, for a page
+_LONGEST_PAUSE = timedelta(minutes=5)  # to the next try; if that is later, the clock was set back
+# the number of texts in an inner list of `NoticeRow.offers`
+_COMMAND_TEXTS = 3  # its subject, its label, its words
+_PAGE_TEXTS = 2  # its label, its address
 POSTLESS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
@@ -36,8 +38,7 @@ class NoticeRow(Row, table=True):
     instead: str = ""  # the address to try if the first refuses for good; empty: none
     proposal_id: str | None = None  # the proposal that the notice is about
     text: str = ""  # empty: the card of the proposal is posted
-    # either offered commands, each a list of three texts (its subject, its label, its words), or one page, a
-    # list of two texts (its label, its address)
+    # either offered commands, each a list of `_COMMAND_TEXTS` texts, or one page, a list of `_PAGE_TEXTS`
     offers: list[list[str]] | None = as_json(nullable=True)
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
@@ -50,12 +51,12 @@ class NoticeRow(Row, table=True):
     @property
     def commands(self) -> tuple[CommandOffer, ...]:
         """The commands that the notice offers, each with a button."""
-        return tuple(CommandOffer(*each) for each in self.offers or () if len(each) == _OF_COMMAND)
+        return tuple(CommandOffer(*texts) for texts in self.offers or () if len(texts) == _COMMAND_TEXTS)
 
     @property
     def link(self) -> LinkButton | None:
         """The page that the notice offers by a button."""
-        return next((LinkButton(*each) for each in self.offers or () if len(each) == _OF_PAGE), None)
+        return next((LinkButton(*texts) for texts in self.offers or () if len(texts) == _PAGE_TEXTS), None)
 
 
 def store_notice(
@@ -75,7 +76,7 @@ def store_notice(
     """
     if offers and link is not None:
         raise ValueError("a notice offers either commands or a page")
-    stored_offers = [[each.about, each.label, each.words] for each in offers]
+    stored_offers = [[offer.about, offer.label, offer.words] for offer in offers]
     if link is not None:
         stored_offers = [[link.label, link.url]]
     session.add(
@@ -96,7 +97,7 @@ def store_notice(
 def tell_privately(
     session: Session, account: Actor, text: str, now: datetime, link: LinkButton | None = None
 ) -> bool:
-    """Have a text posted to a person in private; False where nothing can be posted to them.
+    """Store a notice to a person in private; return False where nothing can be posted to them.
 
     It goes to the chat of this account or, if the channel has no chats, to the chats of all accounts that are
     linked with it. ``link``: a button below the text.
@@ -104,14 +105,14 @@ def tell_privately(
     chats = [account]
     if account.channel in POSTLESS:
         linked = sorted(people.person_of(session, account).accounts)
-        chats = [each for each in map(Actor.parse, linked) if each.channel not in POSTLESS]
-    for each in chats:
-        store_notice(session, Address(each.channel, each.key), text, now, link=link)
+        chats = [chat for chat in map(Actor.parse, linked) if chat.channel not in POSTLESS]
+    for chat in chats:
+        store_notice(session, Address(chat.channel, chat.key), text, now, link=link)
     return bool(chats)
 
 
 def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
-    """Return the notices that are due, those that were due first at the beginning."""
+    """Return the notices that are due, the first due first."""
     next_at = col(NoticeRow.next_at)
     is_due = or_(next_at <= now, next_at > now + _LONGEST_PAUSE)
     query = select(NoticeRow).where(is_due).order_by(next_at, col(NoticeRow.id))

@@ -28,8 +28,10 @@ _PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
 _PAUSE_SECONDS = 1.0  # between two tries to connect
 
 HERE = "here"
-"""The kind of message that a process sends when it begins to listen. After a lost connection it handles one
-itself, too, as if another process had sent it.
+"""The kind of message that a process sends when it begins to listen.
+
+A process that has connected again also calls its own handler of this kind, since other processes may have
+begun to listen while it did not.
 """
 
 MessageHandler = Callable[[Any], None]
@@ -41,9 +43,11 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
 
     ``hasty``: no commit waits for the disk, where losing the last rows with the server does no harm.
     """
-    _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
-    options = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
-    return make_conninfo(**{**parts, **options})
+    parsed = make_url(url)
+    dialect = parsed.get_dialect()()
+    _, parameters = dialect.create_connect_args(parsed)
+    further_options = ["-csynchronous_commit=off"] if hasty else []
+    return make_conninfo(**{**parameters, **session_options(url, *further_options)})
 
 
 class Wire:
@@ -72,8 +76,10 @@ class Wire:
     async def open(self) -> None:
         """Connect and listen. Raises psycopg.Error."""
         self._listening = await self._connect()
-        both = self._listen(self._listening), self._send()
-        self._tasks = [asyncio.create_task(each, name="wire") for each in both]
+        self._tasks = [
+            asyncio.create_task(self._listen(self._listening), name="wire"),
+            asyncio.create_task(self._send(), name="wire"),
+        ]
         self.broadcast(HERE, None)
 
     async def close(self) -> None:
@@ -88,9 +94,10 @@ class Wire:
                 await connection.close()
 
     def update_others(self, *, others: bool, heard: int) -> None:
-        """Note if there are other processes, as their rows say, unless a piece came since the rows were read.
+        """Store whether there are other processes, as read from the rows.
 
-        ``heard``: the value of ``heard_of_others`` before the rows were read.
+        False is ignored if a piece of a message has come since the rows were read. ``heard``: the value of
+        ``heard_of_others`` before they were read.
         """
         if others or self.heard_of_others == heard:
             self.others = others
@@ -121,7 +128,8 @@ class Wire:
 
     async def _send_all(self) -> None:
         """Send the pieces that are not sent yet; where that fails, they are lost."""
-        pieces, self._unsent = self._unsent, []
+        pieces = self._unsent
+        self._unsent = []
         try:
             if self._sending is None or self._sending.closed:
                 self._sending = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
@@ -133,14 +141,15 @@ class Wire:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def _cut(self, kind: str, body: Any) -> list[str]:
-        """Cut a message into pieces ``SENDER NUMBER LEFT TEXT``.
+        """Cut a message into pieces ``SENDER NUMBER REMAINING TEXT``.
 
-        LEFT, the number of pieces that follow, counts down to 0 within the message of this NUMBER.
+        REMAINING, the number of pieces that follow, counts down to 0 within the message of this NUMBER.
         """
         text = json.dumps([kind, body])  # the text is ASCII, so its characters are bytes
         texts = [text[at : at + _PIECE_BYTES] for at in range(0, len(text), _PIECE_BYTES)]
         number = next(self._numbers)
-        return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
+        last = len(texts) - 1
+        return [f"{self.process} {number} {last - index} {piece}" for index, piece in enumerate(texts)]
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         """Return a connection that listens and shares the advisory lock of processes at work."""
@@ -182,10 +191,10 @@ class Wire:
             return  # this process sent it
         self.others = True
         self.heard_of_others += 1
-        sender, number, left, text = payload.split(" ", 3)
+        sender, number, remaining, text = payload.split(" ", 3)
         pieces = self._pieces.setdefault(sender, [])
         pieces.append(text)
-        if left == "0":
+        if remaining == "0":
             del self._pieces[sender]
             self._handle("".join(pieces), number)
 

@@ -3,7 +3,7 @@
 Each has a *handle*, its id, by which the model reads further parts of it with its tool in
 ``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
-message, and get their text, or a fault, once they were read.
+message. Once a file was read, its row gets the text, or the fault.
 
 Every function runs in the transaction of its session.
 """
@@ -134,21 +134,25 @@ def store_output(
     return handle
 
 
-def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
+def store_result(session: Session, proposal: Proposal, files: Sequence[File], now: datetime) -> bool:
     """Store the files of an ended proposal, and its result if it is too long for the card.
 
     Secrets in the arguments of the call are hidden in the texts. False if there is nothing to store.
     """
     # each with its handle, or None for a new one
     to_store: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
-    if p.result and not fits_card(p.result):
-        to_store.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
+    if proposal.result and not fits_card(proposal.result):
+        result_file = File(f"{proposal.tool_name}-{proposal.id}.txt", proposal.result)
+        to_store.insert(0, (result_file, proposal.output))
     if not to_store:
         return False
-    hidden_values = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
+    hidden_values = secrets_in(proposal.arguments, schema)
     for file, handle in to_store:
         safe_file = replace(file, text=veil(file.text, hidden_values))
-        store_output(session, p.conversation_id, safe_file, now, handle=handle, proposal_id=p.id)
+        store_output(
+            session, proposal.conversation_id, safe_file, now, handle=handle, proposal_id=proposal.id
+        )
     return True
 
 
@@ -169,10 +173,10 @@ def mark_posted(session: Session, handle: str) -> None:
     session.execute(update(OutputRow).where(col(OutputRow.id) == handle).values(posted=True))
 
 
-def list_of_proposal(session: Session, p: Proposal) -> list[StoredOutput]:
+def list_of_proposal(session: Session, proposal: Proposal) -> list[StoredOutput]:
     """Return the files that a proposal's tool made, and its result if that is too long for the card."""
     query = select(OutputRow).where(
-        OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
+        OutputRow.conversation_id == proposal.conversation_id, OutputRow.proposal_id == proposal.id
     )
     return [_to_output(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
 
@@ -218,7 +222,7 @@ def store_attached(
 ) -> None:
     """Store the files of a message before they are read.
 
-    ``files``: each with its handle, and the reason if it is refused, else an empty text.
+    ``files``: for each its handle, the file, and the reason if it is refused, else an empty text.
     """
     rows = [
         {
@@ -244,8 +248,8 @@ def store_attached(
 
 def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
     """Return the number of files that an account attached since then, and the bytes of those not refused."""
-    taken = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
-    found = select(func.count(), func.coalesce(func.sum(taken), 0)).where(
+    accepted_size = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
+    found = select(func.count(), func.coalesce(func.sum(accepted_size), 0)).where(
         _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
     )
     count, size = session.connection().execute(found).one()
@@ -255,13 +259,13 @@ def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[
 def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
     """Return the attached files that are still stored, by handle, with the beginning of their text."""
     out = _OUTPUT.c
-    begins = func.substr(out.text, 1, MAX_RESULT)
+    # in the order of the fields of `Attachment`
     columns = (
         out.id,
         out.name,
         out.size,
         out.kind,
-        begins,
+        func.substr(out.text, 1, MAX_RESULT),
         func.length(out.text),
         out.fault,
         out.ready,
@@ -307,7 +311,8 @@ def load_part(
     of the call in it, from 0 on (``bot/agent/transcript.py``).
     """
     if handle.startswith("call-"):
-        text = _load_result_of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
+        _, message_id, position = handle.split("-")
+        text = _load_result_of_call(session, conversation_id, int(message_id), int(position))
     else:
         query = select(OutputRow.text).where(
             OutputRow.id == handle, OutputRow.conversation_id == conversation_id
@@ -328,8 +333,10 @@ def _load_result_of_call(
     call = line.calls[position]
     if call.id in line.results:
         return line.results[call.id].text
-    found = (p for p in proposals.list_of_message(session, message_id) if p.call_id == call.id)
-    return next((p.result for p in found), None)
+    for proposal in proposals.list_of_message(session, message_id):
+        if proposal.call_id == call.id:
+            return proposal.result
+    return None
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
@@ -338,7 +345,7 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
 
 
 def purge(session: Session, before: datetime, limit: int) -> int:
-    """Delete up to ``limit`` files from before a moment; returns how many."""
+    """Delete up to ``limit`` files from before a moment; return their number."""
     return delete_older(session, OutputRow, "created_at", before, limit)
 
 

@@ -36,7 +36,7 @@ _MAX_LISTED_ACCOUNTS = 500
 
 def person_of(session: Session, actor: Actor) -> Person:
     """Return the Person behind an account; an account that is not linked is a Person of its own."""
-    return database.read_once(session, make_cache_key(actor), lambda: _person_of(session, actor))
+    return database.read_once(session, make_cache_key(actor), lambda: _load_person(session, actor))
 
 
 def by(session: Session, verb: Act, actor: Actor) -> By:
@@ -49,18 +49,20 @@ def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
     return (Person, actor.channel, actor.key, actor.name, actor.standing)
 
 
-def _person_of(session: Session, actor: Actor) -> Person:
-    return make_person(session, actor, *session.connection().execute(KNOWN, {"actor": str(actor)}).one())
+def _load_person(session: Session, actor: Actor) -> Person:
+    person_id, stored_standing = session.connection().execute(KNOWN, {"actor": str(actor)}).one()
+    return make_person(session, actor, person_id, stored_standing)
 
 
 def make_person(session: Session, actor: Actor, person_id: str | None, stored_standing: str | None) -> Person:
     """Return the Person behind an account, from the two columns that `KNOWN` selects.
 
-    ``person_id``: None for an account that is not linked. ``stored_standing``: it counts only if the channel
-    does not say the standing now. An account of which nothing was ever said is a member.
+    ``person_id``: None for an account that is not linked. ``stored_standing``: used only if the channel does
+    not report the standing with the account. Without any report, an account is a member.
     """
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
+        # UNKNOWN stays if nothing was ever stored
         standing = Membership(stored_standing or standing or Membership.MEMBER)
     if person_id is None:
         account = str(actor)
@@ -86,7 +88,7 @@ def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
     return [Linked(row.actor, row.name, row.person_id, row.linked_at) for row in session.exec(rows)]
 
 
-def list_voters(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
+def list_voters(session: Session, proposal: Proposal, verb: str | None = None) -> list[set[str]]:
     """Return the voters on a proposal, with any verb or with this one; each voter counts once.
 
     A voter is a set of ids of Persons: the one who pressed and, if that one stood in for an absent person,
@@ -94,7 +96,7 @@ def list_voters(session: Session, p: Proposal, verb: str | None = None) -> list[
     accounts may be linked after they voted.
     """
     voters: list[set[str]] = []
-    for vote in p.votes:
+    for vote in proposal.votes:
         if verb is not None and vote.verb != verb:
             continue
         voter = {person_of(session, account).id for account in (vote.actor, vote.absent) if account}
@@ -155,7 +157,9 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
 
     The names are by account or address; one that is not known is left out.
     """
-    keys = {key for account_or_place in wanted for key in within(account_or_place)}
+    keys: set[str] = set()
+    for account_or_place in wanted:
+        keys.update(within(account_or_place))  # itself, and the places around it
     if not keys:
         return {}
     rows = session.exec(select(NameRow).where(col(NameRow.key).in_(sorted(keys))))

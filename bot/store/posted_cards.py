@@ -5,9 +5,11 @@ and drawing a copy sets ``rendered`` to the value that ``wanted`` had when the p
 *outdated* while ``rendered < wanted``, and a change during the drawing is not lost. A copy is *gone* if it
 was deleted there or can't be reached.
 
-The proposals of one answer of the agent share cards and buttons. A *batch*, several calls of one tool, has
-one card, whose copies name the batch's first proposal. The other proposals have a card each, and together are
-a *group*: the first card also has the *shared buttons*, which decide all of the group.
+The proposals of one answer of the agent share cards and buttons:
+
+- A *batch*, several calls of one tool, has one card. Its copies name the batch's first proposal.
+- The other proposals have a card each, and together are a *group*.
+- The first card of a group also has the *shared buttons*, which decide all proposals of the group.
 """
 
 from collections.abc import Collection
@@ -33,11 +35,11 @@ IS_OUTDATED = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as in the i
 # for `add_card`: 1 if a proposal on the card has changed since the card was drawn, else 0
 _ON_CARD = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
 _CURRENT_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_ON_CARD).scalar_subquery()
-_CHANGES_TO_SHOW = case((bindparam("shown_version") == _CURRENT_VERSION, 0), else_=1)
+_IS_CHANGED = case((bindparam("shown_version") == _CURRENT_VERSION, 0), else_=1)
 
 # for `list_outdated_copies`: the copies, and as ``passing`` if a proposal on the card will change again soon
 _STATES_OF_RUNS = (State.APPROVED, State.EXECUTING)
-_MEMBER = _PROPOSAL.alias("row")  # a proposal of the card's batch
+_MEMBER = _PROPOSAL.alias("member")  # a proposal of the card's batch
 _BATCH_RUNS = exists().where(_MEMBER.c.batch == _PROPOSAL.c.id, _MEMBER.c.state.in_(_STATES_OF_RUNS))
 _OUTDATED_OF_MESSAGE = (
     select(_COPY, (_PROPOSAL.c.state.in_(_STATES_OF_RUNS) | _BATCH_RUNS).label("passing"))
@@ -91,7 +93,7 @@ def add_card(
         "shown": fingerprint,
     }
     versions = {"card_id": proposal_id, "shown_version": shown_version}
-    insert_copy = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_CHANGES_TO_SHOW)
+    insert_copy = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_IS_CHANGED)
     wanted = session.connection().execute(insert_copy, copy | versions).scalar()
     if shown_version:  # a card of unknown version is noted once it is drawn again
         _note_copy(session, proposal_id, address, ref)
@@ -131,7 +133,7 @@ def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> 
 
 
 def revive(session: Session, channel: str, ref: str) -> None:
-    """Mark the copies with this reference that counted as gone as outdated instead."""
+    """Mark the copies with this reference that are gone as reachable again, and as outdated."""
     gone = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone))
     session.execute(gone.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
 
@@ -174,7 +176,7 @@ def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) 
 
 
 def mark_open_outdated(session: Session) -> list[int]:
-    """Mark the copies of all open and approved proposals as outdated, though none of these changed.
+    """Mark the copies of all waiting and approved proposals as outdated, though none of these changed.
 
     Returns the message ids of all answers with an outdated copy.
     """
@@ -214,6 +216,7 @@ def are_posted_at(session: Session, proposal_ids: Collection[str], address: Addr
 def mark_group_outdated(session: Session, message_id: int) -> None:
     """Mark the card with the shared buttons of an answer as outdated, after all cards were posted."""
     groups = proposals.load_siblings(session, [message_id])  # batches, too, by the id of the first proposal
+    # a batch has its buttons on its only card
     with_buttons = [first_id for first_id, group in groups.items() if group[0].batch is None]
     outdated = update(CopyRow).where(col(CopyRow.proposal_id).in_(with_buttons))
     session.execute(outdated.values(wanted=CopyRow.wanted + 1))
@@ -225,7 +228,7 @@ def find_key(session: Session, channel: str, ref: str) -> str | None:
 
 
 def mark_outdated(session: Session, channel: str, prefix: str) -> None:
-    """Mark the copies whose references begin with ``prefix`` as outdated, and as showing an unknown card."""
+    """Mark the copies whose references begin with ``prefix`` as outdated, and forget which card they show."""
     has_prefix = col(CopyRow.ref).startswith(prefix, autoescape=True)
     outdated = update(CopyRow).where(col(CopyRow.channel) == channel, has_prefix)
     session.execute(outdated.values(wanted=CopyRow.wanted + 1, shown=None))

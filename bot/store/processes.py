@@ -1,6 +1,6 @@
 """The processes on this database, and their leases. Others take over the work of a process whose row is gone.
 
-A process shows that it lives by raising its ``beats``, as often as all the others. `Watch` in
+A process shows that it lives by raising its ``beats``, at the same pace as the others. `Watch` in
 ``bot/domain/jobs.py`` judges, without a clock, which processes have stopped, and their rows are removed. A
 *lease* is a task that one process at a time may do, for as long as that process lives.
 """
@@ -48,12 +48,12 @@ _HOLD = table_of(HoldRow)
 
 
 def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
-    """Return the SQL condition that no living process has the id in the column ``owner``.
+    """Return the SQL condition that no living process has the id in the column ``owner``, or it is NULL.
 
     ``process``: the id of the process that asks, which counts as living.
     """
-    there = exists().where(_PROCESS.c.id == owner)
-    condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
+    is_registered = exists().where(_PROCESS.c.id == owner)
+    condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~is_registered)
     return condition
 
 
@@ -123,8 +123,8 @@ def release_lease(session: Session, name: str, process: str) -> None:
 class Leases:
     """The leases of this process, such as for posting in a conversation or redrawing the cards of an answer.
 
-    Leases keep other processes out; within this process, the caller makes sure that a name is held once at a
-    time. On SQLite there is a single process, so a lease needs no row.
+    Leases keep other processes out; within this process, the caller makes sure that no name is held twice at
+    the same time. On SQLite there is a single process, so a lease needs no row.
     """
 
     def __init__(self, database: Database, process: str) -> None:

@@ -35,7 +35,7 @@ from bot.domain.trials import Trial
 from bot.store.tables.row import value_of
 
 UNRECORDED = frozenset({"progress", "undo_until"})
-"""Fields that change without an audit row."""
+"""Fields that change without an audit row. (`log` leaves further columns out, which are no fields.)"""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "risk": ("level", "risk_reason", "vouched"),
     "requester": ("requester", "requester_name"),
@@ -67,30 +67,32 @@ def from_row(row: Row[Any]) -> Proposal:
     )
 
 
-def to_row(p: Proposal) -> dict[str, Any]:
+def to_row(proposal: Proposal) -> dict[str, Any]:
     """Return the columns that the audit row covers: those of every field that is not in `UNRECORDED`."""
-    row = {name: getattr(p, name) for name in _UNCONVERTED}
-    row |= {name: conversion.to_column(getattr(p, name)) for name, conversion in _CONVERSIONS.items()}
+    row = {name: getattr(proposal, name) for name in _UNCONVERTED}
+    row |= {name: conversion.to_column(getattr(proposal, name)) for name, conversion in _CONVERSIONS.items()}
     row |= {
-        "kind": p.kind.name,
-        "level": p.risk.level,
-        "risk_reason": p.risk.reason,
-        "vouched": None if p.risk.vouched else False,  # None also in rows from before there was the column
-        "requester": str(p.requester),
-        "requester_name": p.requester.name,
-        "ttl_seconds": p.ttl.total_seconds(),
-        "idempotency_key": p.idempotency_key,
+        "kind": proposal.kind.name,
+        "level": proposal.risk.level,
+        "risk_reason": proposal.risk.reason,
+        "vouched": None
+        if proposal.risk.vouched
+        else False,  # None also in rows from before there was the column
+        "requester": str(proposal.requester),
+        "requester_name": proposal.requester.name,
+        "ttl_seconds": proposal.ttl.total_seconds(),
+        "idempotency_key": proposal.idempotency_key,
     }
     # ``storable`` replaces characters that a database refuses; arguments stay as they were approved
-    return storable(row) | {"arguments": dict(p.arguments)}
+    return storable(row) | {"arguments": dict(proposal.arguments)}
 
 
-def _same(value: Any) -> Any:
-    return value  # for an enum, which is a text as it is
+def _unchanged(value: Any) -> Any:
+    return value  # an enum is stored as the text that it is
 
 
-def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a conversion that gives None for None and for an empty value."""
+def _none_if_empty(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that converts a value, but returns None for None and for an empty value."""
     return lambda value: convert(value) if value else None
 
 
@@ -142,6 +144,7 @@ def _votes_to_json(votes: tuple[Vote, ...]) -> list[list[Any]]:
 
 def _votes_from_json(stored: list[list[Any]]) -> tuple[Vote, ...]:
     votes = []
+    # ``absent``: the account and the name of the absent person, if a stand-in voted
     for person_id, account, name, verb, reason, at, *absent in stored:
         stands_in_for = Actor.parse(*absent) if absent else None
         actor = Actor.parse(account, name)
@@ -194,22 +197,22 @@ def _seconds_to_length(seconds: float) -> timedelta:
 
 
 _CONVERSIONS: Mapping[str, _Conversion] = {
-    "state": _Conversion(_same, State),
-    "cause": _Conversion(_same, _optional(Cause)),
+    "state": _Conversion(_unchanged, State),
+    "cause": _Conversion(_unchanged, _none_if_empty(Cause)),
     "preview": _Conversion(_fields_to_json, _fields_from_json),
     "deciders": _Conversion(_deciders_to_json, _deciders_from_json),
     "steps": _Conversion(_steps_to_json, _steps_from_json),
     "votes": _Conversion(_votes_to_json, _votes_from_json),
     "edits": _Conversion(_edits_to_json, _edits_from_json),
-    "trial": _Conversion(_optional(lambda trial: trial.as_json), _optional(Trial.from_json)),
+    "trial": _Conversion(_none_if_empty(lambda trial: trial.as_json), _none_if_empty(Trial.from_json)),
     "read_again": _Conversion(_reread_to_json, _reread_from_json),
-    "inverse": _Conversion(_optional(_inverse_to_json), _optional(_inverse_from_json)),
+    "inverse": _Conversion(_none_if_empty(_inverse_to_json), _none_if_empty(_inverse_from_json)),
     "annotations": _Conversion(_annotations_to_json, _annotations_from_json),
     "connection": _Conversion(
-        _optional(lambda connection: connection.as_json), _optional(Connection.from_json)
+        _none_if_empty(lambda connection: connection.as_json), _none_if_empty(Connection.from_json)
     ),
     "ticked": _Conversion(_numbers_to_json, _numbers_from_json),
-    "remind_every": _Conversion(_optional(timedelta.total_seconds), _optional(_seconds_to_length)),
+    "remind_every": _Conversion(_none_if_empty(timedelta.total_seconds), _none_if_empty(_seconds_to_length)),
 }
-_WRITTEN_APART = ("kind", "arguments", *COLUMNS, *UNRECORDED, *_CONVERSIONS)
-_UNCONVERTED = [field.name for field in fields(Proposal) if field.name not in _WRITTEN_APART]
+_CONVERTED_FIELDS = ("kind", "arguments", *COLUMNS, *UNRECORDED, *_CONVERSIONS)
+_UNCONVERTED = [field.name for field in fields(Proposal) if field.name not in _CONVERTED_FIELDS]

@@ -2,8 +2,11 @@
 
 A question is a note to the agent in a conversation, its *home*, so the agent answers it in a turn there. If
 it was asked in another place, the answer is posted there as well. Three rooms of ``bot/store/state.py``,
-lists of values by key, hold the questions without an answer, those with one (for a day), and the times at
-which each person asked.
+which have values by key, hold
+
+- the questions whose answer is awaited,
+- for a day, the questions with an answer,
+- and the times at which each person asked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +23,15 @@ from bot.store.tables.row import table_of
 from bot.store.turns import is_turn_wanted
 
 # the rooms; their keys are HOME/NOTE, PROPOSAL/NOTE and PERSON, where NOTE is the id of the note
-_ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
+_ASKED_ROOM = "ask"
+_ANSWERED_ROOM = "answered"
+_ASKERS_ROOM = "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
 _ROWS = table_of(StateRow)
 _OF_HOME = _ROWS.c.key.startswith(bindparam("conversation_id", type_=String) + "/")
-ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
+ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED_ROOM, _OF_HOME)
 """The keys of a conversation's questions whose askers have not been told the answer."""
 
 
@@ -35,17 +40,22 @@ def count_question(session: Session, person_id: str, most: int, now: datetime) -
 
     False, without counting it, if they asked ``most`` questions in the last hour.
     """
-    stored = load_state(session, _ASKERS, person_id) or {"at": []}
+    stored = load_state(session, _ASKERS_ROOM, person_id) or {"at": []}
     lately = [at for at in stored["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
         return False
-    keep_state(session, _ASKERS, person_id, {"at": [*lately, now.isoformat()]}, now)
+    keep_state(session, _ASKERS_ROOM, person_id, {"at": [*lately, now.isoformat()]}, now)
     return True
 
 
 def store_question(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Store a question whose answer is awaited."""
-    keep_state(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
+    keep_state(session, _ASKED_ROOM, _make_key(question), asdict(question), now)
+
+
+def _make_key(question: AskedQuestion) -> str:
+    """Return the key of a question while its answer is awaited."""
+    return f"{question.home}/{question.note}"
 
 
 def list_answered(session: Session, home: str) -> list[AskedQuestion]:
@@ -53,17 +63,17 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
 
     The list is empty while a turn is wanted there, since that turn may answer them.
     """
-    waiting = _load_questions(session, _ASKED, f"{home}/")
+    waiting = _load_questions(session, _ASKED_ROOM, f"{home}/")
     if not waiting or is_turn_wanted(session, home):
         return []
     return [replace(each, answer=_answer(session, each)) for each in waiting]
 
 
 def settle_question(session: Session, question: AskedQuestion, now: datetime) -> None:
-    """Note that the answer of a question was told: it is no longer awaited, and is kept for a day."""
-    keep_state(session, _ASKED, f"{question.home}/{question.note}", None, now)
+    """Store that the asker of a question was told the answer: it is kept for a day."""
+    keep_state(session, _ASKED_ROOM, _make_key(question), None, now)
     key = f"{question.proposal_id}/{question.note}"
-    keep_state(session, _ANSWERED, key, asdict(question), now)
+    keep_state(session, _ANSWERED_ROOM, key, asdict(question), now)
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
@@ -71,8 +81,8 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
     Each has its answer, or an empty one while it is awaited.
     """
-    found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
-    for each in _load_questions(session, _ASKED, ""):
+    found = _load_questions(session, _ANSWERED_ROOM, f"{proposal_id}/")
+    for each in _load_questions(session, _ASKED_ROOM, ""):
         if each.proposal_id == proposal_id:
             is_answered = not is_turn_wanted(session, each.home)  # a turn that is wanted may still answer it
             found.append(replace(each, answer=_answer(session, each)) if is_answered else each)
@@ -81,21 +91,23 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
 def list_unanswered(session: Session) -> Mapping[str, str]:
     """Return the ids of the proposals of unanswered questions, by the key of the question."""
-    waiting = list_states(session, _ASKED)
+    waiting = list_states(session, _ASKED_ROOM)
     return {
-        key: each["proposal_id"] for key, each in waiting.items() if is_turn_wanted(session, each["home"])
+        key: question["proposal_id"]
+        for key, question in waiting.items()
+        if is_turn_wanted(session, question["home"])
     }
 
 
 def list_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
     """Return the ids of conversations with a question since before a moment whose answer was not told yet."""
-    keys = list_unchanged_keys(session, _ASKED, before, now)
+    keys = list_unchanged_keys(session, _ASKED_ROOM, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
 
 def purge(session: Session, now: datetime) -> None:
     """Delete answers of more than a day ago, and counts of more than an hour ago."""
-    for room, age in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
+    for room, age in ((_ANSWERED_ROOM, _A_DAY), (_ASKERS_ROOM, _HOUR)):
         forget_states(session, room, now - age)
 
 
@@ -106,7 +118,8 @@ def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuest
 def _answer(session: Session, question: AskedQuestion) -> str:
     """Return the answer to a question: the agent's text, else Nod's notices, else that no answer came.
 
-    These are the first lines after the question that answer it, all with the same ``after``.
+    Several lines may be the answer. They follow the same heard line, from the question on, that was the first
+    to get an answer.
     """
     lines = session.exec(
         select(MessageRow)
@@ -120,4 +133,7 @@ def _answer(session: Session, question: AskedQuestion) -> str:
         .order_by(col(MessageRow.id))
     ).all()
     replies = [line for line in lines if line.role == LineRole.ASSISTANT] or lines
-    return "\n\n".join(line.text for line in replies if line.after == replies[0].after) or _NO_ANSWER
+    if not replies:
+        return _NO_ANSWER
+    answered_line = replies[0].after
+    return "\n\n".join(line.text for line in replies if line.after == answered_line)

@@ -108,7 +108,11 @@ def make_secret_column(*, nullable: bool = False) -> Any:
 
 def find_place(row: type[SQLModel], column: str, key: str) -> str:
     """Return the name of the place of a value: its table, its column, the key of its row."""
-    return f"{row.__tablename__}.{column} {key}"
+    return _name_place(str(row.__tablename__), column, key)
+
+
+def _name_place(table: str, column: str, key: str) -> str:
+    return f"{table}.{column} {key}"
 
 
 def encrypt_in(session: Session, row: type[SQLModel], column: str, key: str, text: str) -> str:
@@ -132,7 +136,7 @@ class StoredSecret:
 
     @property
     def place(self) -> str:
-        return f"{self.table.name}.{self.column} {self.key}"
+        return _name_place(self.table.name, self.column, self.key)
 
     @property
     def is_encrypted(self) -> bool:
@@ -159,14 +163,14 @@ class SecretsFound:
 def encrypt_plain(session: Session) -> Rotation:
     """Encrypt values in plain text with the newest key; without a key nothing changes."""
     found = examine_secrets(session)
-    return Rotation(_encrypt_again(session, lambda each: not each.is_encrypted), found.lost)
+    return Rotation(_encrypt_again(session, lambda secret: not secret.is_encrypted), found.lost)
 
 
 def rotate(session: Session) -> Rotation:
     """Encrypt every value with the newest key, so that older keys are no longer needed."""
     found = examine_secrets(session)
     keyring = keyring_of(session)
-    return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
+    return Rotation(_encrypt_again(session, lambda secret: not keyring.is_newest(secret.stored)), found.lost)
 
 
 def examine_secrets(session: Session) -> SecretsFound:
@@ -174,12 +178,12 @@ def examine_secrets(session: Session) -> SecretsFound:
     keyring = keyring_of(session)
     plain, older = 0, 0
     lost: list[StoredSecret] = []
-    for each in list_secrets(session):
-        if not each.is_encrypted:
+    for secret in list_secrets(session):
+        if not secret.is_encrypted:
             plain += 1
-        elif not keyring.opens(each.stored, each.place):
-            lost.append(each)
-        elif not keyring.is_newest(each.stored):
+        elif not keyring.opens(secret.stored, secret.place):
+            lost.append(secret)
+        elif not keyring.is_newest(secret.stored):
             older += 1
     return SecretsFound(plain, older, tuple(lost))
 
@@ -203,10 +207,10 @@ def _encrypt_again(session: Session, is_due: Callable[[StoredSecret], bool]) -> 
     encrypted = 0
     if not keyring.keys:
         return 0
-    for each in list(list_secrets(session)):
-        if is_due(each) and keyring.opens(each.stored, each.place):
-            text = keyring.decrypt(each.stored, each.place)
-            encrypted += _replace(session, each, keyring.encrypt(text, each.place))
+    for secret in list(list_secrets(session)):
+        if is_due(secret) and keyring.opens(secret.stored, secret.place):
+            text = keyring.decrypt(secret.stored, secret.place)
+            encrypted += _replace(session, secret, keyring.encrypt(text, secret.place))
     return encrypted
 
 

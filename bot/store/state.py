@@ -1,10 +1,13 @@
 """State that is kept by name: small JSON values, so that a restart or another process finds them.
 
-There are two places. A *room* has values by key, in the table of all rooms. Each use has a room of its own:
-dialogues of a channel with people, questions about cards, sign-ins of browsers with the organisation. The
-table is called ``dialogue``, and its column for the room ``channel``, after the first use. A recurring *task*
-has one value between its runs: its last message, or the day of its last run. The values of all tasks are in
-the one row of the rulebook, which a run locks before it changes its value.
+There are two stores:
+
+- A *room* has values by key, in the table of all rooms. Each use has a room of its own: dialogues of a
+  channel with people, questions about cards, sign-ins of browsers with the organisation. The table is called
+  ``dialogue``, and its column for the room ``channel``, after the first use.
+- A recurring *task* has one value between its runs: its last message, or the day of its last run. The values
+  of all tasks are in the one row of the rulebook, in the column ``memory``. A run locks that row before it
+  changes its value.
 """
 
 from collections.abc import Mapping
@@ -93,7 +96,7 @@ def keep_state(session: Session, room: str, key: str, state: State | None, now: 
 
 
 def take_state(session: Session, room: str, key: str, after: datetime) -> State | None:
-    """Return and delete a state that was stored after a moment: at most one caller gets it."""
+    """Delete and return a state that was stored after a moment, or None: at most one caller gets it."""
     taken = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
     row = session.execute(taken.returning(col(StateRow.state))).first()
     return row[0] if row else None

@@ -1,6 +1,6 @@
 """Teammates as rows, and the rows of the message that shows a conversation's team.
 
-A teammate is a sub-agent with a conversation of its own, which has the same id. The *lead* is the
+A teammate is a sub-agent with a conversation of its own, which has the same id. The *lead* is here the
 conversation that started it, and a team is named by the id of its lead. Teammates are started and ended in
 ``bot/approvals/team/teammates.py``. The message has a table of its own, since it belongs to a conversation
 and not to a proposal, as cards do. Like a copy of a card, it is *outdated* while ``rendered < wanted``: it
@@ -24,7 +24,7 @@ from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
 from bot.store.tables.row import table_of, value_of
 
-_MAX_DOING_CHARS = 300
+_MAX_ACTIVITY_CHARS = 300
 _MAX_LISTED = 50
 _TABLE = table_of(TeamStatusRow)
 _IS_OUTDATED = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the index ``board_behind``
@@ -95,12 +95,12 @@ def list_at(session: Session, place: str | None) -> list[Teammate]:
     return [from_row(session, row) for row in reversed(rows)]
 
 
-def find_lead_conversation(session: Session, p: Proposal) -> str:
+def find_lead_conversation(session: Session, proposal: Proposal) -> str:
     """Return the id of the conversation that people read: for a teammate's proposal, the lead agent's."""
-    found = get(session, p.conversation_id) if p.teammate else None
+    found = get(session, proposal.conversation_id) if proposal.teammate else None
     if found:
         return found.lead_id
-    return p.conversation_id
+    return proposal.conversation_id
 
 
 def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
@@ -141,15 +141,15 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         row,
         tools=tuple(row.tools) if row.tools is not None else None,
         standing=Standing(row.standing),
-        plan=next((p for p in own_proposals if p.id == row.plan_id), None),
-        waits_for=tuple(p for p in own_proposals if p.state not in SETTLED),
-        doing=_describe_doing(session, row.id),
+        plan=next((proposal for proposal in own_proposals if proposal.id == row.plan_id), None),
+        waits_for=tuple(proposal for proposal in own_proposals if proposal.state not in SETTLED),
+        doing=_describe_activity(session, row.id),
         model_calls=int(calls),
         tokens=int(prompt) + int(completion),
     )
 
 
-def _describe_doing(session: Session, conversation_id: str) -> str:
+def _describe_activity(session: Session, conversation_id: str) -> str:
     """Return the last calls of a conversation in words, or its last text."""
     found: Any = session.exec(
         select(MessageRow.text, MessageRow.calls)
@@ -159,10 +159,11 @@ def _describe_doing(session: Session, conversation_id: str) -> str:
     ).one_or_none()
     if found is None:
         return ""
-    doing, calls = found
+    activity, calls = found
     if calls:
-        doing = ", ".join(summary for _, _, _, summary, *_ in calls)
-    return str(doing)[:_MAX_DOING_CHARS]
+        # the order of a stored call, as in `messages.call_to_json`
+        activity = ", ".join(summary for _id, _tool, _arguments, summary, *_ in calls)
+    return str(activity)[:_MAX_ACTIVITY_CHARS]
 
 
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:
@@ -184,25 +185,25 @@ def mark_team_changed(session: Session, lead_id: str, origin: Address | None = N
 
 
 def find_outdated(session: Session, lead_id: str) -> TeamStatusRow | None:
-    """Return the team's message if it is outdated."""
+    """Return the row of a team's message if the message is outdated, or None."""
     outdated = select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _IS_OUTDATED)
     return session.exec(outdated).one_or_none()
 
 
 def list_outdated(session: Session) -> list[str]:
-    """Return the conversations whose team message is outdated."""
+    """Return the ids of the lead conversations whose team's message is outdated."""
     return list(session.exec(select(TeamStatusRow.lead_id).where(_IS_OUTDATED)))
 
 
-def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:
-    """Store that the message ``ref`` shows the team as it was read with ``copy``.
+def mark_shown(session: Session, row: TeamStatusRow, ref: str) -> bool:
+    """Store that the message ``ref`` shows the team as it was read with ``row``.
 
     Returns True if the team has changed since then, so that the message is outdated again.
     """
-    shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
+    shown = update(_TABLE).where(_TABLE.c.lead_id == row.lead_id).values(rendered=row.wanted, ref=ref)
     wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
-    return wanted is not None and wanted != copy.wanted
+    return wanted is not None and wanted != row.wanted
 
 
-def mark_gone(session: Session, copy: TeamStatusRow) -> None:
-    session.execute(update(TeamStatusRow).where(col(TeamStatusRow.lead_id) == copy.lead_id).values(gone=True))
+def mark_gone(session: Session, row: TeamStatusRow) -> None:
+    session.execute(update(TeamStatusRow).where(col(TeamStatusRow.lead_id) == row.lead_id).values(gone=True))

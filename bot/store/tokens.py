@@ -3,7 +3,8 @@
 A token is ``nod_LABEL_SECRET``. An *agent* here is a program that calls tools for one person, and its token
 is ``noda_LABEL_SECRET``. The label finds its row and is no secret. Of the token only a SHA-256 is stored,
 which is enough: the secret is random and long, so it can't be guessed from the hash. An agent's token opens
-nothing until its person has agreed, and ends with an account of that person, at its time, or by a command.
+nothing until its person has agreed. It ends when an account of that person is unlinked or gone, at its time,
+or by a command. Its row then says when it was revoked. A token whose time is over has ended even before that.
 """
 
 import hmac
@@ -89,12 +90,16 @@ def issue_token(
     token = f"{AGENT_BEGINNING if terms else _BEGINNING}{label}_{secrets.token_urlsafe(32)}"
     row = TokenRow(label=label, name=name, hash=hash_text(token), made_by=str(by), made_at=now)
     if terms is not None:
-        row.tools, row.servers, row.known = list(terms.tools), list(terms.servers), sorted(terms.known)
+        row.tools = list(terms.tools)
+        row.servers = list(terms.servers)
+        row.known = sorted(terms.known)
         row.accounts = _list_accounts(session, terms.person)
-        row.person, row.person_name, row.until = str(terms.person), terms.person.name, terms.until
+        row.person = str(terms.person)
+        row.person_name = terms.person.name
+        row.until = terms.until
         row.agreed_at = now if terms.agreed else None
     session.add(row)
-    _record(session, row, Act.ISSUE, people.by(session, Act.ISSUE, by), now)
+    _record(session, row, people.by(session, Act.ISSUE, by), now)
     return token
 
 
@@ -132,11 +137,11 @@ def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> 
 def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens of a person from whom an account was unlinked, and return the ended tokens.
 
-    ``account``: an account whose links changed. If the person has only more accounts now, their tokens stay.
+    ``account``: an account whose links changed. If the person has lost no account, their tokens stay.
     """
-    live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
+    unrevoked = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
     ended: list[IssuedToken] = []
-    for row in session.exec(live.order_by(col(TokenRow.label))).all():
+    for row in session.exec(unrevoked.order_by(col(TokenRow.label))).all():
         accounts_before = set(row.accounts or ())
         if str(account) not in accounts_before | {row.person}:
             continue
@@ -173,7 +178,7 @@ def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) ->
     for row in found:
         row.revoked_by, row.revoked_at = by.actor, now
         session.add(row)
-        _record(session, row, Act.REVOKE, by, now)
+        _record(session, row, by, now)
     return [value_of(IssuedToken, row) for row in found]
 
 
@@ -191,7 +196,7 @@ def confirm_agent(
         return None
     row.agreed_at, row.servers = row.agreed_at or now, sorted(servers)
     session.add(row)
-    _record(session, row, Act.SET, people.by(session, Act.SET, person), now)
+    _record(session, row, people.by(session, Act.SET, person), now)
     return _agent_of(session, row)
 
 
@@ -218,7 +223,7 @@ def is_use_due(agent: Agent, now: datetime) -> bool:
     return last is None or abs(now - last) >= timedelta(seconds=_USE_RECORDED_SECONDS)
 
 
-def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -> None:
+def _record(session: Session, row: TokenRow, by: By, now: datetime) -> None:
     """Record a change of a token in the audit log."""
     if row.person is None:
         whose: dict[str, object] = {"account": str(Actor("http", row.name))}
@@ -228,25 +233,30 @@ def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -
             whose["until"] = row.until.isoformat()
         if row.agreed_at:
             whose["agreed"] = row.agreed_at.isoformat()
-    before, after = (whose, None) if verb is Act.REVOKE else (None, whose)
-    admin_changes.record(session, Thing.TOKEN, row.label, by, before, after, now)
+    if row.revoked_at is not None:
+        admin_changes.record(session, Thing.TOKEN, row.label, by, whose, None, now)
+    else:
+        admin_changes.record(session, Thing.TOKEN, row.label, by, None, whose, now)
 
 
 def list_working(session: Session) -> list[IssuedToken]:
     """Return the tokens that are not revoked, oldest first."""
-    live = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
+    unrevoked = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
     return [
         value_of(IssuedToken, row)
-        for row in session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))
+        for row in session.exec(unrevoked.order_by(col(TokenRow.made_at), col(TokenRow.label)))
     ]
 
 
 def list_agents(session: Session, accounts: Collection[str] | None, now: datetime) -> list[IssuedToken]:
-    """Return the agents' tokens of a person that have not ended, oldest first; None: everyone's."""
-    live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
+    """Return the agents' tokens that have not ended, oldest first.
+
+    ``accounts``: only tokens of the person with these accounts; None: everyone's.
+    """
+    unrevoked = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
     if accounts is not None:
-        live = live.where(col(TokenRow.person).in_(sorted(accounts)))
-    rows = session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))
+        unrevoked = unrevoked.where(col(TokenRow.person).in_(sorted(accounts)))
+    rows = session.exec(unrevoked.order_by(col(TokenRow.made_at), col(TokenRow.label)))
     return [value_of(IssuedToken, row) for row in rows if not _is_over(row, now)]
 
 
@@ -285,8 +295,9 @@ def find_agent(session: Session, actor: Actor, now: datetime) -> Agent | None:
     """Return the agent with the account ``agents:NAME/LABEL`` if it may call tools now; else None."""
     label = actor.key.rpartition("/")[2]
     row = session.get(TokenRow, label) if actor.channel == AGENTS else None
-    is_live = row is not None and row.revoked_at is None and row.person is not None and not _is_over(row, now)
-    if row is None or not is_live or row.agreed_at is None:
+    if row is None or row.person is None:
+        return None
+    if row.revoked_at is not None or _is_over(row, now) or row.agreed_at is None:
         return None
     agent = _agent_of(session, row)
     return agent if agent.key == actor.key else None

@@ -30,13 +30,13 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
     if migrations.read_version(source) != migrations.find_newest_version():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
     migrations.upgrade(target)
-    tables = [each for each in SCHEMA.sorted_tables if each.name not in _TABLES_LEFT_OUT]
-    moved = 0
+    tables = [table for table in SCHEMA.sorted_tables if table.name not in _TABLES_LEFT_OUT]
+    copied_count = 0
     with source.connect() as old, target.begin() as new:
         for name in _TABLES_OF_USE:
             if new.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
-        for table in reversed(tables):  # the rows that a new database begins with
+        for table in reversed(tables):  # delete the rows with which a new database begins
             new.execute(table.delete())
         if progress is ignore:
             total = 0
@@ -46,8 +46,8 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
             rows = old.execution_options(yield_per=_BATCH).execute(select(table))
             for batch in rows.mappings().partitions(_BATCH):
                 new.execute(insert(table), [dict(row) for row in batch])
-                moved += len(batch)
-                progress(moved, total)
+                copied_count += len(batch)
+                progress(copied_count, total)
             if target.dialect.name == "postgresql":
                 _advance_sequence(new, table)
         with Session(new) as session:
@@ -56,7 +56,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 raise SettingsError(
                     f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
                 )
-    return moved
+    return copied_count
 
 
 def _count(connection: Connection, table: Table) -> int:

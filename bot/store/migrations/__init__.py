@@ -25,8 +25,8 @@ HERE = Path(__file__).parent
 
 _FIRST = "0007"  # the first version; its module is the first in ``versions``
 
-# Databases from before the first release. Remove this after the release, with `adopt`, its uses and
-# tests/store/test_adoption.py.
+# Databases from before the first release. Remove `ADOPTED` and `_ADDED` after the release, with `adopt`, its
+# uses and tests/store/test_adoption.py.
 ADOPTED = frozenset({"0004", "0005", "0006"})
 """The versions from before the first one that `adopt` turns into the first one."""
 _ADDED: tuple[tuple[str, Column[Any]], ...] = (
@@ -39,7 +39,7 @@ _ADDED: tuple[tuple[str, Column[Any]], ...] = (
 def upgrade(engine: Engine, progress: Progress = ignore) -> None:
     """Bring the schema to the newest version, and report each version to ``progress``.
 
-    Raises SettingsError if the database is another program's or a newer Nod's, or if parts are missing.
+    Raises SettingsError if the database is that of another program or a newer Nod, or if parts are missing.
     """
     if read_version(engine) != find_newest_version():
         from alembic import command
@@ -82,7 +82,7 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
 def find_damage(engine: Engine) -> str:
     """Return why no release can use the present tables, and what to do; empty if there is no such fault.
 
-    Of an older version, only the encoding is checked: its tables may be others than those of this release.
+    The tables of an older version are not checked, since this release knows only those of the newest one.
     """
     encoding = _find_wrong_encoding(engine)
     if encoding:

@@ -86,5 +86,7 @@ def upgrade() -> None:
         ("turn_priced", "turn", ["created_at"], "cost IS NOT NULL"),
         ("turn_of_order", "turn", ["asked"], "cost IS NOT NULL"),
     ):
-        there = sa.text(where)
-        op.create_index(name, table, columns, unique=False, sqlite_where=there, postgresql_where=there)
+        condition = sa.text(where)
+        op.create_index(
+            name, table, columns, unique=False, sqlite_where=condition, postgresql_where=condition
+        )

@@ -68,16 +68,18 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("ready", sa.Boolean(), nullable=False, server_default=sa.true()))
     op.add_column("proposal", sa.Column("ticked", sa.JSON(none_as_null=True), nullable=True))
 
-    live = "ended_at IS NULL AND paused_at IS NULL"
+    is_active = "ended_at IS NULL AND paused_at IS NULL"
     for name, table, columns, where in (
         ("ledger_context", "ledger", ["key", "person"], "thing = 'context'"),
         ("memory_due", "memory", ["until"], "until IS NOT NULL"),
         ("output_of_person", "output", ["actor", "created_at"], "actor IS NOT NULL"),
-        ("schedule_due", "schedule", ["due_at"], f"{live} AND due_at IS NOT NULL"),
-        ("schedule_follows", "schedule", ["follows"], f"{live} AND follows IS NOT NULL AND runs = 0"),
+        ("schedule_due", "schedule", ["due_at"], f"{is_active} AND due_at IS NOT NULL"),
+        ("schedule_follows", "schedule", ["follows"], f"{is_active} AND follows IS NOT NULL AND runs = 0"),
         ("schedule_of_person", "schedule", ["person"], "ended_at IS NULL"),
         ("schedule_last", "schedule", ["last_at"], "ended_at IS NULL"),
         ("schedule_in", "schedule", ["conversation_id"], "ended_at IS NULL"),
     ):
-        there = sa.text(where)
-        op.create_index(name, table, columns, unique=False, sqlite_where=there, postgresql_where=there)
+        condition = sa.text(where)
+        op.create_index(
+            name, table, columns, unique=False, sqlite_where=condition, postgresql_where=condition
+        )

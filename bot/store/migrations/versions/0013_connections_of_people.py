@@ -11,7 +11,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    personal = sa.text("subject <> '' AND identity = 'person'")
+    is_personal = sa.text("subject <> '' AND identity = 'person'")
     op.create_table(
         "connecting",
         sa.Column("id", sa.String(), nullable=False),
@@ -75,8 +75,8 @@ def upgrade() -> None:
         "connection",
         ["server", "issuer", "subject"],
         unique=True,
-        sqlite_where=personal,
-        postgresql_where=personal,
+        sqlite_where=is_personal,
+        postgresql_where=is_personal,
     )
     op.create_index("connection_of_owner", "connection", ["server", "identity", "owner"])
 
