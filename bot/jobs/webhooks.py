@@ -32,7 +32,7 @@ log = logger(__name__)
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
 """The time after each attempt until the next one. As many attempts are made as there are times.
 
-After the last attempt there is none, unless the process ended during it.
+No attempt follows the last one, unless the process ended during it.
 """
 
 _BATCH = 20  # the most webhooks in one run of the sweep

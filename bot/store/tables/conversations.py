@@ -13,6 +13,8 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.rules import EVERYWHERE
 from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial, table_of
 
+_THREAD_SLASHES = 2  # in the address of a thread, as in slack:T1/C2/1.5: a team, a channel, a thread
+
 
 class ConversationRow(Row, table=True):
     """A conversation at an address; ``/nod new`` ends it and the next message starts another there."""
@@ -45,7 +47,6 @@ _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
-_THREAD_SLASHES = 2  # as in slack:T1/C2/1.5: a team, a channel, a thread
 _IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= _THREAD_SLASHES
 # rtrim removes characters of a set from the end: all but slashes, which leaves slack:T1/C2/, then the slash
 _WITHOUT_THREAD = func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")
