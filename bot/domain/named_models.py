@@ -118,11 +118,13 @@ def _read_model(text: str, name: str, table: Any) -> NamedModel:
 def _find_line(text: str, table: str, key: str = "") -> int:
     """Return the number of the line on which a table begins or, with ``key``, a value in it.
 
-    The parser of TOML does not tell lines, so they are searched for. What is not found counts as on the first
-    line, but a value as on the line of its table's header, if there is one.
+    The parser of TOML does not tell lines, so they are searched for. A value that is not found counts as on
+    the line where its table begins, and a table that is not found as on the first line.
     """
     if key:
-        return _find_key_line(text, table, key)
+        key_line = _find_key_line(text, table, key)
+        if key_line is not None:
+            return key_line
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
@@ -134,9 +136,8 @@ def _find_line(text: str, table: str, key: str = "") -> int:
     return 1
 
 
-def _find_key_line(text: str, table: str, key: str) -> int:
-    """Return the number of the line with a value of a table; as `_find_line` if it is not found."""
-    table_line = 0  # 0: not found yet
+def _find_key_line(text: str, table: str, key: str) -> int | None:
+    """Return the number of the line with a value of a table; None if it is not found."""
     is_inside = False  # the line belongs to the table
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
@@ -145,13 +146,11 @@ def _find_key_line(text: str, table: str, key: str) -> int:
                 return number
             continue
         is_inside = _names_table(header, table)
-        if is_inside and not table_line:
-            table_line = number
         # a value may have a header of its own, as ``options`` in [claude.options]
         names_key = re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line)
         if is_inside and header["mark"] == "." and names_key:
             return number
-    return table_line or 1
+    return None
 
 
 def _names_table(header: re.Match[str], table: str) -> bool:
