@@ -230,7 +230,7 @@ def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bo
     A folder must be empty, unless it ``may_have_entries``. Stamps are compared without the time that a rename
     changes.
     """
-    stamped = state.mark.startswith("stamp:")  # as `Stamp.mark` writes it
+    stamped = state.kind == "file" and state.mark.startswith("stamp:")  # as `Stamp.mark` writes it
     try:
         current = _read_entry(folder, name, stamped=stamped)
         if state.kind == "folder" and not may_have_entries:
@@ -239,7 +239,7 @@ def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bo
                     return False
     except OSError:  # such as: there is no such entry
         return False
-    if stamped:
+    if stamped and current.kind == "file":
         return _strip_change_time(current.mark) == _strip_change_time(state.mark)
     return current == state
 

@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,27 @@ def test_a_path_that_is_no_longer_what_was_tried_leaves_everything_as_it_is(tmp_
         with pytest.raises(ToolError, match="Nothing was changed"):
             applying.apply(trial.workspace, trial.changes, KEY)
         assert seen(trial.workspace) == now
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, lambda at: at.symlink_to("nowhere")], ids=["folder", "link"])
+def test_another_entry_in_the_place_of_a_file_too_large_to_read_is_told(tmp_path, put):
+    trial = Trial(tmp_path, {"big": (bytes(17 << 20), 0o644), "a": (b"1", 0o644)}, {"a": (b"1", 0o644)})
+    (trial.workspace / "big").unlink()
+    put(trial.workspace / "big")
+    now = seen(trial.workspace)
+    assert "big changed after it was tried" in applying.find_changed(trial.workspace, trial.changes)
+    with pytest.raises(ToolError, match="Nothing was changed"):
+        applying.apply(trial.workspace, trial.changes, KEY)
+    assert seen(trial.workspace) == now
+
+
+def test_a_link_whose_target_looks_like_a_stamp_is_compared_as_a_link(tmp_path):
+    trial = Trial(tmp_path, {"l": "link", "a": (b"1", 0o644)}, {"a": (b"1", 0o644)})
+    [change] = trial.changes
+    (trial.workspace / "l").unlink()
+    (trial.workspace / "l").symlink_to("stamp:1")
+    changes = [replace(change, old=replace(change.old, mark="stamp:1"))]
+    assert applying.find_changed(trial.workspace, changes) == ""
 
 
 def test_a_folder_that_is_filled_after_the_trial_is_not_removed(tmp_path):
