@@ -629,9 +629,7 @@ class Rulebook:
 
     def undo(self, call: CallFacts) -> timedelta:
         """Return the time for Undo; the shortest counts."""
-        found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
-        if found.rule is None:
-            return UNDO_FOR
+        found: Found[timedelta] = self._strictest(Subject.UNDO, call, UNDO_FOR)
         return found.value
 
     def stops_batch(self, call: CallFacts) -> bool:

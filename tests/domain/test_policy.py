@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bot.domain import kinds
+from bot.domain.conditions import Condition
 from bot.domain.people import Actor, Membership, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.policy import Judgement, Policy, same_chat, terms
@@ -15,6 +16,7 @@ from bot.domain.rules import (
     CallFacts,
     Escalation,
     GivenRole,
+    Limits,
     Mode,
     Place,
     Quorum,
@@ -214,6 +216,16 @@ def test_an_escalation_is_due_after_its_time() -> None:
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     made = terms(policy.judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)), now)
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
+
+
+def test_an_undo_rule_whose_condition_is_unknown_counts_where_it_is_stricter() -> None:
+    here = Limits(Condition.parse("amount > 100"))
+    schema = {"type": "object", "properties": {"amount": {"type": "number"}}}
+    call = asked("pay", RISKS[Level.WRITE], CHAT, schema=schema, arguments={"amount": "a lot"})
+    assert here.hold(call, UTC) is None
+    for length, counts in ((timedelta(0), timedelta(0)), (timedelta(hours=2), timedelta(minutes=30))):
+        rule = Rule(1, Subject.UNDO, "*", "pay", length, limits=here)
+        assert Rulebook(1, (rule,)).undo(call) == counts
 
 
 def test_the_terms_say_for_how_many_seconds_it_can_be_undone() -> None:
