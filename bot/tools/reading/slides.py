@@ -39,6 +39,7 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
     slides = list(deck.slides)
     report.leave_out("slide", max(0, len(slides) - _MAX_SLIDES))
     texts: list[str] = []
+    has_text = False
     for number, slide in enumerate(slides[:_MAX_SLIDES], 1):
         heading = f"[Slide {number}]"
         if slide.element.get("show") == "0":
@@ -47,13 +48,15 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
         reveal_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
         lines = _read_slide(slide, package, report)
         texts.append("\n".join((heading, *lines)) + "\n")
-        if not lines:
+        if lines:
+            has_text = True
+        else:
             report.leave_out("slide without text")
-    texts += _list_comments(package)
+    comments = list(_list_comments(package))
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
-    if any("\n" in text.strip() for text in texts):  # a slide has more than its heading
-        return "\n".join(texts)
+    if has_text or comments:
+        return "\n".join((*texts, *comments))
     return ""
 
 

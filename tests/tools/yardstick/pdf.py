@@ -136,6 +136,18 @@ def _again(data: bytes, change: Any) -> bytes:
     return packed({name: change(name, part) for name, part in parts.items()})
 
 
+def _commented(data: bytes, text: str) -> bytes:
+    """A deck with a comment, as PowerPoint 2010 writes it."""
+    import zipfile
+
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    comment = f'<p:cm authorId="0" idx="1"><p:pos x="1" y="1"/><p:text>{text}</p:text></p:cm>'
+    space = "http://schemas.openxmlformats.org/presentationml/2006/main"
+    parts["ppt/comments/comment1.xml"] = f'<p:cmLst xmlns:p="{space}">{comment}</p:cmLst>'.encode()
+    return packed(parts)
+
+
 def _strict(_name: str, part: bytes) -> bytes:
     return (
         part.replace(
@@ -296,6 +308,11 @@ def cases() -> Iterator[Case]:
     )
     yield Case(
         "pptx without text", lambda: slides(lambda _d, new, _p: _picture(new())), fault="no text in it"
+    )
+    yield Case(
+        "pptx with a comment alone",
+        lambda: _commented(slides(lambda _d, new, _p: _picture(new())), "Pay Ana 500"),
+        ("[Slide 1]", "[Comment: Pay Ana 500]"),
     )
     yield Case("pptx damaged", lambda: slides(lambda _d, new, _p: _box(new(), "x"))[:500], fault="damaged")
 
