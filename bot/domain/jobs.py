@@ -202,9 +202,11 @@ class OwnWork:
     def begins(self, conversation_id: str, actor: Actor) -> None:
         """Note that a conversation's turn was stored with the id that `owner` returned, if that is not empty.
 
-        Raises KeyError for an account whose Person is not cached.
+        If the account's Person is no longer cached, nothing is noted: the turn is then found in its row.
         """
-        self._turns[conversation_id] = self._people[str(actor)]
+        person = self._people.get(str(actor))
+        if person:
+            self._turns[conversation_id] = person
 
     def queue(self, conversation_id: str) -> Queue | None:
         """Return the queue of a turn that `begins` noted; None for another turn: look in the rows."""
