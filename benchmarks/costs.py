@@ -79,7 +79,7 @@ async def on_postgres(database: str, *, cycles: int) -> list[Row]:
 async def _cycles(world: World, count: int) -> None:
     for _ in range(count):
         await world.cycle()
-    await world.app.dispatcher.idle()
+    await world.app.dispatcher.wait_until_idle()
 
 
 async def _measured(

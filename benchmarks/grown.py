@@ -26,18 +26,18 @@ from bot.domain.chat import Parts
 from bot.domain.people import Membership, Person
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
-from bot.domain.record import Act, Wanted
+from bot.domain.record import Act, AuditFilter
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import conversations, counts, migrations, proposals, rules
 from bot.store.audit import admin_changes, log, verification
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By, Change
+from bot.store.audit.log import Author, Change
 from bot.store.database import Database
 from bot.store.proposal_rows import to_row
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
-from bot.store.tables.conversations import SEEN_IN, ConversationRow, MessageRow, TurnRow
+from bot.store.tables.conversations import CHAT_SHOWN, ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 from tests.kit.urls import schema
@@ -124,7 +124,7 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
     policies = Policies(Policy(admins=frozenset({str(PEOPLE[0])})))
 
     def page(**wanted: Any) -> Callable[[Session], object]:
-        return lambda session: verification.page(session, Wanted(**wanted), _PAGE)
+        return lambda session: verification.load_page(session, AuditFilter(**wanted), _PAGE)
 
     def use(by: Parts) -> Callable[[Session], object]:
         return lambda session: counts.list_usage(session, by, at - timedelta(days=30), None)
@@ -137,11 +137,11 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         return counts.list_turns(session, newest, under_way)
 
     return {
-        "asked already, after a decline": lambda s: conversations.find_asked_already(s, "long0", at),
+        "asked already, after a decline": lambda s: conversations.find_calls_already_asked(s, "long0", at),
         "a page of the audit log": page(),
         "  of a person": page(who=str(PEOPLE[1])),
         "  of a tool": page(tool=TOOLS[1]),
-        "  of a proposal": lambda s: verification.page(s, Wanted(proposal=_id_of_newest(s)), _PAGE),
+        "  of a proposal": lambda s: verification.load_page(s, AuditFilter(proposal=_id_of_newest(s)), _PAGE),
         "what waits, after an id, as a resume reads it": lambda s: proposals.list_waiting_after(
             s, "", _BATCH_OF_A_RESUME
         ),
@@ -149,9 +149,9 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         "usage of 30 days by person": use(Parts.PERSON),
         "what stands, for the metrics": standing,
         "turns, for the metrics": turns,
-        "a list of what waits": lambda s: proposals.list_seen(s, everyone, [State.PROPOSED], _PAGE),
-        "a list of all states": lambda s: proposals.list_seen(s, everyone, list(State), _PAGE),
-        "what is proposed is judged: policy and person": lambda s: policies.load_for(s, PEOPLE[1]),
+        "a list of what waits": lambda s: proposals.list_within_reach(s, everyone, [State.PROPOSED], _PAGE),
+        "a list of all states": lambda s: proposals.list_within_reach(s, everyone, list(State), _PAGE),
+        "what is proposed is judged: policy and person": lambda s: policies.load_with_person(s, PEOPLE[1]),
     }
 
 
@@ -176,14 +176,14 @@ def _fill(session: Session, first: int, count: int, of: int, at: datetime) -> No
     for p in found:
         log.append(session, _list_changes(p))
         if p.message_id % (2 * _EACH_TOLD) == 0:
-            by = By.press(Act.READ, PEOPLE[0], _READER)
+            by = Author.press(Act.READ, PEOPLE[0], _READER)
             admin_changes.record(session, Thing.CONTEXT, p.id, by, None, None, p.updated_at, p.tool_name)
 
 
 def _name_chats(session: Session) -> None:
     """Store in which chat people see each proposal, as the store does when it opens one."""
     place, proposal = table_of(ConversationRow), table_of(ProposalRow)
-    seen_in = select(SEEN_IN).where(place.c.id == proposal.c.conversation_id).scalar_subquery()
+    seen_in = select(CHAT_SHOWN).where(place.c.id == proposal.c.conversation_id).scalar_subquery()
     session.connection().execute(update(proposal).values(chat=seen_in))
 
 
@@ -261,12 +261,12 @@ def _list_changes(p: Proposal) -> list[Change]:
     row = to_row(p)
     about = log.describe_request(p, "slack:T1/C1", None)
     if p.state is State.PROPOSED:
-        return [Change(p, row, By.nod(Act.PROPOSE), about)]
-    steps: tuple[tuple[State, By], ...] = (
-        (State.PROPOSED, By.nod(Act.PROPOSE)),
-        (State.APPROVED, By.press(Verb.APPROVE, PEOPLE[1], _READER)),
-        (State.EXECUTING, By.nod(Act.EXECUTE)),
-        (p.state, By.nod(p.state)),
+        return [Change(p, row, Author.nod(Act.PROPOSE), about)]
+    steps: tuple[tuple[State, Author], ...] = (
+        (State.PROPOSED, Author.nod(Act.PROPOSE)),
+        (State.APPROVED, Author.press(Verb.APPROVE, PEOPLE[1], _READER)),
+        (State.EXECUTING, Author.nod(Act.EXECUTE)),
+        (p.state, Author.nod(p.state)),
     )
     return [
         Change(replace(p, state=state, version=version), row, by, None if version > 1 else about)

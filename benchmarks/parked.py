@@ -91,7 +91,7 @@ async def _park(world: World, count: int) -> None:
 
     await asyncio.gather(*(some(count // _AT_ONCE) for _ in range(_AT_ONCE)))
     world.forget()
-    await world.app.dispatcher.idle()
+    await world.app.dispatcher.wait_until_idle()
     gc.collect()
 
 

@@ -77,7 +77,7 @@ async def rows(where: Path, *, count: int, times: int = 5) -> list[Row]:
             ]
 
         async def seen() -> int:
-            given = await database.read(insights.find_insights, policies, PEOPLE[0], at - _MONTH)
+            given = await database.read(insights.count_visible_insights, policies, PEOPLE[0], at - _MONTH)
             return given.total.asked if given else 0
 
         async def rest() -> int:

@@ -23,7 +23,7 @@ from bot.domain.record import Act
 from bot.domain.times import now
 from bot.features.insights.unusual import annotate_unusual
 from bot.store import migrations, transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.hooks import give_hooks
 from bot.store.tables.conversations import ConversationRow
@@ -130,7 +130,7 @@ def _make_card(session: Session, place: str, number: int) -> None:
         message_id=10**8 + number,
     )
     card = replace(card, id=f"new{number}", digest=digest(card.tool_name, card.tool_version, card.arguments))
-    transitions.insert_proposals(session, [card], By.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [card], Author.nod(Act.PROPOSE))
 
 
 def _find_share(took: Sequence[float], share: float) -> float:

@@ -22,7 +22,7 @@ from bot.domain.similarity import GrantScope, Likeness
 from bot.domain.times import now
 from bot.store import migrations, transitions
 from bot.store.audit import verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.tables.conversations import ConversationRow, MessageRow
@@ -183,7 +183,7 @@ def park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    transitions.insert_proposals(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [proposal(n, at) for n in numbers], Author.nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:
@@ -198,7 +198,9 @@ async def _expiry(database: Database, count: int) -> list[Row]:
     assert done == count
     audited = database.read_now(lambda s: s.exec(select(func.count()).select_from(AuditRow)).one())
     begun = perf_counter()
-    assert database.read_now(verification.faults)  # the bare grants of this benchmark, which nobody gave
+    assert database.read_now(
+        verification.find_faults_in_session
+    )  # the bare grants of this benchmark, which nobody gave
     verified = perf_counter() - begun
     return [
         Row(f"seconds to expire {count:,} due proposals, in batches of {_BATCH}", f"{took:.1f}"),

@@ -26,7 +26,7 @@ from bot.domain.model import Entry, Model, Part, ToolSpec, UserText
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.store import proposals
-from bot.store.notifications import conninfo
+from bot.store.notifications import build_conninfo
 from bot.tools.registry import AvailableTools
 
 _HANGS = "please hang"
@@ -113,7 +113,7 @@ class Commits:
     """One small durable row per commit, as those of ``floors.py``, in PostgreSQL."""
 
     def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(conninfo(url), autocommit=True)
+        self._connection = psycopg.connect(build_conninfo(url), autocommit=True)
         self._connection.execute("CREATE TABLE IF NOT EXISTS bare (id serial PRIMARY KEY, text text)")
 
     def commit(self, times: int = COMMITS) -> None:

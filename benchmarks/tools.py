@@ -74,7 +74,9 @@ async def _mcp(where: Path, through: Callable[[Toolset, str], Call], rounds: int
     script = where / "words.py"
     script.write_text(SERVER)
     config = ServerConfig("words", Stdio(sys.executable, (str(script),)), Trust.TRUSTED)
-    toolset = McpToolset((config,), clock=now, first_wait=60.0)  # however long the server takes to start
+    toolset = McpToolset(
+        (config,), clock=now, turn_wait_seconds=60.0
+    )  # however long the server takes to start
     try:
         nod = through(toolset, "count")
         async with Client(

@@ -35,7 +35,7 @@ from bot.approvals.lookup.settings import Doctor
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import Channel, has_account, is_shared, standing
+from bot.channels.base import Channel, ask_membership, has_account, is_shared
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, make_core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
@@ -98,8 +98,8 @@ from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
 from bot.web.channel import HttpChannel
-from bot.web.mcp_logins import BACK
-from bot.web.server import WebServer, metrics_route, metrics_server
+from bot.web.mcp_logins import CALLBACK_PATH
+from bot.web.server import WebServer, make_metrics_route, make_metrics_server
 from bot.web.sign_in.oidc import RETURN_PATH, OidcSignIn, is_allowed
 from bot.web.sign_in.tokens import Authenticator
 from bot.web.site import Site
@@ -144,7 +144,7 @@ class App:
     notifier: ChangeNotifier
     core: Core
     dispatcher: Runner
-    callbacks: Webhooks  # tells scripts how their requests ended
+    webhooks: Webhooks  # tells scripts how their requests ended
     scheduler: Scheduler
     channels: dict[str, Channel]
     site: Site
@@ -199,7 +199,7 @@ class App:
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.core.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
-            stack.push_async_callback(self.questions.give_up)
+            stack.push_async_callback(self.questions.end_waiting)
             await self.own_tools.start()
             self.mcp.start()
             for channel in self.channels.values():
@@ -226,7 +226,7 @@ class App:
             # has time to notice.
             if self.settings.public_url and ticking:
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
-            stack.enter_context(self.site.ready())
+            stack.enter_context(self.site.mark_up())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
 
@@ -263,9 +263,11 @@ class App:
         """End the grants for shell commands in the form of earlier releases, which cover no call now."""
         if not self.settings.shell:
             return
-        from bot.tools.builtin.shell.prefix import FORM  # loaded only where the shell is on
+        from bot.tools.builtin.shell.prefix import PREFIX_VERSION  # loaded only where the shell is on
 
-        ended = self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock())
+        ended = self.database.write_now(
+            grants.end_old_prefix_grants, "shell_run", PREFIX_VERSION, self.clock()
+        )
         if ended:
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
 
@@ -305,7 +307,7 @@ def build(
     notifier, process = ChangeNotifier(), Process.this()
     cluster = _make_cluster(settings, database, process, clock, works=works)
     dispatcher = cluster.dispatcher
-    cluster.join(notifier)
+    cluster.connect_notifier(notifier)
     policies = policies_of(settings, clock)
     channels: dict[str, Channel] = {}  # filled below; the parts read it only while Nod runs
 
@@ -315,10 +317,10 @@ def build(
         return f"http://127.0.0.1:{web.port}"  # the system chose the port; ``web`` is made below
 
     # tools and models
-    questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
+    questions = Questions(database, dispatcher, notifier, clock, peers=cluster.others)
     parts = make_parts(settings, database, policies, clock, site_url, channels)
     registry, own_tools, mcp = registry_of(parts, questions, toolsets)
-    named_models = [] if model else settings.models()
+    named_models = [] if model else settings.list_answering_models()
     models = [model] if model else _make_models(named_models)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
@@ -331,9 +333,9 @@ def build(
         metrics = Metrics(database, channels, clock, prices, policies)
         models = [metrics.time_model(each) for each in models]
         begin_metrics = metrics.begin
-        metrics_page = metrics_route(settings.metrics_token.get_secret_value(), metrics.text)
+        metrics_page = make_metrics_route(settings.metrics_token.get_secret_value(), metrics.render_metrics)
         if settings.metrics_port is not None:
-            metrics_web = metrics_server(metrics_page, settings.host, settings.metrics_port)
+            metrics_web = make_metrics_server(metrics_page, settings.host, settings.metrics_port)
 
     # the core
     ports = Ports(
@@ -371,7 +373,7 @@ def build(
             read_workspace=AgentsFile(settings.workspace).read if settings.workspace else None,
         ),
         prices=prices,
-        named=named_models,
+        named_models=named_models,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
         notice="" if demo else settings.model_notice,
@@ -391,9 +393,9 @@ def build(
         AdminLookup(database, policies, clock, prices.currency),
         notifier,
         clock,
-        others=cluster.others,
+        peers=cluster.others,
         # tells if an account may still come in; ``site`` is made below, before anything runs
-        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108
+        may_sign_in=lambda actor: site.authenticate.may_still_enter(actor),  # noqa: PLW0108
     )
     channels[http.name] = http
     services = [feature.make_service() for feature in FEATURES if feature.make_service]
@@ -412,29 +414,29 @@ def build(
     site = Site(
         channel=http,
         # who makes a request: the holder of a token, or who is signed in
-        doorkeeper=Authenticator(
-            tokens=settings.tokens,
-            issued=lambda token: database.read(tokens.find_holder, token, clock()),
-            signed_in=signed_in.holder,
-            named=lambda name: database.read(tokens.is_working_name, name),
-            may=signed_in.may,
-            organised=settings.organised,
+        authenticate=Authenticator(
+            names_by_token=settings.names_by_token,
+            find_holder=lambda token: database.read(tokens.find_holder, token, clock()),
+            find_session_account=signed_in.find_session_account,
+            has_token_named=lambda name: database.read(tokens.is_working_name, name),
+            is_allowed=signed_in.may_enter,
+            has_organisation=settings.has_organisation_sign_in,
             has_naming_proxy=bool(settings.user_header),
         ),
-        callbacks=webhooks,
-        logins=mcp.sign_ins(database, clock, lambda: site_url() + BACK),
-        signed_in=signed_in,
+        webhooks=webhooks,
+        logins=mcp.sign_ins(database, clock, lambda: site_url() + CALLBACK_PATH),
+        sessions=signed_in,
         doctor=Doctor(settings, lambda: web.port, clock),
-        fault=lambda: dispatcher.fault,  # what keeps this process from its work
+        find_fault=lambda: dispatcher.fault,  # what keeps this process from its work
         models=core.loop.models,
-        secure=(settings.public_url or "").startswith("https:"),
-        base=settings.base_path,
+        is_https=(settings.public_url or "").startswith("https:"),
+        base_path=settings.base_path,
         organisation=_make_organisation(settings, site_url, clock),
         demo=demo,
         platforms=channels,
         tools_of=agents.list_tools,
-        features=frozenset(feature.name for feature in FEATURES if feature.is_on(settings)),
-        files=files,
+        feature_names=frozenset(feature.name for feature in FEATURES if feature.is_on(settings)),
+        file_bounds=files,
     )
     application = api.create(
         site,
@@ -448,7 +450,7 @@ def build(
     # what the routes of features receive
     application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
     web = WebServer(
-        application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
+        application, settings.host, settings.port, settings.max_connections, on_stop=http.end_streams
     )
 
     sweeps = _make_sweeps(parts, registry, core, ports)
@@ -462,7 +464,7 @@ def build(
         notifier=notifier,
         core=core,
         dispatcher=dispatcher,
-        callbacks=webhooks,
+        webhooks=webhooks,
         scheduler=Scheduler(core.recovery, core.reminders, webhooks, clock, sweeps),
         channels=channels,
         site=site,
@@ -499,7 +501,7 @@ def _make_sweeps(parts: FeatureParts, registry: Registry, core: Core, ports: Por
         **vars(parts),
         registry=registry,
         wake=ports.dispatcher.wake,
-        standing=partial(standing, ports.channels),
+        standing=partial(ask_membership, ports.channels),
         has_account=partial(has_account, ports.channels),
         models=core.loop.models,
         prices=core.loop.prices,
@@ -529,7 +531,7 @@ def _make_cluster(
     from bot.jobs.together import DatabaseCluster
 
     return DatabaseCluster(
-        settings.database_url, database, process, clock, works=works, settings=settings.hash_shared()
+        settings.database_url, database, process, clock, does_jobs=works, settings=settings.hash_shared()
     )
 
 
@@ -603,7 +605,9 @@ def registry_of(
     own_tools = load_own(settings.tools, nod_tool_names)
     connected_tools = ConnectedTools(own_tools, database)
     # ``own_tools.known``: the names of the tools that are loaded by then
-    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | nod_tool_names, questions)
+    mcp = _make_servers(
+        settings, database, parts.clock, lambda: own_tools.found_names | nod_tool_names, questions
+    )
     all_toolsets: list[Toolset]
     if toolsets is None:
         all_toolsets = [nod_tools, connected_tools, mcp]
@@ -678,10 +682,15 @@ def _make_servers(
 
     configs = _load_servers(settings)
     if questions is None:
-        return McpToolset(configs, clock=clock, database=database, taken=taken)
+        return McpToolset(configs, clock=clock, database=database, list_reserved_names=taken)
     patience = PATIENCE.total_seconds() + _QUESTION_GRACE_SECONDS
     return McpToolset(
-        configs, clock=clock, database=database, taken=taken, ask=questions.ask, patience=patience
+        configs,
+        clock=clock,
+        database=database,
+        list_reserved_names=taken,
+        ask=questions.ask,
+        answer_seconds=patience,
     )
 
 

@@ -25,7 +25,7 @@ from bot.channels.lookup import CoreLookup
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.hooks import Hooks
-from bot.domain.jobs import Dispatcher, OwnWork, Process
+from bot.domain.jobs import Dispatcher, Process, WorkCache
 from bot.domain.model import Model
 from bot.domain.named_models import NamedModel
 from bot.domain.plans import Approver
@@ -84,7 +84,7 @@ def make_core(
     limits: TurnLimits | None = None,
     briefing: Briefing | None = None,
     prices: Prices | None = None,
-    named: Sequence[NamedModel] = (),
+    named_models: Sequence[NamedModel] = (),
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
@@ -98,7 +98,7 @@ def make_core(
     - ``limits``: the limits of one turn of the agent
     - ``briefing``: what the prompt tells the model about the team
     - ``prices``: the prices of models
-    - ``named``: the settings of those models in ``ports`` that have any
+    - ``named_models``: the settings of those models in ``ports`` that have any
     - ``routes``: the chats that get a copy of every card
     - ``retention``: how long output is kept
     - ``notice``: a remark for everyone, such as that a demo model answers
@@ -133,7 +133,7 @@ def make_core(
         watchers=hooks.watch_delivery,
     )
     # an empty id: another process may do the work that this one makes, so most of it is not cached
-    own_work = OwnWork(process if ports.is_only_process else "", bounds.turns_by_person)
+    own_work = WorkCache(process if ports.is_only_process else "", bounds.turns_by_person)
     gate = Gate(
         registry=registry,
         policies=policies,
@@ -147,7 +147,7 @@ def make_core(
     execution = Execution(registry, policies, database, clock, process, own_work)
     presses = Presses(database, gate, clock, execution, takes_work=lambda: dispatcher.takes_work)
     loop = Loop(
-        models=Models([ports.model, *ports.other_models], named, clock, limits.history_tokens),
+        models=Models([ports.model, *ports.other_models], named_models, clock, limits.history_tokens),
         gate=gate,
         database=database,
         clock=clock,
@@ -195,7 +195,7 @@ def policies_of(settings: Settings, clock: Clock = now) -> Policies:
             ttl=settings.proposal_ttl,
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
-            plans=Approver(settings.plan_approval),
+            plan_approver=Approver(settings.plan_approval),
             book=Rulebook(zone=settings.timezone),
         ),
         clock,

@@ -83,7 +83,7 @@ class BadArguments(ToolError):
         super().__init__(" ".join(f"{name}: {words.removesuffix('.')}." for name, words in fields.items()))
 
 
-class Hopeless(ToolError):
+class PermanentRefusal(ToolError):
     """The tool refuses, and would refuse again."""
 
 
@@ -95,11 +95,11 @@ class Disconnected(ToolError):
     """The account in whose name this was to run is no longer connected."""
 
 
-class Refused(ToolError):
+class NoOneMayDecide(ToolError):
     """The rules do not let this be asked for."""
 
 
-class TooMuch(ToolError):
+class TooManyCalls(ToolError):
     """You have asked for a lot in a short time. Try again later."""
 
 
@@ -115,11 +115,12 @@ class ModelError(NodError):
     """The language model could not answer. Send “continue” to try again."""
 
     window: int | None = None  # the number of tokens that the model takes, if its server said that
-    passing = False  # True: the same request may be answered later
+    is_transient = False  # True: the same request may be answered later
     # True: the server did not say why it refused; the request may have been too long, so one with half of the
     # history may be accepted
-    may_be_long = False
-    away = False  # True: the model's server is down or over its limit, so another model may answer
+    may_be_too_long = False
+    # True: the model's server is down or over its limit, so another model may answer
+    other_model_may_answer = False
     choices: tuple[str, ...] = ("Try again",)  # the buttons by which people answer the message
 
 
@@ -152,7 +153,7 @@ class ModelOverBudget(ModelError):
 class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
-    passing = away = True
+    is_transient = other_model_may_answer = True
     has_reason = False  # True: the server or the answer says why it was cut off
 
 

@@ -27,7 +27,7 @@ from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.approvals.team import plans
-from bot.channels.base import has_account, standing
+from bot.channels.base import ask_membership, has_account
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.team_status import TeamStatusDelivery
 from bot.channels.delivery.turns import Turns
@@ -35,8 +35,8 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,
     Answer,
+    BatchDecision,
     ChatMoved,
-    Choice,
     Clock,
     Command,
     Incoming,
@@ -50,22 +50,22 @@ from bot.domain.chat import (
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.hooks import MessageAnswer
-from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, OwnWork, Queue, Work
+from bot.domain.jobs import CHANGED, LOCAL_QUEUE, Dispatcher, Job, Queue, Work, WorkCache
 from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
-from bot.domain.text import blank
+from bot.domain.text import is_blank
 from bot.domain.verbs import Verb
 from bot.errors import (
     BadArguments,
     KeyTaken,
     LeasedElsewhere,
     LostRace,
-    Refused,
+    NoOneMayDecide,
     TakenOver,
     ToolError,
-    TooMuch,
+    TooManyCalls,
     UnknownCard,
 )
 from bot.store import conversations, messages, people, teams, turns
@@ -95,8 +95,8 @@ _ANSWERED_BEFORE = MessageAnswer("")
 _REFUSAL_ANSWERS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
-    Refused: Answer.REFUSED,
-    TooMuch: Answer.LATER,
+    NoOneMayDecide: Answer.REFUSED,
+    TooManyCalls: Answer.LATER,
 }
 """The kind of the reply to a message or request that was refused by an error, by the type of the error."""
 
@@ -126,7 +126,7 @@ class Assistant:
     clock: Clock
     process: str  # the id of this process
     bounds: Bounds
-    own_work: OwnWork  # facts about the work that this process requests and does itself, to save reads
+    own_work: WorkCache  # facts about the work that this process requests and does itself, to save reads
     site_url: Callable[[], str] = str  # returns the address of the console; empty without one
     commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
@@ -136,15 +136,15 @@ class Assistant:
             self.gate.policies,
             self.gate.registry,
             self.clock,
-            inbox=self.handle,
+            handle_press=self.handle,
             stop=self.stop,
             wake=self.dispatcher.wake,
             site_url=self.site_url,
             prices=self.loop.prices,
             models=list(self.loop.models.by_name),
-            hindrance=self.cards.find_hindrance,
+            find_posting_fault=self.cards.find_place_objection,
             groups=self.gate.groups,
-            standing=partial(standing, self.cards.channels),
+            find_membership=partial(ask_membership, self.cards.channels),
             has_account=partial(has_account, self.cards.channels),
             workspace=self.loop.briefing.read_workspace,
             connections=get_connections(self.database),
@@ -175,7 +175,7 @@ class Assistant:
             await self.database.write(_store_names, new_names, incoming.actor, *mentioned)
             self._remember_names(new_names)
         match incoming:
-            case Press() | Choice():
+            case Press() | BatchDecision():
                 return await self._take_press(incoming)
             case Command():
                 refusal = await self.database.read(self._find_refusal, incoming)
@@ -204,7 +204,7 @@ class Assistant:
         """Return why this person may not write here; None if they may."""
         if not incoming.actor.outside:
             return None
-        person = people.person_of(session, incoming.actor)
+        person = people.load_person(session, incoming.actor)
         return self.gate.policies.load(session).find_message_objection(person, str(incoming.address))
 
     async def run(self, job: Job) -> tuple[Job, ...]:
@@ -221,20 +221,20 @@ class Assistant:
         """
         posts_nothing = job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters)
         if posts_nothing:
-            return HERE  # the queue of jobs that the process that wakes them runs itself
+            return LOCAL_QUEUE  # the queue of jobs that the process that wakes them runs itself
         if job.work is not Work.TURN:
-            return self.own_work.queue_in_batch(job.key) or _UNLIMITED_QUEUE
-        own_queue = self.own_work.queue(job.key)
+            return self.own_work.take_batch_queue(job.key) or _UNLIMITED_QUEUE
+        own_queue = self.own_work.find_turn_queue(job.key)
         if own_queue is not None:
             return own_queue
         return await self.database.read(turns.find_queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _take_message(self, message: Message, new_names: Names) -> Reply:
         """Store a message with the names that came with it, and wake the turn that answers it."""
-        files_refusal = self.bounds.files.refusal(message.files)
+        files_refusal = self.bounds.files.find_refusal(message.files)
         if files_refusal:
             return Reply(Answer.INVALID, files_refusal)
-        if not message.files and blank(message.text):
+        if not message.files and is_blank(message.text):
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > _MAX_MESSAGE_LENGTH:
             return Reply(
@@ -243,10 +243,10 @@ class Assistant:
                 "in one message. Please shorten or split it.",
             )
         # the id of this process if it can begin the turn now, else empty
-        owner = self.own_work.owner(message.actor)
+        owner = self.own_work.find_turn_owner(message.actor)
         try:
             outcome = await self.database.write(self._store_message, message, new_names, self.clock(), owner)
-        except (TooMuch, LostRace) as error:
+        except (TooManyCalls, LostRace) as error:
             return Reply(_REFUSAL_ANSWERS[type(error)], error.message)
         self._remember_names(new_names)
         match outcome:
@@ -258,9 +258,9 @@ class Assistant:
                 await self.dispatcher.wake(*outcome.jobs)
                 return Reply(Answer.ANSWERED, outcome.text)
             case arrive.StoredLine():
-                self.own_work.learn(message.actor, outcome.person)
+                self.own_work.remember_person(message.actor, outcome.person)
                 if owner and outcome.wants_turn:
-                    self.own_work.begins(outcome.conversation_id, message.actor)
+                    self.own_work.note_turn_begun(outcome.conversation_id, message.actor)
                 await self.dispatcher.wake(Job(Work.TURN, outcome.conversation_id))
                 return Reply(
                     Answer.ACCEPTED,
@@ -297,13 +297,13 @@ class Assistant:
         except (ToolError, LostRace) as error:
             fields = error.fields if isinstance(error, BadArguments) else {}
             return Reply(_REFUSAL_ANSWERS.get(type(error), Answer.INVALID), error.message, fields=fields)
-        if not opened.again:
+        if not opened.was_open_before:
             tracing.trace_proposal(opened.proposal.id, opened.proposal.tool_name)
         await self.dispatcher.wake(*opened.jobs)
-        answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
+        answer = Answer.DUPLICATE if opened.was_open_before else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
-    async def _take_press(self, press: Press | Choice) -> Reply:
+    async def _take_press(self, press: Press | BatchDecision) -> Reply:
         """Do what a person pressed on a card.
 
         Raises UnknownCard if the card is not known, and the press does not name the message that was pressed.
@@ -314,7 +314,7 @@ class Assistant:
             if press.address is None or press.ref is None:
                 raise
             # the message may be a card that was posted, but not stored before a crash
-            jobs = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
+            jobs = await self.cards.adopt_message(press.proposal_id, press.actor, press.address, press.ref)
             if jobs is None:
                 return Reply(Answer.UNKNOWN, error.message)
             await self.dispatcher.wake(*jobs)
@@ -338,7 +338,7 @@ class Assistant:
             return ""
         # ``first``: before other waiting writes, since a person waits for this one
         was_running, teammate_ids, jobs = await self.database.write(
-            _stop_turn_and_team, conversation, who, self.clock(), begun_by, first=True
+            _stop_turn_and_team, conversation, who, self.clock(), begun_by, urgent=True
         )
         stopped_ids = [conversation.id, *teammate_ids] if was_running else teammate_ids
         for conversation_id in stopped_ids:
@@ -389,7 +389,7 @@ class Assistant:
                 await self.database.write(partial(turns.release_turn, failed=True), turn.id, self.process)
             raise
         finally:
-            self.own_work.turn_over(conversation_id)
+            self.own_work.note_turn_ended(conversation_id)
         # if another process received the question about a card, recovery finds the answer to post
         if conversation_id in self._asked_about_card:
             self._asked_about_card.discard(conversation_id)
@@ -409,7 +409,7 @@ class Assistant:
         """
         conversation_id = turn.transcript.conversation.id
         try:
-            async for event in self.loop.run(turn, delivered=delivered):
+            async for event in self.loop.run(turn, is_streamed=delivered):
                 if isinstance(event, FollowUpJobs):
                     await self.dispatcher.wake(*event.jobs)
                     continue
@@ -420,7 +420,7 @@ class Assistant:
                         if proposal.state is State.APPROVED:
                             follow_ups.append(Job(Work.EXECUTE, proposal.id))
                     case TurnEnded(ending):
-                        span.say({"nod.turn.end": ending})
+                        span.set_attributes({"nod.turn.end": ending})
                     case TurnFailed():
                         span.fail("failed")
                     case _:
@@ -431,8 +431,8 @@ class Assistant:
             if conversation_id not in self._stopping or task is None:
                 raise  # the process ends
             task.uncancel()
-            span.say({"nod.turn.end": Ending.STOPPED})
-            yield TurnEnded(Ending.STOPPED, turn.transcript.seen, "")
+            span.set_attributes({"nod.turn.end": Ending.STOPPED})
+            yield TurnEnded(Ending.STOPPED, turn.transcript.last_heard_id, "")
         finally:
             self._stopping.discard(conversation_id)
 
@@ -472,8 +472,8 @@ def _stop_turn_and_team(
     Returns whether a turn was stopped, the ids of the stopped teammates' conversations, and the next jobs.
     ``begun_by``: do nothing if the turn was requested after that time; None stops any turn and team.
     """
-    conversation_lock.in_conversation(session, conversation.id)
-    by = people.by(session, Act.STOP, who)
+    conversation_lock.lock_conversation(session, conversation.id)
+    by = people.make_author(session, Act.STOP, who)
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
     if begun_by is not None and not was_running:  # the turn was requested later, so its team continues, too
         return False, [], ()
@@ -483,9 +483,9 @@ def _stop_turn_and_team(
 
 def _store_names(session: Session, new_names: Names, *actors: Actor) -> None:
     """Store names, and the membership that a platform gave with each account, such as guest."""
-    people.learn(session, new_names)
+    people.store_names(session, new_names)
     for actor in actors:
-        people.learn_standing(session, actor)
+        people.store_standing(session, actor)
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
@@ -497,7 +497,9 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     jobs = plans.fail_teammate(session, conversation_id, _GIVEN_UP_TEXT, now)
     if jobs:  # it was a teammate's turn
         return jobs
-    messages.add_notice(session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
+    messages.add_notice(
+        session, conversation_id, _GIVEN_UP_TEXT, turn.transcript.last_heard_id, now, delivered=False
+    )
     if turns.has_joined(session, turn.id, conversation_id):  # a later message needs a turn of its own
         turns.request_turn(session, conversation_id, now)
         return (Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))

@@ -24,7 +24,7 @@ CHANNELS = "nod.channels"
 
 
 @functools.cache
-def channel_names() -> frozenset[str]:
+def list_channel_names() -> frozenset[str]:
     """Return the channels that accounts may name: channels of Nod, and of installed packages."""
     return frozenset({"http", "cli", *(point.name for point in entry_points(group=CHANNELS))})
 
@@ -43,7 +43,7 @@ def is_own(point: EntryPoint) -> bool:
     return point.module.partition(".")[0] == "bot"
 
 
-def origin(point: EntryPoint) -> str:
+def describe_package(point: EntryPoint) -> str:
     """Return the package that brings an entry point, with its version."""
     if point.dist:
         return f"{point.dist.name} {point.dist.version}"
@@ -64,9 +64,9 @@ def load_entry_point(group: str, setting: str, name: str) -> Any:
             f"(there are: {known}); install the package, or take the name out"
         )
     if len(points) > 1:
+        packages = ", ".join(sorted(map(describe_package, points)))
         raise SettingsError(
-            f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, points)))}); "
-            "uninstall all but one"
+            f"{setting}: {name} is brought by several packages ({packages}); uninstall all but one"
         )
     [point] = points
     value: Any = import_named(setting, name, point.module)
@@ -93,11 +93,11 @@ def import_named(setting: str, name: str, module: str) -> ModuleType:
         else:
             fix = f"it needs the module {missing}; install that"
     except (Exception, SystemExit) as error:  # noqa: BLE001 - their code may raise anything
-        fix = f"it failed to import ({where_it_failed(error)}); fix it"
+        fix = f"it failed to import ({describe_import_failure(error)}); fix it"
     raise SettingsError(f"{setting}: {name}: {fix}")
 
 
-def where_it_failed(error: BaseException) -> str:
+def describe_import_failure(error: BaseException) -> str:
     """Return the error and its place in the code, on one line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 SCRIPTED_NOTICE = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
 """The notice to people where no model is named, outside the demo."""
-ONLY_HEARING_NOTICE = (
+ONLY_TRANSCRIPTION_NOTICE = (
     "NOD_MODELS names only models that transcribe, so the scripted demo model answers. Add another."
 )
 """The notice to people where every named model only transcribes recordings."""
@@ -125,7 +125,7 @@ def is_set_by_cluster(name: str, value: str) -> bool:
     return is_service_link or _SERVICE_VARIABLE.fullmatch(name) is not None
 
 
-def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
+def find_environment_faults(environment: Mapping[str, str]) -> list[str]:
     """Return the faults of the variables for proxies and certificates, which libraries read, a line each.
 
     The libraries report such a fault as an outage, though it never ends.
@@ -345,23 +345,23 @@ class ModelSettings(BaseModel):
             prices = _read_file(self.price_file or _DEFAULT_PRICE_FILE, read_prices)
         except ValueError as error:
             raise SettingsError(f"NOD_PRICES: {error}") from None
-        for model in self.list_models():
-            price = model.price or prices.of(model.name) or prices.of(model.model)
+        for model in self.list_all_models():
+            price = model.price or prices.find_price(model.name) or prices.find_price(model.model)
             prices = prices.with_price(model.name, price)
         return prices.with_price(default, self.model_price)
 
-    def models(self) -> list[NamedModel]:
+    def list_answering_models(self) -> list[NamedModel]:
         """Return every model that answers people, the default one first; raises SettingsError."""
-        models = self.list_models()
+        models = self.list_all_models()
         if any(model.audio and model.name == self.model for model in models):
             raise SettingsError(f"NOD_MODEL: {self.model} transcribes recordings; name a model that answers")
         return [model for model in models if not model.audio]
 
-    def hearing_models(self) -> list[NamedModel]:
+    def list_transcription_models(self) -> list[NamedModel]:
         """Return every model that transcribes recordings; raises SettingsError."""
-        return [model for model in self.list_models() if model.audio]
+        return [model for model in self.list_all_models() if model.audio]
 
-    def list_models(self) -> list[NamedModel]:
+    def list_all_models(self) -> list[NamedModel]:
         """Return every named model, the default one first; raises SettingsError.
 
         These are the models of the file NOD_MODELS and, where an API key or a server is set, the one of
@@ -424,16 +424,16 @@ class ModelSettings(BaseModel):
         return sorted(by_name.values(), key=lambda model: model.name != self.model)
 
     @property
-    def scripted(self) -> bool:
+    def uses_demo_model(self) -> bool:
         """True if no model that answers is named, so that the demo model does; raises SettingsError."""
-        return not self.models()
+        return not self.list_answering_models()
 
     @property
     def model_notice(self) -> str:
         """The notice to people if the demo model answers; empty if another model does."""
-        if not self.scripted:
+        if not self.uses_demo_model:
             return ""
-        return ONLY_HEARING_NOTICE if self.hearing_models() else SCRIPTED_NOTICE
+        return ONLY_TRANSCRIPTION_NOTICE if self.list_transcription_models() else SCRIPTED_NOTICE
 
 
 class AgentSettings(BaseModel):
@@ -613,7 +613,7 @@ class WebSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_web(self) -> Self:
-        if not (self.http_tokens or self.organised) and self.host not in LOOPBACK:
+        if not (self.http_tokens or self.has_organisation_sign_in) and self.host not in LOOPBACK:
             raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
         if self.user_header and not self.trusted_proxies:
             raise ValueError(
@@ -636,12 +636,12 @@ class WebSettings(BaseModel):
             raise ValueError("NOD_OIDC_ISSUER: must begin with https://")
 
     @property
-    def organised(self) -> bool:
+    def has_organisation_sign_in(self) -> bool:
         """True if people sign in with their organisation's accounts."""
         return bool(self.oidc_issuer or self.user_header)
 
     @property
-    def tokens(self) -> dict[str, str]:
+    def names_by_token(self) -> dict[str, str]:
         """The names of the tokens, by token."""
         pairs = (pair.partition(":") for pair in self.http_tokens)
         return {token: name for name, _, token in pairs}

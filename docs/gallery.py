@@ -90,13 +90,13 @@ class Studio:
         before = {p.id for p in await self.opened()}
         message = Message(_THREAD, ANA, words, str(self._said), private=False)
         await self._app.core.assistant.handle(message)
-        await self._app.dispatcher.idle()
+        await self._app.dispatcher.wait_until_idle()
         return [p for p in await self.opened() if p.id not in before]
 
     async def press(self, proposal: Proposal, verb: Verb, by: Actor = BEN, **more: Any) -> None:
         """The press, minutes later, and all that follows from it."""
         await self.begin(proposal, verb, by, **more)
-        await self._app.dispatcher.idle()
+        await self._app.dispatcher.wait_until_idle()
 
     async def begin(self, proposal: Proposal, verb: Verb, by: Actor = BEN, **more: Any) -> None:
         self._clock.now += timedelta(minutes=4)
@@ -113,12 +113,12 @@ class Studio:
         return card
 
     async def questions(self, proposal: Proposal) -> Sequence[AskedQuestion]:
-        return await self._app.database.read(questions.of_proposal, proposal.id)
+        return await self._app.database.read(questions.list_of_proposal, proposal.id)
 
     async def expire(self) -> None:
         self._clock.now += timedelta(hours=25)
         await self._app.core.recovery.expire_due(self._clock.now)
-        await self._app.dispatcher.idle()
+        await self._app.dispatcher.wait_until_idle()
 
     async def card(self, proposal: Proposal) -> Card:
         return (await self._app.core.cards.load_card(proposal.id)).card

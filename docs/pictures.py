@@ -27,7 +27,7 @@ from bot.channels.telegram.card import render_card
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.text import Rich
 from bot.domain.cards import Card
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.features.issues.tools import seed
 from bot.settings import Settings
 
@@ -324,7 +324,7 @@ async def main() -> None:
     _FOLDER.mkdir(exist_ok=True)
     made, question = await states()
     waiting, done = made["waiting"], made["done"]
-    answer = f"“{as_written(question.text)}”\n\n{question.answer}"
+    answer = f"“{escape_markdown(question.text)}”\n\n{question.answer}"
     made.pop("command")
     rows = {"asked about": posted(MarkdownIt().render(answer)), **{n: post(c) for n, c in made.items()}}
     bubbles = {"asked about": said(from_markdown(answer)), **{n: bubble(c) for n, c in made.items()}}

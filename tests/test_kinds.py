@@ -59,5 +59,5 @@ def test_each_kind_is_found_by_its_name() -> None:
     assert len({kind.name for kind in KINDS}) == len(KINDS)
     for kind in KINDS:
         assert find_kind(kind.name) is kind
-        assert find_kind(kind.name, called=True) is (kind.of_agent or kind)
+        assert find_kind(kind.name, asked_by_model=True) is (kind.kind_if_model_asked or kind)
         assert str(kind) == kind.name

@@ -12,7 +12,7 @@ import typer
 from bot.cli.doctor import _check_names, doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
-from bot.settings import ONLY_HEARING_NOTICE, Settings, find_surrounding_faults
+from bot.settings import ONLY_TRANSCRIPTION_NOTICE, Settings, find_environment_faults
 from tests.kit.modes import bound_by_modes
 
 WRONG = [
@@ -156,7 +156,7 @@ def test_the_defaults_are_a_start_without_any_setting():
     assert settings.sqlite_file == Path("nod.db")
     assert (settings.host, settings.port) == ("127.0.0.1", 8080)
     assert settings.proposal_ttl == timedelta(hours=24)
-    assert settings.tokens == {}
+    assert settings.names_by_token == {}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_lists_are_commas_and_tokens_are_looked_up_by_their_value():
         NOD_HTTP_TOKENS="ana:0123456789abcdef,ci-bot:with:colons:0123456",
     )
     assert settings.admins == ("slack:T1/U1", "telegram:991")
-    assert settings.tokens == {"0123456789abcdef": "ana", "with:colons:0123456": "ci-bot"}
+    assert settings.names_by_token == {"0123456789abcdef": "ana", "with:colons:0123456": "ci-bot"}
 
 
 def test_a_database_file_may_stand_anywhere():
@@ -360,10 +360,10 @@ def test_a_key_of_the_file_of_models_is_told_by_its_variable(monkeypatch: pytest
     (tmp_path / "models.toml").write_text('[local]\nbase_url = "http://127.0.0.1:9/v1"\nkey = "LOCAL_KEY"\n')
     monkeypatch.setenv("NOD_MODELS", "models.toml")
     monkeypatch.setenv("LOCAL_KEY", "sk-1\n")
-    assert Settings.load().models()[0].secret == "sk-1"
+    assert Settings.load().list_answering_models()[0].secret == "sk-1"
     monkeypatch.setenv("LOCAL_KEY", "sk-1\nsk-2")
     with pytest.raises(SettingsError, match=r"^LOCAL_KEY: "):
-        Settings.load().models()
+        Settings.load().list_answering_models()
 
 
 def test_a_file_of_models_that_only_transcribe_says_at_the_start_what_is_missing(
@@ -373,12 +373,12 @@ def test_a_file_of_models_that_only_transcribe_says_at_the_start_what_is_missing
     ears = '[ears]\nbase_url = "http://127.0.0.1:9/v1"\naudio = true\n'
     monkeypatch.setenv("NOD_MODELS", str(file))
     for text, notice in (
-        (ears, ONLY_HEARING_NOTICE),
+        (ears, ONLY_TRANSCRIPTION_NOTICE),
         (f"{ears}[talker]\nbase_url = 'http://127.0.0.1:9'\n", ""),
     ):
         file.write_text(text)
         settings = Settings.load()
-        assert (settings.scripted, settings.model_notice) == (bool(notice), notice)
+        assert (settings.uses_demo_model, settings.model_notice) == (bool(notice), notice)
 
 
 def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch):
@@ -411,7 +411,7 @@ def test_where_a_variable_is_blank_or_a_clusters_the_file_says_it(
 
 @pytest.mark.parametrize("name", ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "http_proxy"])
 def test_a_socks_proxy_is_a_fault_of_the_installation(name: str):
-    [fault] = find_surrounding_faults({name: "socks5://127.0.0.1:1080"})
+    [fault] = find_environment_faults({name: "socks5://127.0.0.1:1080"})
     assert re.match(rf"{name}: .*HTTPS_PROXY", fault)
 
 
@@ -424,10 +424,10 @@ def test_a_missing_or_empty_file_of_certificates_is_a_fault_of_the_installation(
         ("SSL_CERT_FILE", tmp_path, "does not exist"),
         ("SSL_CERT_FILE", empty, "holds no certificates"),
     ):
-        [fault] = find_surrounding_faults({name: f"{file}\n"})
+        [fault] = find_environment_faults({name: f"{file}\n"})
         assert fault.startswith(f"{name}: ")
         assert words in fault
-    assert find_surrounding_faults({"SSL_CERT_FILE": "", "SSL_CERT_DIR": str(tmp_path)}) == []
+    assert find_environment_faults({"SSL_CERT_FILE": "", "SSL_CERT_DIR": str(tmp_path)}) == []
 
 
 def test_what_the_system_brings_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch, capsys):

@@ -126,7 +126,7 @@ async def _over_http(folder: Path, clock: FakeClock, trip: Trip) -> None:
         [proposal] = (await client.get(f"{at}/proposals")).json()["proposals"]
         with trip:
             await client.post(f"{at}/proposals/{proposal['id']}/approve", json={})
-            await app.dispatcher.idle()
+            await app.dispatcher.wait_until_idle()
 
 
 async def _run(folder: Path) -> dict[str, Trip]:

@@ -91,12 +91,12 @@ class AttachmentReader:
         if data is None:
             try:
                 async with asyncio.timeout(_FETCH_SECONDS):
-                    data = await self.fetch(address, ref, self.bounds.file)
+                    data = await self.fetch(address, ref, self.bounds.max_file_bytes)
             except TimeoutError:
                 return FileContent(kind="", fault=_TOO_SLOW_TEXT)
             except ChannelError as error:
                 return FileContent(kind="", fault=error.message)
-            fault = self.bounds.too_large(len(data))
+            fault = self.bounds.explain_too_large(len(data))
             if fault:
                 return FileContent(kind="", fault=fault)
         return await self.documents.read(data)
@@ -143,5 +143,5 @@ def _store_reading(
     """Store the content of a file and the notice about it, if any, unless another turn has stored them."""
     if outputs.mark_read(session, handle, content) and notice:
         conversation_id = transcript.conversation.id
-        last_heard_id = transcript.seen  # the id of the newest line that awaits an answer
+        last_heard_id = transcript.last_heard_id  # the id of the newest line that awaits an answer
         messages.add_notice(session, conversation_id, notice, last_heard_id, now, delivered=is_streamed)

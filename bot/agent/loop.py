@@ -80,10 +80,10 @@ from bot.domain.model import (
     ToolSpec,
 )
 from bot.domain.people import Actor
-from bot.domain.plans import find_current_plan, list_carried_out
+from bot.domain.plans import find_current_plan, list_finished_steps
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import redact_arguments, secrets_in, veil
+from bot.domain.redaction import hide_values, redact_arguments, secrets_in
 from bot.domain.rules import Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
@@ -180,16 +180,16 @@ class Loop:
     prices: Prices = field(default_factory=Prices)
     hooks: Hooks = field(default_factory=Hooks)
 
-    async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+    async def run(self, turn: Turn, *, is_streamed: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a turn to its end, yielding its events. Raises TakenOver if another process has taken it over.
 
-        ``delivered``: the caller displays the text while it is written, so it is stored as posted.
+        ``is_streamed``: the caller displays the text while it is written, so it is stored as posted.
         """
-        run = _Run(self._keep_to_one_person(turn), is_streamed=delivered)
+        run = _Run(self._keep_to_one_person(turn), is_streamed=is_streamed)
         asker = run.turn.transcript.asker
         try:
             context = CallContext(turn.transcript.conversation.id, str(asker))
-            available = (await self.gate.registry.available(context)).offered
+            available = (await self.gate.registry.available(context)).offered_only
             while run.ending is None:
                 async for event in self._advance(run, available):
                     yield event
@@ -205,7 +205,7 @@ class Loop:
             async for event in self._end_failed(run, error):
                 yield event
         else:
-            seen = run.turn.transcript.seen  # the id of the newest line that the turn has read
+            seen = run.turn.transcript.last_heard_id  # the id of the newest line that the turn has read
             yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
@@ -223,14 +223,14 @@ class Loop:
         """End the turn because of ``error``, and yield the events that tell people."""
         if isinstance(error, ModelError):
             # ``choices``: messages that people may send by a button
-            explanation, is_temporary, choices = error.message, error.passing, error.choices
+            explanation, is_temporary, choices = error.message, error.is_transient, error.choices
         else:
             explanation, is_temporary, choices = _BROKEN_TEXT, False, ModelError.choices
         fail = partial(fail_turn, is_streamed=run.is_streamed, is_temporary=is_temporary)
         notice, jobs = await self.database.write(fail, run.turn, explanation, self.clock())
         if jobs:
             yield FollowUpJobs(jobs)
-        seen = run.turn.transcript.seen
+        seen = run.turn.transcript.last_heard_id
         if notice:
             yield TurnFailed(notice, seen, choices)
         else:  # people were told of the failure before; the turn waits for its retry
@@ -281,7 +281,7 @@ class Loop:
         Without such questions, mark the plan's finished steps. Returns the jobs that follow, or None if
         nothing changed.
         """
-        outdated = asking.list_overtaken(transcript)
+        outdated = asking.list_answered_by_message(transcript)
         if outdated:
             return await self.database.write(asking.withdraw, outdated, self.clock)
         plan_and_steps = _find_done_steps(transcript)
@@ -410,7 +410,7 @@ class Loop:
         ``has_earlier_text``: the turn has said something before, so this answer begins a new paragraph.
         """
         transcript = run.turn.transcript
-        offered = await self.gate.list_offered(available, transcript)
+        offered = await self.gate.list_tools_for_model(available, transcript)
         specs = tuple(tool.spec for tool in offered)
         specs_chars = sum(spec.size for spec in specs)
         zone = await self.gate.time_zone(transcript)
@@ -480,7 +480,7 @@ class Loop:
         """Note the failure of a model, and return its stand-in; None if no other model may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):  # these are no failures of the model
             self.models.note_fault(model, error)
-        if error.away:  # the model can't be reached, or its account is used up
+        if error.other_model_may_answer:  # the model can't be reached, or its account is used up
             return self.models.stand_in(model)
         return None
 
@@ -647,7 +647,7 @@ class Loop:
             yield progress
         for call, tool, arguments in reads:
             result = results[call.id]
-            shown = veil(result.text, secrets_in(arguments, tool.parameters))
+            shown = hide_values(result.text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, result.ok, shown)
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
@@ -694,7 +694,7 @@ def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]]
     """Return the approved plan and its finished steps, if its card does not show them all yet."""
     proposals = transcript.proposals.values()
     plan = find_current_plan(proposals)
-    done_steps = list_carried_out(plan, proposals) if plan else ()
+    done_steps = list_finished_steps(plan, proposals) if plan else ()
     if plan and done_steps != plan.ticked:
         return (plan, done_steps)
     return None
@@ -728,7 +728,7 @@ def _shorten_request(
     Shortening does not count as an attempt.
     """
     sent_chars = size_of(request.history)
-    may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
+    may_halve = error.may_be_too_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
     if not may_halve and not _may_be_too_long(error, answer, request.attempt):
         return None
     shorter = make_request(request.model, _next_history_chars(sent_chars, specs_chars, error))
@@ -758,8 +758,8 @@ def _count_steps(turn: Turn) -> int:
     """
     transcript = turn.transcript
     answers = [line for line in transcript.lines if line.role is LineRole.ASSISTANT]
-    # ``after``: the id of the newest message that an answer had read; ``seen``: of the newest of all
-    since_newest = [answer for answer in answers if answer.after == transcript.seen]
+    # ``after``: the id of the newest message that an answer had read; ``last_heard_id``: of the newest of all
+    since_newest = [answer for answer in answers if answer.after == transcript.last_heard_id]
     return min(turn.usage.model_calls, len(since_newest))
 
 

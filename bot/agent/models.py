@@ -34,9 +34,9 @@ _REST_PERIOD = timedelta(minutes=1)  # the time for which another model answers 
 class ModelFault(NamedTuple):
     """The last failure of a model."""
 
-    words: str  # the message of the failure
+    message: str  # the message of the failure
     at: datetime
-    away: bool  # the model can't be reached, or its account is used up, so another model may answer
+    is_unreachable: bool  # the model can't be reached, or its account is used up, so another model may answer
 
 
 class _Refusal(NamedTuple):
@@ -84,7 +84,7 @@ class Models:
 
         Raises ModelError if a rule names a model that is not set up.
         """
-        accounts = people.person_of(session, transcript.asker).accounts
+        accounts = people.load_person(session, transcript.asker).accounts
         rule = book.model(str(transcript.conversation.origin), accounts)
         if rule is None:
             return self.default
@@ -99,7 +99,7 @@ class Models:
     def choose_reachable(self, model: Model) -> Model:
         """Return the model itself, or its stand-in if it could not be reached in the last minute."""
         fault = self.faults.get(model.name)
-        if fault is None or not fault.away:
+        if fault is None or not fault.is_unreachable:
             return model
         if self._clock() - fault.at >= _REST_PERIOD:
             return model
@@ -117,8 +117,8 @@ class Models:
     def note_fault(self, model: Model, error: ModelError) -> None:
         """Note that a model failed. This is logged if the reason is new."""
         previous = self.faults.pop(model.name, None)  # removed first, so that the newest fault comes last
-        self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
-        if previous is None or previous.words != error.message:
+        self.faults[model.name] = ModelFault(error.message, self._clock(), error.other_model_may_answer)
+        if previous is None or previous.message != error.message:
             log.error("the language model gives no answers", model=model.name, why=error.message)
 
     def note_refused(self, model: Model, tools: Mapping[str, str], specs: Sequence[ToolSpec]) -> None:
@@ -128,7 +128,7 @@ class Models:
             if name in by_name:
                 self._refusals[model.name, name] = _Refusal(by_name[name], why)
 
-    def find_refusals(self, spec: ToolSpec) -> tuple[str, ...]:
+    def describe_refusals(self, spec: ToolSpec) -> tuple[str, ...]:
         """Return the models whose servers refuse a tool, each as "name (the server's reason)".
 
         A refusal of an earlier specification of the tool does not count.

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Self
 
 from bot.domain.conversations import LineRole, Transcript
-from bot.domain.people import Actor, channel_called
-from bot.domain.plans import MAX_ROUNDS
+from bot.domain.people import Actor, name_of_channel
+from bot.domain.plans import MAX_SUBMITTED_PLANS
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.tools.registry import AvailableTools
@@ -178,7 +178,7 @@ def _describe_scene(transcript: Transcript, now: datetime, briefing: Briefing) -
         zone=briefing.zone,
         clock=_describe_clock(transcript.asker, now, briefing),
         kind=kind,
-        where=channel_called(conversation.origin.channel),
+        where=name_of_channel(conversation.origin.channel),
         names=listed,
         silence="" if conversation.private else _SILENCE_TEXT,
     )
@@ -198,8 +198,8 @@ def _describe_teammate(teammate: Teammate) -> str:
         name=teammate.name, role=one_line(teammate.role), task=_indent(teammate.task)
     )
     if teammate.locked:
-        left = max(0, MAX_ROUNDS - teammate.rounds)  # a round is one version of its plan
-        text += _LOCKED_TEXT.format(left=left, rounds=MAX_ROUNDS)
+        left = max(0, MAX_SUBMITTED_PLANS - teammate.rounds)  # a round is one version of its plan
+        text += _LOCKED_TEXT.format(left=left, rounds=MAX_SUBMITTED_PLANS)
     return text
 
 

@@ -28,7 +28,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import Rulebook, Subject
 from bot.store import conversations, messages, notices, transitions, turns
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
@@ -83,7 +83,7 @@ def commit_answer(
     proposed = [(judged.proposal, judged.likeness) for judged in judged_calls if judged.proposal]
     has_effects = any(judged.effect for judged in judged_calls)
     if proposed or has_effects:
-        conversation_lock.in_conversation(session, conversation_id)
+        conversation_lock.lock_conversation(session, conversation_id)
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
     ending = None  # the turn continues after reads, or after an answer that was cut
@@ -118,7 +118,7 @@ def commit_answer(
     for proposal, likeness in proposed:  # ``likeness`` says which grants cover a call
         proposal_of_answer = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
         to_insert.append(grants.approve_by_grant(session, policies, proposal_of_answer, likeness, now))
-    opened = transitions.insert_proposals(session, to_insert, By.nod(Act.PROPOSE))
+    opened = transitions.insert_proposals(session, to_insert, Author.nod(Act.PROPOSE))
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
     if turn.transcript.teammate:
@@ -159,7 +159,7 @@ def fail_turn(
     were told before, and the jobs.
     """
     transcript, teammate = turn.transcript, turn.transcript.teammate
-    conversation_id, seen = transcript.conversation.id, transcript.seen
+    conversation_id, seen = transcript.conversation.id, transcript.last_heard_id
     if teammate:
         teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
@@ -205,7 +205,7 @@ def store_summary(
 
 def post_notice_once(session: Session, transcript: Transcript, text: str, now: datetime) -> tuple[Job, ...]:
     """Post a notice, unless the same was posted there within ``_NOTICE_PERIOD``. Returns the jobs."""
-    if messages.was_noticed(session, _find_lead_conversation(transcript), text, now - _NOTICE_PERIOD):
+    if messages.has_notice(session, _find_lead_conversation(transcript), text, now - _NOTICE_PERIOD):
         return ()
     return tuple(_post_notice(session, transcript, text, now))
 

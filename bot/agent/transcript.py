@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from bot.domain.attachments import HEARD, describe_kind, format_size, quote_heard
+from bot.domain.attachments import TRANSCRIPT_PREFIX, describe_kind, format_size, quote_heard
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import (
@@ -317,7 +317,7 @@ def _list_outcomes_before(transcript: Transcript, lines: Sequence[Line]) -> list
     return [
         _format_outcome(proposal)
         for proposal in transcript.proposals.values()
-        if proposal.called and proposal.message_id not in line_ids
+        if proposal.is_from_model and proposal.message_id not in line_ids
     ]
 
 
@@ -351,7 +351,7 @@ def _render_line(part: _Part) -> Sequence[Entry]:
 def _remove_voice_quotation(part: _Part) -> str:
     """Return the text of an answer without the quotation of a voice message at its beginning."""
     text = part.line.text
-    if not text.startswith(HEARD):  # each quotation of a voice message begins with this
+    if not text.startswith(TRANSCRIPT_PREFIX):  # each quotation of a voice message begins with this
         return text
     return text.removeprefix(quote_voice_messages_before(part.transcript, part.line.id))
 

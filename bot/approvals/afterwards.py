@@ -15,10 +15,10 @@ from bot.approvals.drafts import preview_of, title_of
 from bot.approvals.tool_code import await_tool, describe_and_log
 from bot.domain.cards import redact_fields
 from bot.domain.proposals import (
+    CheckedField,
     Inverse,
     PreviewField,
     Proposal,
-    Reread,
     canonical,
     hash_old_values,
 )
@@ -35,7 +35,7 @@ _MAX_INVERSE_CHARS = 1_500_000  # enough for 1 MB of a file in base64, with the 
 _MAX_VALUE_CHARS = 300  # the most characters of a value that are stored for people
 
 
-async def look_after(
+async def collect_after_run(
     available: AvailableTools,
     tool: Tool,
     proposal: Proposal,
@@ -62,7 +62,7 @@ async def look_after(
     return columns
 
 
-async def _read_again(tool: Tool, proposal: Proposal, seconds: float) -> tuple[Reread, ...]:
+async def _read_again(tool: Tool, proposal: Proposal, seconds: float) -> tuple[CheckedField, ...]:
     """Return the changed fields with their values now; empty where they can't be read."""
     fields = []
     try:
@@ -94,10 +94,10 @@ async def _read_values(tool: Tool, proposal: Proposal) -> Mapping[str, str | Non
     return {field.field: field.old_value for field in preview if field.field in names}
 
 
-def _compare(name: str, value: object, approved: str | None) -> Reread:
+def _compare(name: str, value: object, approved: str | None) -> CheckedField:
     """Return a field with its current value, the approved value, and whether they are the same."""
     current = None if value is None else storable(str(value))
-    return Reread(name, _cut(current), _cut(approved), current == approved)
+    return CheckedField(name, _cut(current), _cut(approved), current == approved)
 
 
 def _cut(text: str | None) -> str | None:

@@ -38,10 +38,10 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Place
-from bot.domain.text import as_written, hash_text
-from bot.errors import KeyTaken, Refused, ToolError, TooMuch, UnknownTool
+from bot.domain.text import escape_markdown, hash_text
+from bot.errors import KeyTaken, NoOneMayDecide, ToolError, TooManyCalls, UnknownTool
 from bot.store import agent_calls, notices, tokens
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.registry import AvailableTools, Registry
@@ -124,7 +124,7 @@ class AgentCalls:
         """Return the agent behind an account. Raises Refused if its token has ended."""
         agent = await self.database.read(tokens.find_agent, actor, self.clock())
         if agent is None:
-            raise Refused(TOKEN_ENDED_TEXT)
+            raise NoOneMayDecide(TOKEN_ENDED_TEXT)
         return agent
 
     async def admit_agent(self, actor: Actor) -> Agent:
@@ -158,21 +158,21 @@ class AgentCalls:
         Its person is told of tools that are new to the agent, and asked for consent to new servers.
         """
         available = await load_available(self.gate.registry, agent.person)
-        policy, person = await self.database.read(self.gate.policies.load_for, agent.person)
+        policy, person = await self.database.read(self.gate.policies.load_with_person, agent.person)
         place = Place(str(agent.address_of("")), private=False, home=str(agent.person))
         risk, now = Risk(Level.WRITE, ""), self.clock()
         granted = [tool for tool in list_callable(available) if agent.matches(tool.name)]
         tools = []
         for tool in granted:
-            if not may_act(agent, tool):
+            if not may_use_connection(agent, tool):
                 continue
             # a call without arguments stands for all calls of the tool; ``always``: count only rules that
             # forbid all of them
-            any_call = tool.call({}, risk, place, person, now)
+            any_call = tool.make_facts({}, risk, place, person, now)
             if not policy.find_call_objection(any_call, always=True):
                 tools.append(tool)
-        # ``known``: the tools of which the agent's person was told
-        new_names = {tool.name for tool in tools} - agent.known
+        # ``shown_tools``: the tools of which the agent's person was told
+        new_names = {tool.name for tool in tools} - agent.shown_tools
         if new_names:
             await self.database.write(_tell_new_tools, agent, new_names, now)
         await self._ask_about_servers(agent, granted)
@@ -220,7 +220,7 @@ class AgentCalls:
         """
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
-            raise Refused(_TOO_DEEP.format(depth=depth))
+            raise NoOneMayDecide(_TOO_DEEP.format(depth=depth))
         tools = {tool.name: tool for tool in await self._choose_tools(agent)}
         tool = tools.get(tool_name)
         if tool is None:
@@ -260,7 +260,7 @@ class AgentCalls:
         if stored is not None:  # an earlier call may have ended: then the row has its tool's answer
             row, proposal = stored
             files = agent_calls.read_files(row)
-        return await self._tell(describe_call(proposal, joined=opened.again, files=files))
+        return await self._tell(describe_call(proposal, joined=opened.was_open_before, files=files))
 
     async def _check_open_calls(self, agent: Agent, call_digest: str) -> None:
         """Raise TooMuch if an agent's calls already take half of the proposals that its person may have open.
@@ -272,7 +272,7 @@ class AgentCalls:
             return
         now = self.clock()
         if await self.database.read(agent_calls.find_repeated, agent.key, call_digest, now) is None:
-            raise TooMuch(_TOO_MANY.format(most=most))
+            raise TooManyCalls(_TOO_MANY.format(most=most))
 
     async def find_call(self, actor: Actor, call_id: str) -> CallStatus | None:
         """Return the state of one of this agent's calls, or None if it has no such call.
@@ -330,7 +330,7 @@ class AgentCalls:
         while times and not _is_within(_MINUTE, times[0], now):
             times.popleft()
         if len(times) >= most:
-            raise TooMuch(refusal.format(most=most))
+            raise TooManyCalls(refusal.format(most=most))
         times.append(now)
 
 
@@ -378,7 +378,7 @@ def make_consent(
     if until is not None:
         arguments["until"] = f"{until:%Y-%m-%d}"
     question_id = hash_text(canonical([agent.label, sorted(servers)]))[:32]
-    text = f"The program {as_written(agent.name)} asks to call tools for you."
+    text = f"The program {escape_markdown(agent.name)} asks to call tools for you."
     request = make_private_request(agent.person, text)
     return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {question_id}")
 
@@ -390,7 +390,7 @@ def make_private_request(person: Actor, text: str) -> Request:
     such as the console, has no such conversation, so the request begins a new conversation there.
     """
     key, begin = person.key, None
-    if person.channel in notices.POSTLESS:
+    if person.channel in notices.CHANNELS_WITHOUT_CHATS:
         begin = secrets.token_hex(8)
         key = f"{person.key}/{begin}"
     return Request(person, "", {}, Address(person.channel, key), text, private=True, begin=begin)
@@ -403,17 +403,17 @@ async def load_available(registry: Registry, person: Actor) -> AvailableTools:
 
 def list_callable(available: AvailableTools) -> list[Tool]:
     """Return the tools among these that any agent may be given; its token and the rules then decide."""
-    return [tool for tool in available.offered if _is_callable(tool)]
+    return [tool for tool in available.offered_only if _is_callable(tool)]
 
 
 def _is_callable(tool: Tool) -> bool:
     if tool.effect is not None or tool.run is None:
         return False  # an effect changes only the conversation of the call, and an agent has none
     # not for agents: what asks people each time, what only undoes a change, and the tools about Nod itself
-    return not (tool.kind.always_asks or tool.undoes or tool.group in _GROUPS_OF_NOD)
+    return not (tool.kind.always_asks or tool.only_for_undo or tool.group in _GROUPS_OF_NOD)
 
 
-def may_act(agent: Agent, tool: Tool) -> bool:
+def may_use_connection(agent: Agent, tool: Tool) -> bool:
     """Tell if an agent may call a tool, by the connection that the tool uses.
 
     True for a tool without a connection, and for one that acts in the name of the agent's person at a server
@@ -431,13 +431,15 @@ def find_servers(tools: Collection[Tool]) -> list[str]:
     return sorted({connection.server for connection in connections if connection and connection.is_personal})
 
 
-def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datetime) -> tuple[Job, ...]:
+def end_work_of_tokens(
+    session: Session, ended: Collection[tokens.IssuedToken], now: datetime
+) -> tuple[Job, ...]:
     """End the grants for agents whose tokens have ended, and withdraw their open proposals.
 
     Approved calls still run, since people wanted them. Returns the jobs that follow.
     """
     jobs: list[Job] = []
-    by = By.nod(Act.REVOKE, _TOKEN_ENDED)
+    by = Author.nod(Act.REVOKE, _TOKEN_ENDED)
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
     for token in ended:
         agent_key = f"{token.name}/{token.label}"  # as in `Agent.key`
@@ -499,17 +501,17 @@ def _describe_end(proposal: Proposal, end: str) -> str:
     """Return the text on a call for the agent: the result, or the state in words. ``end``: see `name_end`."""
     if end != "succeeded" or proposal.ended_badly:
         return bound_text(for_model(proposal))
-    edits = "".join(f"{edit.told}.\n" for edit in proposal.edits)
+    edits = "".join(f"{edit.words_for_model}.\n" for edit in proposal.edits)
     return edits + bound_text(proposal.result or "Done.")
 
 
 def _tell_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:
     """Tell an agent's person of new tools, and note in the same transaction that they were told."""
-    new_names = tokens.note_told(session, agent.label, names)
+    new_names = tokens.store_shown_tools(session, agent.label, names)
     if not new_names:
         return
-    listed = as_written(", ".join(new_names[:_MAX_NAMED]))
+    listed = escape_markdown(", ".join(new_names[:_MAX_NAMED]))
     if len(new_names) > _MAX_NAMED:
         listed += f" and {len(new_names) - _MAX_NAMED} more"
     text = _NEW_TOOLS_TEXT.format(agent=agent.name, names=listed, label=agent.label)
-    notices.tell_privately(session, agent.person, text, now)
+    notices.store_private_notice(session, agent.person, text, now)

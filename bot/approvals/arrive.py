@@ -24,7 +24,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
-from bot.errors import LostRace, Refused, TooMuch
+from bot.errors import LostRace, NoOneMayDecide, TooManyCalls
 from bot.store import (
     agent_calls,
     conversations,
@@ -36,7 +36,7 @@ from bot.store import (
     turns,
     webhooks,
 )
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.engine import insert_new
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
@@ -105,9 +105,9 @@ def store_message(
     # the limits: after the check for a second delivery, which does not count. If they raise, the transaction
     # is rolled back, and the message is not stored
 
-    # ``said`` counts the person's messages of the last hour before this one, up to the limit
-    if arrival.said == bounds.messages:
-        raise TooMuch(
+    # ``sent_count`` counts the person's messages of the last hour before this one, up to the limit
+    if arrival.sent_count == bounds.messages:
+        raise TooManyCalls(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
@@ -115,7 +115,7 @@ def store_message(
         begins_conversation
         and conversations.count_started_since(session, message.actor, now - _DAY, now, most + 1) > most
     ):
-        raise TooMuch(
+        raise TooManyCalls(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
     if handles:
@@ -138,20 +138,20 @@ def _store_files(
     the message itself. Earlier files beyond the limits of a day are left unread. Raises TooMuch if the
     message's own files exceed these limits. ``handles``: the names under which the files are stored.
     """
-    count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
+    count, size = outputs.count_attached_since(session, message.actor, now - _DAY)
     handles_and_files = list(zip(handles, message.files, strict=True))
     own = [pair for pair in handles_and_files if not pair[1].earlier]
     earlier = [pair for pair in handles_and_files if pair[1].earlier]
     stored: list[tuple[str, Upload, str]] = []
     for handle, file in [*own, *earlier]:
-        fault = bounds.files.too_large(file.bytes)
+        fault = bounds.files.explain_too_large(file.bytes)
         count += 1
         if not fault:
             size += file.bytes
         exceeds_day = count > bounds.files.files_a_day or size > bounds.files.bytes_a_day
         if exceeds_day and not file.earlier:
             most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.bytes_a_day)}"
-            raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
+            raise TooManyCalls(f"I take at most {most} from you within a day. Please send it again later.")
         if exceeds_day and not fault:
             fault = _DAY_IS_FULL_TEXT
         stored.append((handle, file, fault))
@@ -193,7 +193,7 @@ class OpenedProposal:
 
     proposal: Proposal
     jobs: tuple[Job, ...] = ()
-    again: bool = False  # True if an earlier request with the same event had opened it
+    was_open_before: bool = False  # True if an earlier request with the same event had opened it
 
 
 def find_opened_before(
@@ -207,13 +207,13 @@ def find_opened_before(
         if request.agent is None:
             return None
         earlier_call = agent_calls.find_repeated(session, request.agent, call_digest, now)
-        return OpenedProposal(earlier_call, again=True) if earlier_call else None
+        return OpenedProposal(earlier_call, was_open_before=True) if earlier_call else None
     message_id = messages.find_message_of_event(session, request.address.channel, request.event_id)
     if message_id is None:
         return None
     opened = proposals.list_of_message(session, message_id)
     if opened:
-        return OpenedProposal(opened[0], again=True)
+        return OpenedProposal(opened[0], was_open_before=True)
     return None
 
 
@@ -235,7 +235,7 @@ def open_request(
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
         if tokens.find_agent(session, Actor(AGENTS, request.agent), now) is None:
-            raise Refused(TOKEN_ENDED_TEXT)
+            raise NoOneMayDecide(TOKEN_ENDED_TEXT)
     earlier = find_opened_before(session, request, draft.digest, now)
     if earlier:
         return earlier
@@ -248,10 +248,10 @@ def open_request(
     asked_by = f"asked for by {request.actor}"
     if request.agent:
         asked_by += f" through {request.agent}"
-    by = By.nod(Act.PROPOSE, asked_by)
+    by = Author.nod(Act.PROPOSE, asked_by)
     [proposal] = transitions.insert_proposals(session, [proposal], by)
     if proposal.kind.is_form:  # an MCP server's question
-        transitions.own_question(session, proposal.id, process)
+        transitions.claim_question(session, proposal.id, process)
     if request.agent is not None and proposal.kind.runs:
         agent_calls.add_call(session, proposal, request.depth, now)
     if request.callback_url is not None:

@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import end
-from bot.approvals.pressing import Decided, PressContext, accept, refuse
+from bot.approvals.pressing import PressContext, PressOutcome, accept, refuse
 from bot.domain import kinds
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
@@ -28,12 +28,12 @@ from bot.domain.text import one_line, storable
 from bot.domain.verbs import CHOICES, Verb
 from bot.errors import ModelTooManyQuestions, ToolError
 from bot.store import people, proposals
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.tools.signature import Storable
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 
 ASK = "ask_person"
-IN_A_ROW = 5
+MAX_QUESTIONS = 5
 """The most questions for one request of a person."""
 
 _MAX_ANSWER_CHARS = 1000
@@ -48,7 +48,9 @@ _NO_SECRETS_TEXT = (
     "Never ask for a secret, such as a password or a key. Say where people should put it instead."
 )
 _STILL_OPEN_TEXT = "Your question “{question}” is still open. One at a time: wait for its answer."
-_ENOUGH_TEXT = f"You asked {IN_A_ROW} questions for this request, which is all. Say what you have, and end."
+_ENOUGH_TEXT = (
+    f"You asked {MAX_QUESTIONS} questions for this request, which is all. Say what you have, and end."
+)
 
 Question = Annotated[Storable, Field(min_length=1, max_length=500)]
 Choice = Annotated[Storable, Field(min_length=1, max_length=60)]
@@ -82,12 +84,12 @@ def ask_tools() -> FixedToolset:
     return FixedToolset("questions", (replace(ask_person, kind=kinds.QUESTION, run=return_answer),))
 
 
-def check_in_a_row(transcript: Transcript) -> None:
-    """Raise ModelTooManyQuestions if the model has asked more than `IN_A_ROW` questions.
+def check_question_count(transcript: Transcript) -> None:
+    """Raise ModelTooManyQuestions if the model has asked more than `MAX_QUESTIONS` questions.
 
     `choose_answerers` has told it by then that it may not.
     """
-    if _count_asked(transcript) > IN_A_ROW:
+    if _count_asked(transcript) > MAX_QUESTIONS:
         raise ModelTooManyQuestions
 
 
@@ -96,7 +98,7 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
     choices = arguments.get("choices") or ()
     if any(_SECRET.search(text) for text in (arguments["question"], *choices)):
         raise ToolError(_NO_SECRETS_TEXT)
-    if _count_asked(transcript) >= IN_A_ROW:
+    if _count_asked(transcript) >= MAX_QUESTIONS:
         raise ToolError(_ENOUGH_TEXT)
     waiting = _list_open(transcript)
     if waiting:
@@ -128,12 +130,12 @@ def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Acto
             why = "No one who wrote here has the name"
         raise ToolError(f"{why} {name}. Who wrote here: {known or 'no one'}.")
     [actor] = matching.values()
-    if people.person_of(session, actor).outside:
+    if people.load_person(session, actor).outside:
         raise ToolError(f"{name} is not part of this team, so only the person you work for can be asked.")
     return actor
 
 
-def take_answer(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def take_answer(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Apply a press that answers a question: by the button of a choice, or by a text.
 
     Apparent secrets in the text are hidden.
@@ -158,10 +160,10 @@ def take_answer(session: Session, context: PressContext, proposal: Proposal) -> 
         arguments=arguments,
         digest=digest(proposal.tool_name, proposal.tool_version, arguments),
         votes=(*proposal.votes, context.vote(Verb.ANSWER)),
-        **context.decided,  # the columns on who decided
+        **context.decision_columns,  # the columns on who decided
     )
     text = "Answered."
-    if context.paused:
+    if context.is_paused:
         text += " Everything is paused, so the agent is told after /approvals resume."
     return accept(session, proposal, text, Job(Work.EXECUTE, proposal.id))
 
@@ -174,7 +176,7 @@ def _find_choice(choices: Sequence[str], verb: Verb) -> str:
     return ""
 
 
-def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
+def list_answered_by_message(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
     """Return the open questions after which someone who may answer wrote a message, each with that person.
 
     If several people did, it is the one whose message is the last.
@@ -206,7 +208,7 @@ def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], cloc
         proposal = proposals.get(session, question.id)
         if proposal is None or proposal.state is not State.PROPOSED:
             continue
-        by = By.nod(Act.UNASKED, f"{author} wrote in the conversation")
+        by = Author.nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
         _, end_jobs = end(session, proposal, by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN)
         jobs += end_jobs
     return tuple(jobs)
@@ -216,7 +218,7 @@ def _list_open(transcript: Transcript) -> list[Proposal]:
     return [
         proposal
         for proposal in transcript.proposals.values()
-        if Verb.ANSWER in proposal.kind.takes and proposal.state is State.PROPOSED
+        if Verb.ANSWER in proposal.kind.extra_verbs and proposal.state is State.PROPOSED
     ]
 
 
@@ -225,7 +227,7 @@ def _count_asked(transcript: Transcript) -> int:
 
     They are counted since the person's request, for a teammate over all its work.
     """
-    since = 0 if transcript.teammate else transcript.order  # ``order``: the id of the line with the request
+    since = 0 if transcript.teammate else transcript.request_line_id
     count = 0
     for line in transcript.lines:
         if line.id > since and any(call.tool_name == ASK for call in line.calls):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bot.domain.budgets import WARNED_AT, Budget, Per
-from bot.domain.chat import EXTEND
+from bot.domain.chat import EXTEND_BUDGET_PREFIX
 from bot.domain.conversations import Turn
 from bot.domain.people import Actor
 from bot.domain.prices import money
@@ -41,9 +41,9 @@ class BudgetUse(NamedTuple):
         return self.spent / self.limit
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
-        _, _, budget_and_scope = self.rule.said.partition(" ")  # such as "budget 20 EUR a month for …"
+        _, _, budget_and_scope = self.rule.typed.partition(" ")  # such as "budget 20 EUR a month for …"
         return f"{money(self.spent, self.budget.currency)} of {budget_and_scope}"
 
 
@@ -62,13 +62,14 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
     last_to_end = max(used_up, key=lambda use: (use.until is not None, use.until or now))
     if last_to_end.until is None:
         text = (
-            f"The budget for one request is used up ({last_to_end.words}). Send “continue” to begin another."
+            f"The budget for one request is used up ({last_to_end.description}). "
+            "Send “continue” to begin another."
         )
         choice = "Continue"
     else:
-        choice = f"{EXTEND}{last_to_end.rule.id}"
+        choice = f"{EXTEND_BUDGET_PREFIX}{last_to_end.rule.id}"
         until = format_in_zone(last_to_end.until, book.zone)
-        text = f"The budget is used up ({last_to_end.words}). I can answer again from {until}"
+        text = f"The budget is used up ({last_to_end.description}). I can answer again from {until}"
         text += f", or once an admin extends it: press the button, or send `{choice}`."
     raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
 
@@ -93,9 +94,9 @@ def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) 
     for use in _list_for_turn(session, book, turn, now):
         if not WARNED_AT * use.limit <= use.spent < use.limit:
             continue
-        key = f"{use.rule.id}/{use.until or turn.transcript.order}"
+        key = f"{use.rule.id}/{use.until or turn.transcript.request_line_id}"
         if events.claim_once(session, _WARNINGS, key, now, use.until or now + _MAX_TURN):
-            text = f"{use.share:.0%} of a budget is used: {use.words}."
+            text = f"{use.share:.0%} of a budget is used: {use.description}."
             texts.append(people.put_names_in(session, text))
     return texts
 
@@ -105,7 +106,7 @@ def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) 
     conversation, transcript = turn.transcript.conversation, turn.transcript
     # ``shown_at``: for a teammate, the address of the lead agent's conversation
     place = str(conversation.shown_at or conversation.address)
-    return _list_for(session, book, place, transcript.asker, transcript.order, now)
+    return _list_for(session, book, place, transcript.asker, transcript.request_line_id, now)
 
 
 def _list_for(
@@ -118,7 +119,7 @@ def _list_for(
     rules = book.list_about(Subject.BUDGET)
     if not rules:
         return []
-    accounts = people.person_of(session, asker).accounts
+    accounts = people.load_person(session, asker).accounts
     paying = [rule for rule in rules if covers(rule.scope, place) or rule.scope in accounts]
     return [_measure_use(session, rule, book, now, request_line_id) for rule in paying]
 
@@ -130,13 +131,13 @@ def _measure_use(
     budget = rule.budget
     if budget.per is Per.TURN:
         return BudgetUse(
-            rule, budget, budget.amount, counts.sum_spent_on_order(session, request_line_id), None
+            rule, budget, budget.amount, counts.sum_spent_on_request(session, request_line_id), None
         )
     try:
-        accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
+        accounts = people.load_person(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # the rule's scope is not an account: the budget is for everyone
         accounts = frozenset()
     local_now = now.astimezone(book.zone)
     begin = budget.per.begin(local_now).astimezone(UTC)
     spent = counts.sum_spent_since(session, begin, rule.scope, accounts)
-    return BudgetUse(rule, budget, budget.limit(local_now), spent, budget.per.next(local_now))
+    return BudgetUse(rule, budget, budget.limit(local_now), spent, budget.per.begin_next(local_now))

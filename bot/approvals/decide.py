@@ -22,16 +22,16 @@ from sqlmodel import Session
 
 from bot.approvals import asking, ownership, questions, rights, undo, votes
 from bot.approvals.lifecycle import expire, redraw
-from bot.approvals.pressing import Contents, Decided, Prepared, PressContext, accept, refuse
+from bot.approvals.pressing import Contents, Prepared, PressContext, PressOutcome, accept, refuse
 from bot.approvals.team import teammates
-from bot.domain.chat import Answer, Choice, Press, Reply
+from bot.domain.chat import Answer, BatchDecision, Press, Reply
 from bot.domain.jobs import Job, Work
-from bot.domain.outcomes import too_late
+from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy, terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, start_timers
 from bot.domain.record import Act
-from bot.domain.redaction import secrets_in, veil
+from bot.domain.redaction import hide_values, secrets_in
 from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
 from bot.errors import UnknownCard
@@ -107,17 +107,17 @@ def decide(
     policies: Policies,
     now: datetime,
     prepared: Prepared = Prepared(),  # noqa: B008 - frozen
-) -> Decided:
+) -> PressOutcome:
     """Process one press: authorise it, check that it is for the current state, apply and record it.
 
     ``policies``: the stored rules and settings. ``prepared``: the input that ``presses.py`` has computed
     before this transaction. Raises UnknownCard if the press was made on a message that is not a card of the
     proposal.
     """
-    conversation_lock.with_proposal(session, press.proposal_id)
-    loaded = policies.find_for(session, press.proposal_id, press.actor)
+    conversation_lock.lock_conversation_of(session, press.proposal_id)
+    loaded = policies.find_proposal_with_policy(session, press.proposal_id, press.actor)
     if loaded is None:
-        return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
+        return PressOutcome(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
     proposal, policy, person = loaded
     _check_card(session, press, proposal)
     # ``absent``: the person in whose place a stand-in presses, if it is one
@@ -128,13 +128,13 @@ def decide(
         return refuse(Answer.REFUSED, proposal, refusal)
     if press.reason:  # it must not repeat a secret of the call
         schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
-        press = replace(press, reason=veil(press.reason, secrets_in(proposal.arguments, schema)))
+        press = replace(press, reason=hide_values(press.reason, secrets_in(proposal.arguments, schema)))
     context = PressContext(
         press=press,
         person=person,
         policies=policies,
         now=now,
-        paused=policy.book.paused,
+        is_paused=policy.book.paused,
         prepared=prepared,
         absences=policy.absences,
         absent=absent,
@@ -146,7 +146,7 @@ def decide(
     return decided
 
 
-def _check_card(session: Session, press: Press | Choice, proposal: Proposal) -> None:
+def _check_card(session: Session, press: Press | BatchDecision, proposal: Proposal) -> None:
     """Raise UnknownCard if a press was made on a message that is not a card of the proposal."""
     if press.address is None or press.ref is None:
         return
@@ -154,7 +154,7 @@ def _check_card(session: Session, press: Press | Choice, proposal: Proposal) -> 
         raise UnknownCard
 
 
-def _apply(session: Session, context: PressContext, policy: Policy, proposal: Proposal) -> Decided:
+def _apply(session: Session, context: PressContext, policy: Policy, proposal: Proposal) -> PressOutcome:
     """Apply an authorised press, if it is for the state that the proposal is in."""
     press, person, now, prepared = context.press, context.person, context.now, context.prepared
 
@@ -172,8 +172,8 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
     )
     needed_state = _STATE_OF_VERB.get(press.verb, State.PROPOSED)
     if proposal.state is not needed_state and not owner_withdraws:
-        text = _WRONG_STATE_TEXTS.get(press.verb) or too_late(proposal, now)
-        return Decided(Reply(Answer.ALREADY, text, (proposal,)), jobs)
+        text = _WRONG_STATE_TEXTS.get(press.verb) or describe_too_late(proposal, now)
+        return PressOutcome(Reply(Answer.ALREADY, text, (proposal,)), jobs)
 
     # the round: the person must have seen what the press applies to
     if _is_outdated(press, proposal):
@@ -185,12 +185,12 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
     # ``undoes``: the id of the proposal whose change this one undoes
     if proposal.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
         return refuse(Answer.INVALID, proposal, "What undoes a change can't be edited or allowed in advance.")
-    if press.verb in _RUNNING and policy.book.forbids:  # there are rules that forbid calls
+    if press.verb in _RUNNING and policy.book.has_forbid_rule:  # there are rules that forbid calls
         call = replace(rights.call_of(session, proposal), at=now)
         why = policy.find_call_objection(call)
         if why:
             return refuse(Answer.REFUSED, proposal, f"This is now forbidden: {why}. Nothing runs.")
-    if press.verb in _WRONG_KIND_TEXTS and press.verb not in proposal.kind.takes:
+    if press.verb in _WRONG_KIND_TEXTS and press.verb not in proposal.kind.extra_verbs:
         return refuse(Answer.INVALID, proposal, _WRONG_KIND_TEXTS[press.verb])
     return _FUNCTIONS[press.verb](session, context, proposal)
 
@@ -228,7 +228,7 @@ def _describe_changes(proposal: Proposal, seen_round: int | None) -> str:
     return f"{text}. Look at the new card, then decide."
 
 
-def _reopen(session: Session, context: PressContext, proposal: Proposal, current: Contents) -> Decided:
+def _reopen(session: Session, context: PressContext, proposal: Proposal, current: Contents) -> PressOutcome:
     """Open an expired proposal again with current values, instead of applying the press."""
     why, jobs = undo.reopen_inverse(session, context, proposal)  # if it undoes a change
     if why:
@@ -248,19 +248,19 @@ def _reopen(session: Session, context: PressContext, proposal: Proposal, current
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
     work = (redraw(session, proposal), *jobs, *teammates.resume_work(session, proposal))
-    return Decided(Reply(Answer.STALE, text, (proposal,)), work)
+    return PressOutcome(Reply(Answer.STALE, text, (proposal,)), work)
 
 
-def _stop(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _stop(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Note that the run is to end. The process that runs the call reads the note, and stores the outcome."""
     if proposal.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, proposal, "It is being stopped already.")
-    error = f"{context.who} stopped it. What it did until then is unknown."
+    error = f"{context.card_author} stopped it. What it did until then is unknown."
     proposal = context.move(session, proposal, cause=Cause.STOPPED, error=error)
     return accept(session, proposal, "Stopping it.")
 
 
-def _retry(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _retry(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Approve a failed proposal again, so that it runs once more."""
     if proposal.cause is Cause.TOOL_CHANGED:
         return refuse(Answer.STALE, proposal, "The tool has changed since. Please request it again.")
@@ -278,7 +278,7 @@ def _retry(session: Session, context: PressContext, proposal: Proposal) -> Decid
 
 def _ask_owner_again(
     session: Session, context: PressContext, proposal: Proposal, jobs: tuple[Job, ...]
-) -> Decided:
+) -> PressOutcome:
     """Open a failed proposal again, because someone retries it who is not its owner.
 
     The call runs in the owner's name, so the owner is asked. The press counts as a vote.
@@ -298,34 +298,34 @@ def _ask_owner_again(
     return accept(session, proposal, f"It runs as {owner}, so {owner} is asked again.", *jobs, *team_jobs)
 
 
-def _withdraw(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _withdraw(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": context.press.reason}
     proposal, jobs = context.end(session, proposal, State.CANCELLED, **changes)
-    return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (proposal,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, "Withdrawn.", (proposal,)), jobs)
 
 
-def _expire(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _expire(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     proposal, jobs = context.end(session, proposal, State.EXPIRED)
-    return Decided(Reply(Answer.ACCEPTED, "Expired.", (proposal,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, "Expired.", (proposal,)), jobs)
 
 
-def _extend(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _extend(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Restart the timer of an open proposal."""
     now = context.now
     proposal = context.move(session, proposal, **start_timers(proposal.ttl, proposal.remind_every, now))
     return accept(session, proposal, f"It now expires {format_relative(proposal.expires_at, now)}.")
 
 
-def _take_by_feature(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _take_by_feature(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Hand a press to the features, in turn. The first feature that takes the press replies."""
     for take_press in hooks_of(session).take_press:
         text = take_press(session, proposal, context.press, context.person, context.now)
         if text:
-            return Decided(Reply(Answer.ACCEPTED, text, (proposal,)))
+            return PressOutcome(Reply(Answer.ACCEPTED, text, (proposal,)))
     return refuse(Answer.INVALID, proposal, "That can't be done here.")
 
 
-def _reassign(session: Session, context: PressContext, proposal: Proposal) -> Decided:
+def _reassign(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
     """Let the accounts and roles decide that the press's reason lists, and no one else.
 
     A rule that the requester may not decide (four eyes) stays: no admin can assign it away.
@@ -346,7 +346,7 @@ def _reassign(session: Session, context: PressContext, proposal: Proposal) -> De
         roles=tuple(word for word in words if word in set(Role)),
         people=tuple(word for word in words if ":" in word),
     )
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     why = context.policies.load(session).find_quorum_objection(deciders, requester, proposal.quorum)
     if why:
         return refuse(Answer.INVALID, proposal, f"Say who should decide: {why}.")
@@ -361,11 +361,11 @@ def _is_account(word: str) -> bool:
         return False
 
 
-_FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
+_FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], PressOutcome]] = {
     Verb.APPROVE: votes.approve,
     Verb.DECLINE: votes.decline,
     Verb.EDIT: votes.edit_proposal,
-    Verb.NEVER: votes.never,
+    Verb.NEVER: votes.decline_for_good,
     Verb.SIMILAR: votes.approve_similar,
     Verb.APPROVE_STEPS: votes.approve_steps,
     Verb.REVISE: votes.revise,
@@ -390,26 +390,26 @@ class SplitPress:
     """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    apart: tuple[Proposal, ...] = ()
+    needing_own_card: tuple[Proposal, ...] = ()
     """The proposals that get no press: a call that can't be undone is approved only on a card of its own."""
 
 
-def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
+def split_press(session: Session, press: Press | BatchDecision) -> SplitPress | Reply:
     """Split a press on several proposals into one press for each, or return the refusal.
 
     The press is either a verb for all proposals of a group, or a choice: the rows of a batch to approve and
     the rows to decline. Raises UnknownCard as `decide` does.
     """
     pressed = proposals.get(session, press.proposal_id)
-    if pressed is None or (isinstance(press, Choice) and pressed.batch != press.batch):
-        what = "batch" if isinstance(press, Choice) else "proposal"
+    if pressed is None or (isinstance(press, BatchDecision) and pressed.batch != press.batch):
+        what = "batch" if isinstance(press, BatchDecision) else "proposal"
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
     _check_card(session, press, pressed)
     group = proposals.list_group_of(session, pressed)
     # the round of this press is the sum of the group's rounds, which grows with a change to any proposal
     if press.round is not None and press.round != sum(proposal.round for proposal in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
-    if isinstance(press, Choice):
+    if isinstance(press, BatchDecision):
         presses = _list_chosen(press, group)
     else:
         presses = _list_same(press, group)
@@ -448,7 +448,7 @@ def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
     return presses
 
 
-def _list_chosen(choice: Choice, group: Sequence[Proposal]) -> list[Press] | Reply:
+def _list_chosen(choice: BatchDecision, group: Sequence[Proposal]) -> list[Press] | Reply:
     """Return a press for each row that the choice approves or declines, or a refusal."""
     rows = [(Verb.APPROVE, row) for row in choice.approve]
     rows += [(Verb.DECLINE, row) for row in choice.decline]
@@ -484,12 +484,12 @@ def _describe_apart(apart: Sequence[Proposal]) -> str:
 
 def decide_all(
     session: Session, presses: Sequence[Press], policies: Policies, now: datetime
-) -> list[Decided]:
+) -> list[PressOutcome]:
     """Process presses in their order, each like `decide`."""
     return [decide(session, press, policies, now) for press in presses]
 
 
-def find_inverse(decided: Decided) -> Proposal | None:
+def find_inverse(decided: PressOutcome) -> Proposal | None:
     """Return the proposal that a press on Undo has opened, or None."""
     for proposal in decided.reply.proposals:
         if proposal.undoes:
@@ -497,7 +497,7 @@ def find_inverse(decided: Decided) -> Proposal | None:
     return None
 
 
-def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
+def count_outcomes(split: SplitPress, decisions: Sequence[PressOutcome]) -> PressOutcome:
     """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
 
     For example: "2 approved. “Delete the page” not: You may not decide this."
@@ -505,7 +505,7 @@ def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
     jobs: dict[Job, None] = {}  # each job once, in their order
     proposals_shown: list[Proposal] = []
     accepted: Counter[str] = Counter()
-    refused: dict[str, list[Decided]] = {}  # by the reason in words
+    refused: dict[str, list[PressOutcome]] = {}  # by the reason in words
     for press, decided in zip(split.presses, decisions, strict=True):
         reply = decided.reply
         jobs |= dict.fromkeys(decided.jobs)
@@ -527,14 +527,14 @@ def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
             sentences.append(f"{_name_refused(refusals)} not: {reason}")
         else:
             sentences.append(reason)
-    if split.apart:
-        sentences.append(_describe_apart(split.apart))
+    if split.needing_own_card:
+        sentences.append(_describe_apart(split.needing_own_card))
     answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
-    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.apart))
-    return Decided(reply, tuple(jobs))
+    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.needing_own_card))
+    return PressOutcome(reply, tuple(jobs))
 
 
-def _name_refused(refusals: Sequence[Decided]) -> str:
+def _name_refused(refusals: Sequence[PressOutcome]) -> str:
     """Return the title of the proposal if there is one refusal, else the number of refusals."""
     proposals_of_first = refusals[0].reply.proposals
     if len(refusals) == 1 and proposals_of_first:

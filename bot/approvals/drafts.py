@@ -18,7 +18,7 @@ from bot.approvals.tool_code import await_tool
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical
-from bot.domain.redaction import HIDDEN, redact_arguments, redact_text, secrets_in, veil
+from bot.domain.redaction import HIDDEN, hide_values, redact_arguments, redact_text, secrets_in
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
 from bot.domain.value_text import label_of
@@ -94,7 +94,7 @@ def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     ]
 
 
-async def check_undo(
+async def limit_undo(
     tool: Tool,
     arguments: Mapping[str, Any],
     preview: tuple[PreviewField, ...],
@@ -174,7 +174,9 @@ def draft(
         arguments=arguments,
         description=title,
         preview=preview,
-        reason=veil(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:_MAX_REASON_CHARS],
+        reason=hide_values(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[
+            :_MAX_REASON_CHARS
+        ],
         requester=requester,
         state=State.APPROVED if runs_by_rule else State.PROPOSED,
         decided_by=f"policy ({verdict.rule})" if runs_by_rule else None,
@@ -184,7 +186,7 @@ def draft(
         digest=tool.digest(arguments),
         created_at=now,
         updated_at=now,
-        connection=tool.connection.bounded if tool.connection else None,
+        connection=tool.connection.with_short_names if tool.connection else None,
         **terms(verdict, now),
     )
 

@@ -34,7 +34,7 @@ from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Action, Elicited, Question
-from bot.tools.mcp.schemas import ArgumentSchema, as_offered
+from bot.tools.mcp.schemas import ArgumentSchema, simplify_schema
 from bot.tools.tool import Arguments as GivenArguments
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -62,13 +62,13 @@ class Questions:
         notifier: ChangeNotifier,
         clock: Clock,
         patience: timedelta = PATIENCE,
-        others: Peers | None = None,
+        peers: Peers | None = None,
     ) -> None:
-        self._peers = others  # the other processes at this database; None if there can be none
-        if others is not None:
-            others.on("question", self._note_asked_elsewhere)
-            others.on("question over", self._forget_elsewhere)
-            others.on_arrival(self._broadcast_all)
+        self._peers = peers  # the other processes at this database; None if there can be none
+        if peers is not None:
+            peers.on("question", self._note_asked_elsewhere)
+            peers.on("question over", self._forget_elsewhere)
+            peers.on_arrival(self._broadcast_all)
         self._database = database
         self._dispatcher = dispatcher
         self._notifier = notifier
@@ -85,7 +85,7 @@ class Questions:
         """Allow questions from now on. ``inbox`` opens their proposals."""
         self._inbox = inbox
 
-    async def give_up(self) -> None:
+    async def end_waiting(self) -> None:
         """Tell every waiting call that no answer comes, so that it can end before this process does."""
         self._inbox = None
         self._notifier.notify(others=False)
@@ -173,7 +173,7 @@ class Questions:
         No server can have a tool of that name, since the name has a colon. This method blocks the caller.
         """
         checker = ArgumentSchema(question.schema or {"type": "object"})
-        parameters = as_offered(question.schema or {})
+        parameters = simplify_schema(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
 
         async def run(_: GivenArguments, __: CallContext) -> ToolOutput:
@@ -201,7 +201,7 @@ class Questions:
             idempotent=False,
             timeout=5.0,
             validate=checker.check,
-            waits=True,  # ``validate`` is called in a thread
+            validates_in_thread=True,  # ``validate`` is called in a thread
             classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
             summary=lambda _: f"{question.server} asks: {question.message}",
             run=run,

@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle, ownership, readings
-from bot.approvals.afterwards import look_after
+from bot.approvals.afterwards import collect_after_run
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
 from bot.approvals.trials import PreviewAndTrial, Trials, outcome_of
 from bot.domain.chat import Clock
-from bot.domain.jobs import Job, OwnWork, Wake, Work
+from bot.domain.jobs import Job, Wake, Work, WorkCache
 from bot.domain.proposals import Cause, Inverse, PreviewField, Proposal, State, old_values
-from bot.domain.redaction import secrets_in, veil
-from bot.errors import Disconnected, Hopeless, LostRace, Refused, ToolError, ToolTimedOut
+from bot.domain.redaction import hide_values, secrets_in
+from bot.errors import Disconnected, LostRace, NoOneMayDecide, PermanentRefusal, ToolError, ToolTimedOut
 from bot.store import agent_calls, proposals, teams
 from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
@@ -79,7 +79,7 @@ class Execution:
     database: Database
     clock: Clock
     process: str  # the id of this process
-    own: OwnWork  # a cache of the turns and proposals that this process has just made
+    own: WorkCache  # a cache of the turns and proposals that this process has just made
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
@@ -116,7 +116,7 @@ class Execution:
             async with asyncio.timeout(_PREPARE_SECONDS):
                 available = await self.registry.available(context_of(opened))
             tool = available.get(opened.tool_name)
-            needs_no_lock = tool.changes_alone  # its calls may run side by side
+            needs_no_lock = tool.may_run_side_by_side  # its calls may run side by side
             is_checked = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
         except Exception:  # noqa: BLE001 - the run meets the same error, and tells people
             return None
@@ -189,7 +189,7 @@ class Execution:
         """Run a proposal that is not claimed yet. ``approved``: the proposal, if it need not be read."""
         proposal = approved or await self.database.read(proposals.get, proposal_id)
         if proposal is None or proposal.state is not State.APPROVED:
-            next_ids = self._resource_lock.forget(proposal_id)
+            next_ids = self._resource_lock.stop_waiting(proposal_id)
             return _make_execute_jobs(next_ids)
         resource = await self._name_resource(proposal)
         if not resource:
@@ -216,7 +216,7 @@ class Execution:
             ahead = await self.database.read(proposals.get, ahead_id)
             if ahead is not None and ahead.state is State.APPROVED:
                 return False
-            self._resource_lock.forget(ahead_id)  # no job for the next: that may be this proposal
+            self._resource_lock.stop_waiting(ahead_id)  # no job for the next: that may be this proposal
         return True
 
     async def _name_resource(self, proposal: Proposal) -> str:
@@ -246,7 +246,7 @@ class Execution:
             if why:
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
-            tool = readings.with_kind_of(available.get(proposal.tool_name), proposal)
+            tool = readings.restore_reading_kind(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
                 hindrance = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
                 if hindrance:  # its teammate is locked, or was stopped
@@ -255,7 +255,7 @@ class Execution:
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             new_preview = None
             # a card that "shows itself" has no current values, which could have changed
-            if not proposal.kind.shows_itself:
+            if not proposal.kind.has_no_current_values:
                 new_preview = await self._find_new_preview(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _find_cause(error), describe_and_log(error, proposal.tool_name))
@@ -263,14 +263,14 @@ class Execution:
         if new_preview is not None:  # people are asked again, with the values of now
             preview, trial = new_preview
             ask_again = partial(lifecycle.ask_again, trial=trial)
-            return await self.database.write(ask_again, proposal, preview, now, first=True)
+            return await self.database.write(ask_again, proposal, preview, now, urgent=True)
 
         # claim the proposal, so that no other process runs it, too
         try:
             claimed = await self.database.write(
-                lifecycle.claim, self.policies, proposal, self.process, now, resource, first=True
+                lifecycle.claim, self.policies, proposal, self.process, now, resource, urgent=True
             )
-        except Refused as error:
+        except NoOneMayDecide as error:
             return await self._fail(proposal, Cause.FORBIDDEN, error.message)
         except Disconnected as error:
             return await self._fail(proposal, Cause.DISCONNECTED, error.message)
@@ -336,10 +336,10 @@ class Execution:
                 return await self._fail(claimed, Cause.STOPPED, stop_text)
             except ToolTimedOut as error:
                 span.fail("timeout")
-                return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
+                return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, hide_values(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 span.fail(type(error).__name__)
-                error_text = veil(describe_and_log(error, tool.name), secrets)
+                error_text = hide_values(describe_and_log(error, tool.name), secrets)
                 if is_hidden or await self._hides_answer(claimed):
                     return await self._finish(
                         claimed, State.FAILED, **_hide_error(claimed, error, error_text)
@@ -350,7 +350,7 @@ class Execution:
             if is_hidden or await self._hides_answer(claimed):
                 return await self._finish(claimed, State.SUCCEEDED, **_hide_answer(claimed, output))
             try:
-                after = await look_after(available, tool, claimed, output)
+                after = await collect_after_run(available, tool, claimed, output)
             except asyncio.CancelledError:  # this process ends: the known outcome is stored first
                 after = {}
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
@@ -389,14 +389,15 @@ class Execution:
         # a rule may stop the rest of a batch after a row that failed
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
-            turn_process = self.own.owner(proposal.requester)  # the process for the turn that follows
+            # the process for the turn that follows
+            turn_process = self.own.find_turn_owner(proposal.requester)
             try:
                 stored = await self.database.write(
-                    partial(lifecycle.finish, owner=turn_process, policies=policies, **changes),
+                    partial(lifecycle.finish, turn_process=turn_process, policies=policies, **changes),
                     proposal,
                     state,
                     self.clock(),
-                    first=True,
+                    urgent=True,
                 )
             except (SQLAlchemyError, LostRace) as error:
                 log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
@@ -405,7 +406,7 @@ class Execution:
                 if stored:
                     _, jobs = stored
                 if turn_process and Job(Work.TURN, proposal.conversation_id) in jobs:
-                    self.own.begins(proposal.conversation_id, proposal.requester)
+                    self.own.note_turn_begun(proposal.conversation_id, proposal.requester)
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -439,7 +440,7 @@ def _is_as_shown(tool: Tool, proposal: Proposal) -> bool:
 
 
 def _find_cause(error: Exception) -> Cause:
-    if isinstance(error, Hopeless):
+    if isinstance(error, PermanentRefusal):
         return Cause.REFUSED
     return Cause.ERROR
 

@@ -24,10 +24,10 @@ from sqlmodel import Session
 from bot.approvals import arrive, asking, grants
 from bot.approvals.arrive import OpenedProposal
 from bot.approvals.drafts import (
-    check_undo,
     clean_reason,
     decode_arguments,
     draft,
+    limit_undo,
     preview_of,
     summary_of,
     title_of,
@@ -49,7 +49,7 @@ from bot.domain.files import File
 from bot.domain.forms import defaults_of, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
-from bot.domain.outcomes import REASON, bound_text
+from bot.domain.outcomes import REASON_PARAMETER, bound_text
 from bot.domain.people import Actor, Person
 from bot.domain.plans import find_current_plan
 from bot.domain.policy import Judgement, Policy, Verdict
@@ -57,14 +57,14 @@ from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, S
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import Likeness
-from bot.errors import BadArguments, KeyTaken, Refused, ToolError, TooMuch, UnknownTool
+from bot.errors import BadArguments, KeyTaken, NoOneMayDecide, ToolError, TooManyCalls, UnknownTool
 from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, Moment, Tool
+from bot.tools.tool import CallContext, EffectContext, Tool
 
 log = logger(__name__)
 
@@ -101,7 +101,8 @@ class JudgedCall:
     # the other fields belong to a proposal
     likeness: Likeness = field(default_factory=Likeness)  # by it, a grant for calls alike may approve it
     batch: str = ""  # calls of an answer with the same name here are shown as one table; empty: shown alone
-    tries: Tool | None = None  # the call's tool if the call is to be tried before people see it, else None
+    # the call's tool if the call is to be tried before people see it, else None
+    tool_to_try: Tool | None = None
     undo_seconds: float = 0.0  # the time for which the changes of a trial may be undone; 0 for none
 
 
@@ -179,29 +180,29 @@ class Gate:
         if not calls:
             return []
         if any(call.name == asking.ASK for call in calls):
-            asking.check_in_a_row(transcript)
+            asking.check_question_count(transcript)
         rows = await self.groups.read(self._read_rows, transcript)
         conversation = transcript.conversation
         answer = _Answer(
             rows,
             transcript,
             answer_text,
-            all_tools=available.offered,
-            tools=choose_available(available.offered, transcript),
+            all_tools=available.offered_only,
+            tools=choose_available(available.offered_only, transcript),
             place=Place(str(conversation.origin), conversation.private),
             zone=await self.time_zone(transcript),
         )
         judged_calls = await self._consider_each(answer, calls)
-        if any(judged.tries for judged in judged_calls):
+        if any(judged.tool_to_try for judged in judged_calls):
             trials = [self._try_call(judged, show) for judged in judged_calls]
             judged_calls = list(await asyncio.gather(*trials))
         return judged_calls
 
     def _read_rows(self, session: Session, transcript: Transcript) -> _Rows:
         conversation_id = transcript.conversation.id
-        policy, person = self.policies.load_for(session, transcript.asker)
+        policy, person = self.policies.load_with_person(session, transcript.asker)
         answer_room = proposals.load_answer_room(session, self.bounds, conversation_id, person.accounts)
-        open_or_declined = conversations.find_asked_already(session, conversation_id, self.clock())
+        open_or_declined = conversations.find_calls_already_asked(session, conversation_id, self.clock())
         return _Rows(policy, person, answer_room, open_or_declined)
 
     async def _consider_each(self, answer: _Answer, calls: Sequence[ToolCall]) -> list[JudgedCall]:
@@ -237,7 +238,7 @@ class Gate:
 
         A call that is not to be tried is returned as it is.
         """
-        proposal, tool = judged.proposal, judged.tries
+        proposal, tool = judged.proposal, judged.tool_to_try
         if proposal is None or tool is None:
             return judged
         would_approve = partial(grants.would_approve, like=judged.likeness, now=self.clock())
@@ -259,7 +260,7 @@ class Gate:
         """Return the time zone of the person who asks, or None if their platform does not tell it."""
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
-    async def list_offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
+    async def list_tools_for_model(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
         """Return the tools that the model is offered: those that the agent may call, without forbidden ones.
 
         A tool that a rule forbids only for some arguments is offered; `consider` refuses a call with these.
@@ -268,9 +269,9 @@ class Gate:
         if find_current_plan(transcript.proposals.values()) is None:
             tools = tools.without({team.STEP_DONE: "You have no approved plan."})
         # these rules may be a little old; `consider` reads the newest and refuses what they forbid
-        if not self.policies.last_read.book.forbids:
+        if not self.policies.last_read.book.has_forbid_rule:
             return tools
-        policy, person = await self.database.read(self.policies.load_for, transcript.asker)
+        policy, person = await self.database.read(self.policies.load_with_person, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)
         risk, now = Risk(Level.WRITE, ""), self.clock()
         forbidden = {}
@@ -294,7 +295,7 @@ class Gate:
             # the call as it would run; its kind may have a procedure: steps in place of the usual ones
             tool = answer.tools.get(call.name).in_context(_context_of(transcript))
             written = decode_arguments(call.arguments)
-            reason = written.pop(REASON, "") if not tool.reads else ""
+            reason = written.pop(REASON_PARAMETER, "") if not tool.reads else ""
             arguments = await tool.check_arguments(written, answer.zone)
             procedure = find_procedure(tool.kind)
             if procedure.complete:
@@ -306,11 +307,11 @@ class Gate:
 
             # the verdict of the rules: an effect or an allowed read is not proposed
             risk = tool.classify(arguments)
-            facts = tool.call(arguments, risk, answer.place, answer.rows.person, self.clock())
+            facts = tool.make_facts(arguments, risk, answer.place, answer.rows.person, self.clock())
             if tool.effect and not policy.find_call_objection(facts):
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy, transcript))
-            if policy.book.conditional:  # some rules have conditions on arguments
+            if policy.book.has_conditions:  # some rules have conditions on arguments
                 self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
                 return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
@@ -339,10 +340,10 @@ class Gate:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
                 undo_seconds = _undo_seconds_of(verdict)
-                verdict = await check_undo(tool, arguments, preview, verdict)
+                verdict = await limit_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-            is_nods_text = isinstance(error, BadArguments | UnknownTool | Refused)
+            is_nods_text = isinstance(error, BadArguments | UnknownTool | NoOneMayDecide)
             text = f"ERROR: {describe_and_log(error, call.name)}"
             return _answer_call(call, summary, text, may_be_foreign=not is_nods_text)
         await self.keep_schema(tool)
@@ -364,7 +365,7 @@ class Gate:
             proposal=proposal,
             likeness=likeness,
             batch=(tool.batch or tool.name) if tool.kind.is_batched else "",
-            tries=tool if tool.trying and will_ask else None,
+            tool_to_try=tool if tool.trying and will_ask else None,
             undo_seconds=undo_seconds,
         )
 
@@ -385,9 +386,9 @@ class Gate:
         """
         tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
-            raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
-        if tool.undoes:
-            raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
+            raise NoOneMayDecide(f"{tool.name} can't be asked for: Nod uses it by itself.")
+        if tool.only_for_undo:
+            raise NoOneMayDecide(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_tool_error(tool.name):
             arguments = dict(request.arguments)
             if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
@@ -399,7 +400,7 @@ class Gate:
             await _check_same_call(earlier.proposal, tool, arguments)
             return earlier
         if await self.database.read(self._has_max_open, request.actor):
-            raise TooMuch(
+            raise TooManyCalls(
                 f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
                 "Try again once some are decided."
             )
@@ -408,7 +409,7 @@ class Gate:
         with as_tool_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
-            verdict = await check_undo(tool, arguments, preview, verdict)
+            verdict = await limit_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         await self.keep_schema(tool)
         if request.ttl is not None:
@@ -422,7 +423,7 @@ class Gate:
                 Call("", tool.name, "{}", title),
                 proposal=proposal,
                 likeness=likeness,
-                tries=tool,
+                tool_to_try=tool,
                 undo_seconds=undo_seconds,
             )
             tried = await self._try_call(judged)
@@ -436,7 +437,7 @@ class Gate:
             self.process,
             proposal.created_at,
         )
-        if opened.again:  # the same request was opened by someone else since it was looked for
+        if opened.was_open_before:  # the same request was opened by someone else since it was looked for
             await _check_same_call(opened.proposal, tool, arguments)
         return opened
 
@@ -447,13 +448,13 @@ class Gate:
 
     def _has_max_open(self, session: Session, actor: Actor) -> bool:
         """Tell if as many proposals of a person are open as one person may have."""
-        accounts = people.person_of(session, actor).accounts
+        accounts = people.load_person(session, actor).accounts
         most = self.bounds.open_by_person
         return proposals.count_waiting_of(session, accounts, most) >= most
 
     def _log_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, the rules whose conditions no longer fit its arguments."""
-        for number, why in policy.book.misfits({tool.name: tool.form}).items():
+        for number, why in policy.book.explain_misfits({tool.name: tool.form}).items():
             if (number, tool.version) not in self._logged_misfits:
                 self._logged_misfits.add((number, tool.version))
                 log.warning("a rule does not fit its tool", rule=number, why=why)
@@ -462,18 +463,20 @@ class Gate:
         """Return the verdict of the rules on a request. Raises Refused if they forbid it."""
         connection = tool.connection
         if tool.is_personal and request.agent is None:
-            raise Refused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
+            raise NoOneMayDecide(
+                f"{tool.name} runs as a person, so it is asked for in a conversation with Nod."
+            )
         if connection and tool.is_personal and connection.server not in request.servers:
-            raise Refused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
-        policy, person = await self.groups.read(self.policies.load_for, request.actor)
+            raise NoOneMayDecide(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
+        policy, person = await self.groups.read(self.policies.load_with_person, request.actor)
         # an agent's call counts as from the private chat of its person
         private_chat = str(request.actor) if request.agent else ""
         place = Place(str(request.address), request.private, private_chat)
         with as_tool_error(tool.name):
-            facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
+            facts = tool.make_facts(arguments, tool.classify(arguments), place, person, self.clock())
             verdict = policy.judge(raise_risk_by_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
-            raise Refused(verdict.rule)
+            raise NoOneMayDecide(verdict.rule)
         if verdict.risk.writes:
             return require_owner(verdict, connection)  # the person in whose name it runs is asked
         return verdict
@@ -546,8 +549,8 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
         return
     declined_by = answer.rows.open_or_declined[digest_of_call]  # empty for an open call
     if declined_by:
-        raise Refused(_JUST_DECLINED.format(who=declined_by))
-    raise Refused(_IS_OPEN)
+        raise NoOneMayDecide(_JUST_DECLINED.format(who=declined_by))
+    raise NoOneMayDecide(_IS_OPEN)
 
 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
@@ -559,10 +562,10 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
     if not why:
         return None
     if tool.digest(facts.arguments) in answer.rows.open_or_declined:
-        raise Refused(_IS_OPEN)
+        raise NoOneMayDecide(_IS_OPEN)
     verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
-        raise Refused(verdict.rule)
+        raise NoOneMayDecide(verdict.rule)
     return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 
@@ -584,7 +587,9 @@ def raise_risk_by_addresses(
         return call
     known_addresses: Collection[str] = ()
     if transcript is not None:
-        known_addresses = outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
+        known_addresses = outward.find_allowed_addresses(
+            transcript, call.requester.accounts, tool.name, addresses
+        )
     risk = outward.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
     return replace(call, risk=risk)
 
@@ -639,7 +644,7 @@ def apply_effects(
         call = judged.call
         tool, arguments = judged.effect
         call_id = f"{message_id}:{call.id}"
-        moment = Moment(transcript.conversation, transcript.asker, call_id, tool_names, now)
+        moment = EffectContext(transcript.conversation, transcript.asker, call_id, tool_names, now)
         try:
             if tool.effect is None:
                 raise ToolError(f"{tool.name} has no effect.")

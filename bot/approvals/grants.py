@@ -33,7 +33,7 @@ from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScop
 from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.connections import is_owner
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
@@ -128,12 +128,12 @@ def give_grant(
     )
     session.add(row)
     session.flush()
-    by, after = By.press(Act.GIVE, actor, person), admin_changes.grant_state(row)
+    by, after = Author.press(Act.GIVE, actor, person), admin_changes.make_grant_state(row)
     admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
     return _read_grant(row)
 
 
-def find_hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
+def find_grant_objection(session: Session, policies: Policies, proposal: Proposal) -> str | None:
     """Return in words why no grant can be given for calls like this; None if a grant can be given."""
     if proposal.kind.always_asks:
         return f"Each {proposal.kind} is decided on its own."
@@ -155,7 +155,7 @@ def find_hindrance(session: Session, policies: Policies, proposal: Proposal) -> 
 
 def is_grantable(session: Session, policies: Policies, proposal: Proposal) -> bool:
     """Tell if a grant can be given from the card of this proposal."""
-    return proposal.state is State.PROPOSED and find_hindrance(session, policies, proposal) is None
+    return proposal.state is State.PROPOSED and find_grant_objection(session, policies, proposal) is None
 
 
 def list_audiences(
@@ -209,11 +209,11 @@ def _list_usable(
     if proposal.state is not State.PROPOSED:
         return
     covering = _list_covering(session, proposal, like, now)
-    if not covering or find_hindrance(session, policies, proposal):
+    if not covering or find_grant_objection(session, policies, proposal):
         return
     policy = policies.load(session)
     needs_same_rule = _has_rule_with_limits(policy.book, proposal)
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     address = conversations.load_place(session, proposal.conversation_id).address
     for grant in covering:
         if not grant.is_for(requester.accounts, address):
@@ -229,7 +229,7 @@ def _list_usable(
         if needs_same_rule and not _was_given_under(session, grant, proposal.rule):
             continue
         # the stored id of the giver is one of their accounts: load the Person who has this account today
-        giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
+        giver = people.load_person(session, Actor.parse(grant.person_id, grant.person_name))
         if proposal.connection and proposal.connection.is_personal and not is_owner(proposal, giver):
             continue  # what runs as a person is allowed by that person alone
         if policy.find_decision_objection(proposal, giver, requester) is None:
@@ -303,7 +303,7 @@ def revoke_grants(
         condition = _is_live(now)
     else:
         condition = _is_live(now) & (col(GrantRow.id) == grant_id)
-    return _end(session, condition, people.by(session, why, by), now)
+    return _end(session, condition, people.make_author(session, why, by), now)
 
 
 def end_tightened_grants(
@@ -326,7 +326,7 @@ def end_tightened_grants(
 def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
     """Return the accounts of the Person whose calls a rule is about; empty for a rule about everyone's."""
     if rule.limits and rule.limits.who:
-        return people.person_of(session, Actor.parse(rule.limits.who)).accounts
+        return people.load_person(session, Actor.parse(rule.limits.who)).accounts
     return frozenset()
 
 
@@ -338,7 +338,7 @@ def _make_common_call(
     ``requesters``: the accounts of the Person whose calls the rule is about; empty for everyone's.
     """
     origin = proposals.get(session, grant.proposal_id)
-    if origin is None or not rule.concerns(grant.scope.tool_name):
+    if origin is None or not rule.is_about(grant.scope.tool_name):
         return None
     if requesters and grant.requester and grant.requester not in requesters:
         return None  # the rule is about what someone else asks for
@@ -366,52 +366,52 @@ def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
     return None
 
 
-def end_given_by(session: Session, person_id: str, by: By, now: datetime) -> int:
+def end_given_by(session: Session, person_id: str, by: Author, now: datetime) -> int:
     """End the grants that a Person gave, and return their number."""
     return _end(session, _is_live(now) & (col(GrantRow.person_id) == person_id), by, now)
 
 
-def end_with_conversation(session: Session, conversation_id: str, by: By, now: datetime) -> int:
+def end_with_conversation(session: Session, conversation_id: str, by: Author, now: datetime) -> int:
     """End the grants for a conversation that has ended."""
     is_of_it = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
     return _end(session, _is_live(now) & is_of_it, by, now)
 
 
-def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
+def end_with_schedule(session: Session, schedule_id: str, by: Author, now: datetime) -> int:
     """End the grants for a schedule's runs."""
     return _end(session, _is_live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
-def end_with_raise(session: Session, proposal_id: str, by: By, now: datetime) -> int:
+def end_with_raised_quorum(session: Session, proposal_id: str, by: Author, now: datetime) -> int:
     """End the grants that were given on the card of a proposal, which needs one more approval now."""
     return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
 
 
-def end_with_agent(session: Session, agent: str, by: By, now: datetime) -> int:
+def end_with_agent(session: Session, agent: str, by: Author, now: datetime) -> int:
     """End the grants for an agent whose token has ended."""
     return _end(session, _is_live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)
 
 
-def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:
+def end_with_plan(session: Session, conversation_id: str, by: Author, now: datetime) -> int:
     """End the grants of a conversation's earlier plan."""
     is_of_plan = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
     return _end(session, _is_live(now) & is_of_plan, by, now)
 
 
-def move_to_chat(session: Session, old: Address, new: Address, by: By, now: datetime) -> None:
+def move_to_chat(session: Session, old: Address, new: Address, by: Author, now: datetime) -> None:
     """Move the live grants for a chat, and for the threads in it, to the chat's new address."""
     place = col(GrantRow.place)
     is_within = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
     for row in session.exec(select(GrantRow).where(_is_live(now), is_within).order_by(col(GrantRow.id))):
-        before = admin_changes.grant_state(row)
+        before = admin_changes.make_grant_state(row)
         row.place = f"{new}{str(row.place).removeprefix(str(old))}"
         session.add(row)
         session.flush()
-        after = admin_changes.grant_state(row)
+        after = admin_changes.make_grant_state(row)
         admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, after, now, row.tool_name)
 
 
-def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
+def end_old_prefix_grants(session: Session, tool_name: str, form: str, now: datetime) -> int:
     """End a tool's PREFIX grants that an earlier release stored in another form. Return their number.
 
     Such a grant no longer covers any call, but would still be listed. ``form``: the mark with which this
@@ -420,17 +420,17 @@ def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> 
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
     old = [row.id for row in rows if json.loads(row.match)[:1] != [form]]
-    return _end(session, col(GrantRow.id).in_(old), By.nod(Act.END_WITH_UPDATE), now)
+    return _end(session, col(GrantRow.id).in_(old), Author.nod(Act.END_WITH_UPDATE), now)
 
 
-def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
+def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> int:
     """End grants, record by whom, and return their number.
 
     The rows are locked, so that only one of two processes records the end of a grant.
     """
     ended = session.exec(select(GrantRow).where(condition).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
-        before = admin_changes.grant_state(row)
+        before = admin_changes.make_grant_state(row)
         row.revoked_at, row.revoked_by = now, by.actor
         session.add(row)
         admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)

@@ -3,7 +3,7 @@
 A rule may say that a group decides, such as ``slack:T1/S2``. Only the platform knows who is in it, and it
 can't be asked within a transaction. So a database read that needs an unknown group notes that in `Policies`,
 and decides as if no one were in the group. `Groups.read` then asks the platform and reads once more. A
-platform's answer is used for half a minute (`Policies.know_group`). While a platform can't be asked, no one
+platform's answer is used for half a minute (`Policies.cache_group`). While a platform can't be asked, no one
 decides by being in the group.
 """
 
@@ -74,7 +74,7 @@ class Groups:
 
     async def ask_missing(self) -> bool:
         """Ask for the groups that were needed and not known. Return True if any group is known now."""
-        unknown = self.policies.unknown_groups()
+        unknown = self.policies.list_unlisted_groups()
         failed = await self.ask(unknown)
         return len(failed) < len(unknown)
 
@@ -114,8 +114,8 @@ class Groups:
             log.warning("a group can't be asked for", group=name, why=why)
             self._faults[name] = _Fault(why, self.clock())
             return why
-        self.policies.know_group(name, group)
+        self.policies.cache_group(name, group)
         if self._stored_names.get(name) != group.name:
-            await self.database.write(people.learn, {name: group.name})
+            await self.database.write(people.store_names, {name: group.name})
             self._stored_names[name] = group.name
         return ""

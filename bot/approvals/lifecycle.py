@@ -31,10 +31,10 @@ from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Rulebook
 from bot.domain.steps import delay_steps
-from bot.domain.text import as_written, one_line
+from bot.domain.text import escape_markdown, one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
-from bot.errors import Disconnected, LostRace, Refused
+from bot.errors import Disconnected, LostRace, NoOneMayDecide
 from bot.store import (
     agent_calls,
     conversations,
@@ -49,11 +49,11 @@ from bot.store import (
     transitions,
     turns,
 )
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
-from bot.store.state import keep_task_state, load_task_state
+from bot.store.state import load_task_state, store_task_state
 
 # a note tells the model something; this one tells it that a change was undone
 _UNDONE_NOTE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
@@ -75,7 +75,7 @@ def redraw(session: Session, p: Proposal) -> Job:
 
 
 def move_or_lose(
-    session: Session, before: Proposal, by: By, now: datetime, state: State | None = None, **changes: Any
+    session: Session, before: Proposal, by: Author, now: datetime, state: State | None = None, **changes: Any
 ) -> Proposal:
     """Change a proposal like `transitions.move`, and return it as it is now.
 
@@ -89,7 +89,7 @@ def move_or_lose(
 
 
 def end(
-    session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
+    session: Session, p: Proposal, by: Author, now: datetime, state: State, who: str | None, **changes: Any
 ) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal without running it.
 
@@ -113,12 +113,12 @@ def expire_due(
     """
     if policies.load(session).book.paused:
         return []
-    return [expire(session, p, now) for p in proposals.list_due(session, now, limit)]
+    return [expire(session, p, now) for p in proposals.list_due_to_expire(session, now, limit)]
 
 
 def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
     """End a proposal that no one decided in time."""
-    return end(session, p, By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
+    return end(session, p, Author.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
 def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
@@ -126,7 +126,7 @@ def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: date
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED:
         return ()
-    by = By.nod(Act.UNDELIVERABLE, why)
+    by = Author.nod(Act.UNDELIVERABLE, why)
     changes = {"cause": Cause.UNDELIVERABLE, "error": why}
     _, jobs = end(session, p, by, now, State.CANCELLED, None, **changes)
     return jobs
@@ -137,8 +137,8 @@ def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[
     p = proposals.get(session, proposal_id)
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
-    by = By.nod(Act.UNASKED, "the call that asked has ended")
-    _, jobs = end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)
+    by = Author.nod(Act.NO_LONGER_ASKED, "the call that asked has ended")
+    _, jobs = end(session, p, by, now, State.CANCELLED, None, cause=Cause.NO_LONGER_ASKED)
     return jobs
 
 
@@ -168,7 +168,7 @@ def ask_again(
     moved = transitions.move(
         session,
         p,
-        By.nod(Act.CHANGED, "the current values changed"),
+        Author.nod(Act.CHANGED, "the current values changed"),
         now,
         State.PROPOSED,
         preview=preview,
@@ -196,7 +196,7 @@ def annotate(
     that it is about. Nothing is added if the proposal has another round by now, or is decided. Each author
     adds at most one such late remark, and a card takes at most `MAX_LINES` of them.
     """
-    conversation_lock.with_proposal(session, proposal_id)
+    conversation_lock.lock_conversation_of(session, proposal_id)
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED or p.round != round_:
         return ()
@@ -205,7 +205,7 @@ def annotate(
     added = bound_annotations([line], late=True)
     if not added or added[0].name in late_names or len(late) == MAX_LINES:
         return ()
-    by = By.nod(Act.ANNOTATE, redact_text(added[0].words))
+    by = Author.nod(Act.ANNOTATE, redact_text(added[0].words))
     p = move_or_lose(session, p, by, now, annotations=(*p.annotations, *added))
     return (redraw(session, p),)
 
@@ -226,7 +226,7 @@ def claim(
     fails, the stored rules are read and checked.
     """
     policy = policies.last_read  # the rules in memory
-    if policy.book.forbids:  # the forbidding rule may be deleted by now, so the stored rules decide
+    if policy.book.has_forbid_rule:  # the forbidding rule may be deleted by now, so the stored rules decide
         policy = policies.load(session)
     claimed = _claim_under(session, policy, p, process, now, resource)
     if claimed is not None:
@@ -241,17 +241,17 @@ def _claim_under(
     session: Session, policy: Policy, p: Proposal, process: str, now: datetime, resource: str
 ) -> Proposal | None:
     """Claim a run if the rules of ``policy`` allow it, and if they are still the stored rules, else None."""
-    if policy.book.forbids:
+    if policy.book.has_forbid_rule:
         call = replace(rights.call_of(session, p), at=now)
         why = policy.find_call_objection(call)
         if why:
-            raise Refused(f"This is now forbidden: {why}.")
+            raise NoOneMayDecide(f"This is now forbidden: {why}.")
     fault = ownership.find_connection_fault(session, p)
     if fault:
         raise Disconnected(fault)
     if _is_delayed(session, policy.book, p, now):
         return None
-    by, version = By.nod(Act.EXECUTE), policy.book.version
+    by, version = Author.nod(Act.EXECUTE), policy.book.version
     # two conditions: no other run has the resource (``thing``), and the stored rules are these (``book``)
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
 
@@ -277,23 +277,22 @@ def require_another_approval(
     ``round_``: the round of the contents that need the approval. ``why``: the reason, for the audit log. None
     is returned in place of the proposal if it has another round by now, is already running, or has ended.
     """
-    conversation_lock.with_proposal(session, proposal_id)
+    conversation_lock.lock_conversation_of(session, proposal_id)
     p = proposals.get(session, proposal_id)
     if p is None or p.round != round_ or p.state not in (State.PROPOSED, State.APPROVED):
         return None, ()
-    policy, requester = policies.load(session), people.person_of(session, p.requester)
+    policy, requester = policies.load(session), people.load_person(session, p.requester)
     deciders, needed = p.deciders, p.quorum + 1
     why_too_few = policy.find_quorum_objection(deciders, requester, needed)
     if why_too_few and policy.holders(Role.ADMIN, deciders.place):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
-    # ``own``: only the requester may decide
-    if p.own or policy.find_quorum_objection(deciders, requester, needed):
+    if p.requester_decides_alone or policy.find_quorum_objection(deciders, requester, needed):
         return p, ()
-    by = By.nod(Act.RAISE, redact_text(why))
+    by = Author.nod(Act.RAISE, redact_text(why))
     raised = transitions.raise_requirements(session, p, by, now, deciders=deciders, quorum=needed)
     if raised is None:
         raise LostRace
-    grants.end_with_raise(session, p.id, by, now)
+    grants.end_with_raised_quorum(session, p.id, by, now)
     return raised, (redraw(session, raised),)
 
 
@@ -328,7 +327,7 @@ def finish(
     now: datetime,
     *,
     files: Sequence[File] = (),
-    owner: str = "",
+    turn_process: str = "",
     inverse_arguments: Mapping[str, Any] | None = None,
     policies: Policies | None = None,
     for_owner: str = "",
@@ -339,10 +338,10 @@ def finish(
     Returns the proposal as it is now and the jobs that follow, or None if another process has stored an
     outcome, because it took this process for dead.
 
-    ``claimed``: the proposal as the claim left it. ``owner``: the process that takes the turn which continues
-    the conversation, as in `turns.request_turn`. ``inverse_arguments``: those of the call that undoes this
-    one. ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of the batch.
-    ``for_owner``: the server's answer, which only the person in whose name the call ran may see.
+    ``claimed``: the proposal as the claim left it. ``turn_process``: the process that takes the turn which
+    continues the conversation, as in `turns.request_turn`. ``inverse_arguments``: those of the call that
+    undoes this one. ``policies``: given for a failed row of a batch, to tell if a rule then stops the rest of
+    the batch. ``for_owner``: the server's answer, which only the person in whose name the call ran may see.
     ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
@@ -352,12 +351,12 @@ def finish(
         files = ()
     if inverse_arguments is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
-    p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
+    p = transitions.move(session, claimed, Author.nod(state), now, state, **changes)
     if p is None:  # perhaps someone pressed Stop, which changes the proposal's row
         stopped = find_stopped_run(session, claimed)
         if stopped is None:
             return None
-        p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
+        p = transitions.move(session, stopped, Author.nod(state), now, state, **changes)
         if p is None:
             return None
     if inverse_arguments is not None:
@@ -368,7 +367,7 @@ def finish(
 
     undo_jobs = _update_original(session, p, now)
     stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
-    jobs = [redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, owner)]
+    jobs = [redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, turn_process)]
     if posts_files:
         jobs.append(Job(Work.DELIVER, p.conversation_id))
     return p, tuple(jobs)
@@ -378,10 +377,10 @@ def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> No
     """Tell the person in whose name a proposal ran what the server answered."""
     if p.connection is None:
         return
-    what = as_written(one_line(p.description))
-    bounded = bound_text(as_written(prepare_for_people(answer)), _MAX_ANSWER_CHARS)
+    what = escape_markdown(one_line(p.description))
+    bounded = bound_text(escape_markdown(prepare_for_people(answer)), _MAX_ANSWER_CHARS)
     text = _ANSWER_TEXT.format(server=p.connection.server, what=what, answer=bounded)
-    notices.tell_privately(session, Actor.parse(p.connection.owner), text, now)
+    notices.store_private_notice(session, Actor.parse(p.connection.owner), text, now)
 
 
 def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -397,7 +396,7 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
     waiting = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
     jobs: list[Job] = []
     for p in waiting:
-        _, end_jobs = end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
+        _, end_jobs = end(session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
         jobs += end_jobs
     return tuple(jobs)
 
@@ -415,10 +414,10 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
         return ()
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
-        by = By.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
+        by = Author.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
         original = move_or_lose(session, original, by, now, undone_by=None, undo_until=until)
         return (redraw(session, original),)
-    by = By.nod(Act.UNDONE, f"by proposal {p.id}")
+    by = Author.nod(Act.UNDONE, f"by proposal {p.id}")
     original = move_or_lose(session, original, by, now, undone=p.decided_by, undo_until=None)
     note = _UNDONE_NOTE.format(
         who=one_line(p.decided_by or "someone"),
@@ -431,16 +430,16 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
     return (redraw(session, original),)
 
 
-def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
+def settle_answer(session: Session, p: Proposal, now: datetime, turn_process: str = "") -> tuple[Job, ...]:
     """Continue the conversation once every call of the answer that made ``p`` has ended.
 
     Returns the jobs, of which one gives the agent a turn. A proposal that no call of a model led to continues
-    nothing. ``owner``: as in `finish`.
+    nothing. ``turn_process``: as in `finish`.
 
     The conversation may have continued since: the model has answered, or a turn is under way that began while
     these calls were open. Then a note tells the model how they ended.
     """
-    if not p.called:  # no call of a model led to it
+    if not p.is_from_model:  # no call of a model led to it
         return ()
     progress = conversations.find_progress(session, p.conversation_id, p.message_id)
     if progress.is_unsettled:
@@ -448,10 +447,10 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
     continues = True
     team_jobs: tuple[Job, ...] = ()
     if p.teammate:
-        continues, team_jobs = teammates.settle_answer(session, p, now)
+        continues, team_jobs = teammates.settle_answer_of_teammate(session, p, now)
     if not continues:
         return team_jobs
-    is_new_turn = turns.request_turn(session, p.conversation_id, now, owner)
+    is_new_turn = turns.request_turn(session, p.conversation_id, now, turn_process)
     if not is_new_turn or progress.has_continued:
         calls = proposals.list_of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(call.description)}: {_indent(for_model(call))}" for call in calls)
@@ -471,13 +470,13 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     idempotency key, unless someone had pressed Stop. Otherwise people decide what to do.
     """
     error = "It started, but its end was never recorded."
-    by = By.nod(Act.ABANDONED, error)
+    by = Author.nod(Act.ABANDONED, error)
     lost = transitions.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
         return (redraw(session, lost), *settle_answer(session, lost, now))
-    by = By.nod(Act.RERUN, "the tool is idempotent")
+    by = Author.nod(Act.RERUN, "the tool is idempotent")
     p = move_or_lose(session, lost, by, now, State.APPROVED, cause=None, error=None)
     return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
@@ -519,11 +518,11 @@ def take_resume_step(
     proposals, so that no transaction is long, and the step after them ends the pause. The progress is stored,
     so that the end of a pause continues after a crash.
     """
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     since = rules.find_paused_since(session)
     if since is None:
         return None
-    by = people.by(session, Act.RESUME, actor)
+    by = people.make_author(session, Act.RESUME, actor)
     stored = load_task_state(session, _RESUME_STATE)
     if stored and stored["since"] == since.isoformat():
         progress = stored
@@ -533,13 +532,13 @@ def take_resume_step(
     began_at = datetime.fromisoformat(progress["at"])
     next_proposals = proposals.list_waiting_after(session, progress["after"], limit)
     if next_proposals:
-        keep_task_state(session, _RESUME_STATE, stored, {**progress, "after": next_proposals[-1].id})
+        store_task_state(session, _RESUME_STATE, stored, {**progress, "after": next_proposals[-1].id})
         for p in next_proposals:
             stopped_for = _measure_pause_of_timer(p, since, began_at)
             if stopped_for:
                 transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
-    keep_task_state(session, _RESUME_STATE, stored, {})
+    store_task_state(session, _RESUME_STATE, stored, {})
     if began_at < now:
         # all timers were moved as if the pause had ended at its first step; the time since then counts as
         # another pause, which is ended by steps of its own

@@ -15,7 +15,7 @@ from bot.domain.people import NOD, Actor
 from bot.domain.record import Act
 from bot.domain.rules import covers
 from bot.store import rules
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
@@ -29,7 +29,7 @@ def move_chat(session: Session, policies: Policies, old: Address, new: Address, 
     The rules stay at the old address too, since conversations that began there continue. A rule that was set
     at the new address before is not replaced. Safe to repeat.
     """
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     book = policies.load(session).book
     taken_slots = {rule.slot for rule in book.rules}
     for rule in book.rules:
@@ -38,6 +38,6 @@ def move_chat(session: Session, policies: Policies, old: Address, new: Address, 
         copied = replace(rule, scope=f"{new}{rule.scope.removeprefix(str(old))}")
         if copied.slot not in taken_slots:
             rules.set_rule(session, copied, _NOD, now)
-    grants.move_to_chat(session, old, new, By.nod(Act.MOVE), now)
+    grants.move_to_chat(session, old, new, Author.nod(Act.MOVE), now)
     for move_in_feature in hooks_of(session).move_chat:
         move_in_feature(session, old, new, now)

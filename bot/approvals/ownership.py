@@ -55,7 +55,7 @@ def find_owner(session: Session, p: Proposal) -> Person | None:
     """Return the person in whose name a proposal runs; None if it runs in no person's name."""
     if p.connection is None or not p.connection.is_personal:
         return None
-    return people.person_of(session, Actor.parse(p.connection.owner, p.connection.owner_name))
+    return people.load_person(session, Actor.parse(p.connection.owner, p.connection.owner_name))
 
 
 def find_connection_fault(session: Session, p: Proposal) -> str:
@@ -87,5 +87,7 @@ async def read_connection_fault(database: Database, p: Proposal) -> str:
 def _is_yes_of_owner(session: Session, p: Proposal, vote: Vote) -> bool:
     """Tell if a vote is the owner's own, and not a stand-in's."""
     return (
-        vote.verb in _YES_VERBS and vote.absent is None and is_owner(p, people.person_of(session, vote.actor))
+        vote.verb in _YES_VERBS
+        and vote.absent is None
+        and is_owner(p, people.load_person(session, vote.actor))
     )

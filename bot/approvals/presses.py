@@ -21,22 +21,22 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, lifecycle, ownership, rights
-from bot.approvals.drafts import check_undo, draft, preview_of, restore_secrets, title_of
+from bot.approvals.drafts import draft, limit_undo, preview_of, restore_secrets, title_of
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
-from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
+from bot.approvals.pressing import Contents, Prepared, PressOutcome, Undoing, UndoPosition
 from bot.approvals.tool_code import as_tool_error, context_of
 from bot.approvals.trials import PreviewAndTrial
-from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
+from bot.domain.chat import Address, Answer, BatchDecision, Clock, Press, Reply
 from bot.domain.jobs import CHANGED, Job, Work
-from bot.domain.people import Actor, find_written
+from bot.domain.people import Actor, find_accounts_in
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Inverse, Level, Proposal, State, hash_old_values
 from bot.domain.redaction import redact, redact_arguments
-from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
+from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, list_grant_scopes
 from bot.domain.verbs import Verb
-from bot.errors import BadArguments, LostRace, Refused, ToolError
+from bot.errors import BadArguments, LostRace, NoOneMayDecide, ToolError
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -71,7 +71,7 @@ class Presses:
     execution: Execution | None = None  # None: other processes run approved proposals
     takes_work: Callable[[], bool] = lambda: False  # tells if this process still starts runs
 
-    async def take(self, press: Press | Choice) -> Decided:
+    async def take(self, press: Press | BatchDecision) -> PressOutcome:
         """Decide a press. Once it is committed, returns the reply and the jobs, which are not started yet.
 
         A refused person may belong to a group whose members are not known yet. Then the platform is asked for
@@ -83,32 +83,32 @@ class Presses:
         if decided.reply.answer is Answer.ACCEPTED:
             _trace_decisions(decided.reply.proposals)
         text = decided.reply.text
-        if not find_written(text):
+        if not find_accounts_in(text):
             return decided
         with_names = await self.database.read(people.put_names_in, text)
         return replace(decided, reply=replace(decided.reply, text=with_names))
 
-    async def _take(self, press: Press | Choice) -> Decided:
+    async def _take(self, press: Press | BatchDecision) -> PressOutcome:
         """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
         try:
-            if isinstance(press, Choice) or press.verb in decide.BATCH_VERBS:
+            if isinstance(press, BatchDecision) or press.verb in decide.BATCH_VERBS:
                 return await self._take_several(press)
             return await self._take_one(press)
         except BadArguments as error:
-            return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
+            return PressOutcome(Reply(Answer.INVALID, error.message, fields=error.fields))
         except ToolError as error:
-            return Decided(Reply(Answer.INVALID, error.message))
+            return PressOutcome(Reply(Answer.INVALID, error.message))
         except LostRace as error:
-            return Decided(Reply(Answer.STALE, error.message))
+            return PressOutcome(Reply(Answer.STALE, error.message))
 
-    async def _take_one(self, press: Press) -> Decided:
+    async def _take_one(self, press: Press) -> PressOutcome:
         prepared = await self._prepare(press)
         decided = await self._decide_and_maybe_claim(press, prepared)
         if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
             return await self._ask_again(press, decided)
         return decided
 
-    async def _decide_and_maybe_claim(self, press: Press, prepared: Prepared) -> Decided:
+    async def _decide_and_maybe_claim(self, press: Press, prepared: Prepared) -> PressOutcome:
         """Decide a press. A plain approval also claims the run, if this process can start it right away."""
         is_plain_approval = press.verb is Verb.APPROVE and press.arguments is None
         if self.execution is None or not is_plain_approval or not self.takes_work():
@@ -119,23 +119,23 @@ class Presses:
         deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
         return await asyncio.shield(deciding)  # if the caller is cancelled, a claim is still kept
 
-    async def _take_several(self, pressed: Press | Choice) -> Decided:
+    async def _take_several(self, pressed: Press | BatchDecision) -> PressOutcome:
         """Decide a press on several proposals, some at a time, so that other presses don't wait for all."""
         split = await self.database.read(decide.split_press, pressed)
         if isinstance(split, Reply):
-            return Decided(split)
-        if not isinstance(pressed, Choice) and pressed.verb is Verb.UNDO_ALL:
+            return PressOutcome(split)
+        if not isinstance(pressed, BatchDecision) and pressed.verb is Verb.UNDO_ALL:
             return await self._undo_together(split)
-        decisions: list[Decided] = []
+        decisions: list[PressOutcome] = []
         for start in range(0, len(split.presses), _PRESSES_AT_A_TIME):
             decisions += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
         return decide.count_outcomes(split, decisions)
 
-    async def _decide_all(self, presses: Sequence[Press]) -> list[Decided]:
+    async def _decide_all(self, presses: Sequence[Press]) -> list[PressOutcome]:
         """Decide presses in one transaction, or each in its own if one of them loses a race."""
         policies = self.gate.policies
         try:
-            return await self.database.write(decide.decide_all, presses, policies, self.clock(), first=True)
+            return await self.database.write(decide.decide_all, presses, policies, self.clock(), urgent=True)
         except LostRace:
             pass
         decisions = []
@@ -143,29 +143,29 @@ class Presses:
             try:
                 decisions.append(await self._decide(press, Prepared()))
             except LostRace as error:
-                decisions.append(Decided(Reply(Answer.STALE, error.message)))
+                decisions.append(PressOutcome(Reply(Answer.STALE, error.message)))
         return decisions
 
-    async def _undo_together(self, split: decide.SplitPress) -> Decided:
+    async def _undo_together(self, split: decide.SplitPress) -> PressOutcome:
         """Undo several proposals in order. The proposals that undo them form one batch."""
-        decisions: list[Decided] = []
+        decisions: list[PressOutcome] = []
         first: Proposal | None = None
         for position, press in enumerate(split.presses):
             try:
-                prepared = replace(await self._prepare(press), together=UndoneTogether(first, position))
+                prepared = replace(await self._prepare(press), undo_position=UndoPosition(first, position))
                 decided = await self._decide(press, prepared)
             except (ToolError, LostRace) as error:
-                decided = Decided(Reply(Answer.INVALID, error.message))
+                decided = PressOutcome(Reply(Answer.INVALID, error.message))
             decisions.append(decided)
             first = first or decide.find_inverse(decided)
         return decide.count_outcomes(split, decisions)
 
-    async def _decide(self, press: Press, prepared: Prepared) -> Decided:
+    async def _decide(self, press: Press, prepared: Prepared) -> PressOutcome:
         return await self.database.write(
-            decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
+            decide.decide, press, self.gate.policies, self.clock(), prepared, urgent=True
         )
 
-    async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> Decided:
+    async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> PressOutcome:
         """Decide a press, and claim the prepared run in the same transaction if the press approves it.
 
         A claimed run is kept until the dispatcher of jobs starts it.
@@ -173,7 +173,7 @@ class Presses:
         write_both = partial(_write_decision_and_claim, execution.process, self.takes_work)
         try:
             decided, claimed = await self.database.write(
-                write_both, press, self.gate.policies, self.clock(), run.proposal, first=True
+                write_both, press, self.gate.policies, self.clock(), run.proposal, urgent=True
             )
         except BaseException:
             execution.drop(run)
@@ -189,7 +189,7 @@ class Presses:
         jobs = tuple(CHANGED if job == redraw else job for job in decided.jobs)
         return replace(decided, jobs=jobs)
 
-    async def ladder(
+    async def list_grant_scopes(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
         """Return the ladder of a card: the scopes that a grant given on it may have, narrowest first.
@@ -208,7 +208,7 @@ class Presses:
             return []
         return rungs
 
-    async def reaches(
+    async def list_grant_audiences(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
         """Return the audiences that a grant given on a card may have, narrowest first.
@@ -221,7 +221,7 @@ class Presses:
             p = self._find_grantable(session, proposal_id, actor, address)
             if p is None:
                 return []
-            person = people.person_of(session, actor)
+            person = people.load_person(session, actor)
             audiences = grants.list_audiences(session, self.gate.policies, p, person)
             requester, schedule = p.requester.label, p.schedule or ""
             return [(audience, audience.words(requester, schedule=schedule)) for audience in audiences]
@@ -291,7 +291,7 @@ class Presses:
             preview = await preview_of(tool, arguments)
             is_unchanged = hash_old_values(preview) == inverse.left
             verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=is_unchanged)
-            verdict = await check_undo(tool, arguments, preview, verdict)
+            verdict = await limit_undo(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
         await self.gate.keep_schema(tool)
         verdict = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
@@ -315,7 +315,7 @@ class Presses:
             return None
         return _StoredInverse(proposal, proposal.inverse, arguments)
 
-    async def _ask_again(self, press: Press, decided: Decided) -> Decided:
+    async def _ask_again(self, press: Press, decided: PressOutcome) -> PressOutcome:
         """Open a proposal again, with its current values, if it had expired when it was pressed.
 
         ``decided``: the decision that refused the press. It is returned if nothing had expired, with the
@@ -389,7 +389,7 @@ class Presses:
             description=proposal.description,
             preview=preview,
             trial=trial,
-            verdict=await check_undo(tool, arguments, preview, verdict, trial),
+            verdict=await limit_undo(tool, arguments, preview, verdict, trial),
         )
 
     async def _preview_and_try(
@@ -399,7 +399,7 @@ class Presses:
 
         Nothing is tried while everything is paused. A plan is its own preview.
         """
-        if proposal.kind.shows_itself:
+        if proposal.kind.has_no_current_values:
             return PreviewAndTrial(proposal.preview, None)
         if tool.trying is None or await self.gate.is_paused():
             return PreviewAndTrial(await preview_of(tool, arguments), None)
@@ -421,10 +421,10 @@ class Presses:
         destructive gets no such treatment.
         """
         asker = requester or proposal.requester
-        policy, person = await self.database.read(self.gate.policies.load_for, asker)
+        policy, person = await self.database.read(self.gate.policies.load_with_person, asker)
         place = await self.database.read(conversations.load_place, proposal.conversation_id)
         risk = tool.classify(arguments)
-        call = tool.call(arguments, risk, place, person, self.clock())
+        call = tool.make_facts(arguments, risk, place, person, self.clock())
         verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
@@ -441,7 +441,7 @@ class Presses:
         if proposal.risk.level is Level.DESTRUCTIVE:
             likeness = likeness._replace(begins=NO_BEGINNING)  # never by the beginning of a command alone
         shown = redact(likeness.key, tool.parameters) if likeness.key else None
-        return ladder(tool.name, tool.version, proposal.arguments, likeness, shown)
+        return list_grant_scopes(tool.name, tool.version, proposal.arguments, likeness, shown)
 
     async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
         """Return the text of a scope, for PREFIX with the number of recent calls that it would cover."""
@@ -462,10 +462,10 @@ class Presses:
 
     async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes to grant with a plan's steps: all calls of each named tool that can write."""
-        if Verb.APPROVE_STEPS not in proposal.kind.takes:
+        if Verb.APPROVE_STEPS not in proposal.kind.extra_verbs:
             raise ToolError("Only a plan has steps to approve.")
         available = await self.gate.registry.available()
-        offered = available.offered.tools
+        offered = available.offered_only.tools
         scopes = []
         for name in Plan.of(proposal.arguments).tools:
             tool = offered.get(name)
@@ -491,7 +491,7 @@ def _write_decision_and_claim(
     policies: Policies,
     now: datetime,
     opened: Proposal,
-) -> tuple[Decided, Proposal | None]:
+) -> tuple[PressOutcome, Proposal | None]:
     """Decide a press. If it approves the proposal as it was opened, claim the run for this process.
 
     Returns the decision and the claimed proposal. None is in its place if the proposal was not approved, or
@@ -505,5 +505,5 @@ def _write_decision_and_claim(
         return decided, None
     try:
         return decided, lifecycle.claim(session, policies, approved, process, now)
-    except Refused:  # the run finds that out again, and tells people
+    except NoOneMayDecide:  # the run finds that out again, and tells people
         return decided, None

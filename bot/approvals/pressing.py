@@ -3,7 +3,7 @@
 A press is one use of a button on a card by a person. ``presses.py`` prepares the input (`Prepared`), which
 may need the network. ``decide.py`` makes the context (`PressContext`) inside of the transaction, adds the
 input to it, and hands it to the function for the button's verb. That function returns the outcome
-(`Decided`), mostly by `accept` or `refuse`.
+(`PressOutcome`), mostly by `accept` or `refuse`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from bot.domain.jobs import Job
 from bot.domain.people import Absence, Actor, Person
 from bot.domain.policy import Verdict
 from bot.domain.proposals import PreviewField, Proposal, State, Vote
-from bot.domain.record import Done
+from bot.domain.record import Deed
 from bot.domain.similarity import Scope
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.store import people
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.rules import Policies
 
 Scopes = Sequence[tuple[Scope, str]]
@@ -50,14 +50,14 @@ class Undoing:
     """The drafted call that undoes a change."""
 
     draft: Proposal  # the proposal, not yet in a conversation
-    as_left: bool  # True if the values are still those that the change has left
+    is_unchanged: bool  # True if the values are still those that the change has left
 
 
 @dataclass(frozen=True, slots=True)
-class UndoneTogether:
+class UndoPosition:
     """The position of an undo among several undos of one press."""
 
-    first: Proposal | None
+    first_inverse: Proposal | None
     """The inverse that was opened first, whose batch this one joins; None while none was opened."""
     position: int  # counted from 0
 
@@ -70,11 +70,11 @@ class Prepared:
     current: Contents | None = None  # the current contents of an expired proposal, to ask again
     scopes: Scopes | None = None  # the scopes of the grants to give; None for a press that gives no grant
     undoing: Undoing | None = None  # the drafted inverse, for a press on Undo
-    together: UndoneTogether | None = None  # for one of several undos
+    undo_position: UndoPosition | None = None  # for one of several undos
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class PressOutcome:
     """The reply to a press, and the jobs that follow."""
 
     reply: Reply
@@ -89,22 +89,22 @@ class PressContext:
     person: Person  # the person who pressed
     policies: Policies  # the rules and settings
     now: datetime
-    paused: bool  # everything is paused
+    is_paused: bool  # everything is paused
     prepared: Prepared
     absences: tuple[Absence, ...] = ()  # of all people who are away now, each with a stand-in
     absent: Actor | None = None  # the absent person in whose place this person pressed, as a stand-in
 
     @property
-    def by(self) -> By:
+    def log_author(self) -> Author:
         """The author for the audit log. The reason says in whose place a stand-in pressed."""
         reason = self.press.reason
         if self.absent:
             in_place_of = f"for {self.absent.label} ({self.absent})"
             reason = f"{in_place_of}: {reason}" if reason else in_place_of
-        return By.press(self.press.verb, self.press.actor, self.person, reason)
+        return Author.press(self.press.verb, self.press.actor, self.person, reason)
 
     @property
-    def who(self) -> str:
+    def card_author(self) -> str:
         """The person's name for cards."""
         who = self.person.name or self.person.id
         if self.absent:
@@ -112,16 +112,20 @@ class PressContext:
         return who
 
     @property
-    def decided(self) -> dict[str, Any]:
+    def decision_columns(self) -> dict[str, Any]:
         """The columns that record who decided the proposal."""
-        return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
+        return {
+            "decided_by": self.card_author,
+            "decided_from": self.press.actor.channel,
+            "decided_at": self.now,
+        }
 
     def move(
         self,
         session: Session,
         p: Proposal,
         state: State | None = None,
-        verb: Done | None = None,
+        verb: Deed | None = None,
         **changes: Any,
     ) -> Proposal:
         """Change a proposal in the name of the person who pressed, and return it. Raises LostRace.
@@ -129,14 +133,14 @@ class PressContext:
         ``verb``: the verb for the audit log, if it is not the press's own. ``changes``: the columns to
         change.
         """
-        by = self.by if verb is None else replace(self.by, verb=verb)
+        by = self.log_author if verb is None else replace(self.log_author, verb=verb)
         return move_or_lose(session, p, by, self.now, state, **changes)
 
     def end(
         self, session: Session, p: Proposal, state: State, **changes: Any
     ) -> tuple[Proposal, tuple[Job, ...]]:
         """End a proposal in the name of the person who pressed: see `lifecycle.end`."""
-        return end(session, p, self.by, self.now, state, self.who, **changes)
+        return end(session, p, self.log_author, self.now, state, self.card_author, **changes)
 
     def vote(self, verb: Verb | str) -> Vote:
         """Return the person's vote, which is not stored yet."""
@@ -146,17 +150,19 @@ class PressContext:
         """Tell if the person has voted already. An absent person and their stand-in share one vote."""
         sharing_ids = {self.person.id}
         for absence in self.absences:
-            pair = {people.person_of(session, actor).id for actor in (absence.who, absence.stand_in)}
+            pair = {people.load_person(session, actor).id for actor in (absence.who, absence.stand_in)}
             if self.person.id in pair:
                 sharing_ids |= pair
         return any(sharing_ids & voter_ids for voter_ids in people.list_voters(session, p))
 
 
-def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
+def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> PressOutcome:
     """Return the reply to a press that counts, with the job that redraws the cards."""
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
 
 
-def refuse(answer: Answer, p: Proposal, text: str, field_faults: Mapping[str, str] | None = None) -> Decided:
+def refuse(
+    answer: Answer, p: Proposal, text: str, field_faults: Mapping[str, str] | None = None
+) -> PressOutcome:
     """Return the reply to a press that changes nothing. ``field_faults``: the form's faults, by field."""
-    return Decided(Reply(answer, text, (p,), field_faults or {}))
+    return PressOutcome(Reply(answer, text, (p,), field_faults or {}))

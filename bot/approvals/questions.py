@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import redraw
-from bot.approvals.pressing import Decided, PressContext, refuse
+from bot.approvals.pressing import PressContext, PressOutcome, refuse
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
@@ -36,10 +36,10 @@ _NOTE_TEXT = """\
 Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
 
 
-def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
+def ask_agent(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Post the question and its author in the conversation, and have the agent answer there."""
     question = storable(one_line(context.press.reason or ""))
-    if not p.called:
+    if not p.is_from_model:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
         return refuse(Answer.INVALID, p, text)
     fault = _find_fault(question)
@@ -49,7 +49,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.LATER, p, _ENOUGH_TEXT)
     p = context.move(session, p)  # only records the press; raises LostRace if the proposal has changed
     conversation_id = teams.find_lead_conversation(session, p)
-    who, title = one_line(context.who), one_line(p.description)
+    who, title = one_line(context.card_author), one_line(p.description)
 
     # a notice, which people see, and a note, which the model reads
     notice = f"Question from {who} about: {title}\n\n> {question}"
@@ -78,7 +78,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     questions.store_question(session, stored, context.now)
     text = f"Asked. The agent answers {place.words}. Nothing was decided."
     jobs = (redraw(session, p), Job(Work.DELIVER, conversation_id), Job(Work.TURN, conversation_id))
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
 class _AnswerPlace(NamedTuple):

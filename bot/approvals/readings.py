@@ -21,11 +21,11 @@ from bot.domain import kinds
 from bot.domain.agents import describe_agent
 from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
-from bot.domain.conversations import HEARD, LineRole, Transcript
+from bot.domain.conversations import ANSWERABLE_ROLES, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
-from bot.errors import Refused
+from bot.errors import NoOneMayDecide
 from bot.store import conversations, proposals
 from bot.store.tables.rules import GrantRow
 from bot.tools.tool import Tool
@@ -61,11 +61,12 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
 
     # the owner's refusals
     if not is_private and any(map(is_private_only, readings)):
-        raise Refused(_ONLY_PRIVATE_TEXT.format(owner=owner))
-    # a refusal counts until the next request (``order``: the id of its line), or for all work of a teammate
-    since_id = 0 if transcript.teammate else transcript.order
+        raise NoOneMayDecide(_ONLY_PRIVATE_TEXT.format(owner=owner))
+    # a refusal counts until the next request (``request_line_id``: the id of its line), or for all work of a
+    # teammate
+    since_id = 0 if transcript.teammate else transcript.request_line_id
     if any(p.state is State.DECLINED and p.message_id > since_id for p in readings):
-        raise Refused(_NOT_NOW_TEXT.format(owner=owner))
+        raise NoOneMayDecide(_NOT_NOW_TEXT.format(owner=owner))
 
     # the owner's consent: for a schedule or teammate it counts for one tool, else for all reads
     allowed = [p for p in readings if _is_allowed(p)]
@@ -83,7 +84,7 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     return ""
 
 
-def with_kind_of(tool: Tool, p: Proposal) -> Tool:
+def restore_reading_kind(tool: Tool, p: Proposal) -> Tool:
     """Return the tool with the kind ``reading``, if the proposal has this kind and its call only reads.
 
     For any other proposal, the tool is returned as it is.
@@ -170,7 +171,7 @@ def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> da
     moments = []
     for line in transcript.lines:
         is_newer = last_own is None or line.id > last_own.id
-        if is_newer and line.role in HEARD and str(line.actor) not in accounts:
+        if is_newer and line.role in ANSWERABLE_ROLES and str(line.actor) not in accounts:
             moments.append(line.created_at)
     since = last_own.created_at if last_own else transcript.conversation.created_at
     for p in transcript.proposals.values():

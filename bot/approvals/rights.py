@@ -54,7 +54,7 @@ def find_objection(
 
     ``at``: where the pressed card is posted, since a rule may let everyone in a chat decide.
     """
-    policy, person = policies.load_for(session, actor)
+    policy, person = policies.load_with_person(session, actor)
     objection, _ = judge_press(session, policy, proposal, person, actor, verb, at)
     return objection
 
@@ -96,18 +96,18 @@ def judge_press_by_role(
     if actor == proposal.requester:
         requester = person
     else:
-        requester = people.person_of(session, proposal.requester)
+        requester = people.load_person(session, proposal.requester)
     objection = _find_objection_without_stand_in(policy, proposal, person, requester, verb, at)
     if objection is None or not policy.absences:
         return PressRight(objection)
     # no one decides their own request in someone's place, and no one from outside of the team is a stand-in
     if person == requester or person.outside:
         return PressRight(objection)
-    if verb in _NOT_BY_STAND_IN or proposal.own:  # ``own``: only the requester may decide
+    if verb in _NOT_BY_STAND_IN or proposal.requester_decides_alone:
         return PressRight(objection)
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
-        absent = people.person_of(session, absence.who)
+        absent = people.load_person(session, absence.who)
         if str(absence.stand_in) not in person.accounts or absent == person:
             continue  # it is another person's absence to stand in for
         if policy.find_decision_objection(proposal, absent, requester, approves=approves) is None:
@@ -124,14 +124,14 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     """
     if not p.votes:
         return p
-    policy, requester = policies.load(session), people.person_of(session, p.requester)
+    policy, requester = policies.load(session), people.load_person(session, p.requester)
     # ``members``: a chat whose members may decide. If there is such a chat, each vote is taken as one from it
     chat = p.deciders.members
     if not chat:
         chat = next(iter(p.deciders.escalation_chats), None)
 
     def is_standing(vote: Vote) -> bool:
-        voter = people.person_of(session, vote.absent or vote.actor)
+        voter = people.load_person(session, vote.absent or vote.actor)
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
             return True  # the lead agent's review of a plan, or the owner's consent
@@ -146,7 +146,7 @@ def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list
     """Return the absences for which a stand-in may decide a proposal, each in words for the card."""
     lines = []
     for absence in policy.absences:
-        stand_in = people.person_of(session, absence.stand_in)
+        stand_in = people.load_person(session, absence.stand_in)
         _, absent = judge_press(session, policy, proposal, stand_in, absence.stand_in)
         if absent:
             lines.append(people.put_names_in(session, absence.words))
@@ -176,7 +176,7 @@ def _find_objection_without_stand_in(
 def call_of(session: Session, p: Proposal) -> CallFacts:
     """Return the facts by which the rules judge a proposed call, as of the time of the proposal."""
     place = conversations.load_place(session, p.conversation_id)
-    requester = people.person_of(session, p.requester)
+    requester = people.load_person(session, p.requester)
     schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
     identity = p.connection.identity if p.connection else Identity.NOD
     return CallFacts(
@@ -196,9 +196,9 @@ def may_see_proposal(session: Session, policies: Policies, proposal: Proposal, a
     """Tell if a person may see a proposal: they requested it, may decide it, or hold a role for it."""
     if actor.channel == AGENTS:
         return proposal.agent == actor.key
-    policy, person = policies.load_for(session, actor)
+    policy, person = policies.load_with_person(session, actor)
     refusal, _ = judge_press(session, policy, proposal, person, actor)
-    if refusal is None or person == people.person_of(session, proposal.requester):
+    if refusal is None or person == people.load_person(session, proposal.requester):
         return True
     return bool(policy.roles_for(person, proposal)) and not _is_hidden(proposal)
 
@@ -206,14 +206,14 @@ def may_see_proposal(session: Session, policies: Policies, proposal: Proposal, a
 def _is_hidden(proposal: Proposal) -> bool:
     """Tell if only the requester may see the proposal, whatever roles others have.
 
-    This is so for some kinds, if only the requester may decide (``own``).
+    This is so for some kinds, if only the requester may decide (``requester_decides_alone``).
     """
-    return proposal.kind.hides_own and proposal.own
+    return proposal.kind.hides_own and proposal.requester_decides_alone
 
 
 def is_global_admin(session: Session, policies: Policies, actor: Actor) -> bool:
     """Tell if a person is an admin of all of Nod, not of one workspace alone."""
-    return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
+    return policies.is_admin(session, actor) and not policies.find_workspace_bound(session, actor)
 
 
 def find_visible_accounts(session: Session, policies: Policies, actor: Actor) -> frozenset[str] | None:
@@ -223,12 +223,12 @@ def find_visible_accounts(session: Session, policies: Policies, actor: Actor) ->
     """
     if is_global_admin(session, policies, actor):
         return None
-    return people.person_of(session, actor).accounts
+    return people.load_person(session, actor).accounts
 
 
 def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
     """Return all accounts of the person with this account."""
-    return people.person_of(session, actor).accounts | {str(actor)}
+    return people.load_person(session, actor).accounts | {str(actor)}
 
 
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
@@ -236,12 +236,12 @@ def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
 
     A search by them also finds other proposals, so each that is found must be checked by `may_see_proposal`.
     """
-    policy, person = policies.load_for(session, actor)
+    policy, person = policies.load_with_person(session, actor)
     absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]
-    persons = [person, *(people.person_of(session, who) for who in absent)]
+    persons = [person, *(people.load_person(session, who) for who in absent)]
     named: frozenset[str] = frozenset()
     for one in persons:
         named |= one.accounts | policy.groups_of(one)
     has_role = any(policy.roles_of(one) for one in persons)
     # ``named``: a search finds the proposals that name one of these accounts or groups as deciders
-    return Reach(person.accounts, everything=has_role, named=named)
+    return Reach(person.accounts, everything=has_role, deciding_for=named)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.chat import Clock
-from bot.domain.redaction import veil
+from bot.domain.redaction import hide_values
 from bot.domain.text import one_line
 from bot.telemetry.logs import logger
 
@@ -58,7 +58,7 @@ class Progress:
     async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
         """Hide secrets in a text, cut it, and show it, unless it is empty, too early or the same."""
         try:
-            text = cut(veil(str(words), self._secrets))
+            text = cut(hide_values(str(words), self._secrets))
             now = self._clock()
             if not text or self._is_too_early_or_same(text, now):
                 return

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from bot.domain.proposals import Proposal
-from bot.errors import Refused, ToolError, ToolTimedOut
+from bot.errors import NoOneMayDecide, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -57,7 +57,7 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
     """Run a tool within its own time limit. Raises Refused if the tool has no run."""
     if tool.run is None or not tool.kind.runs:
-        raise Refused(f"A {tool.kind} has no run.")
+        raise NoOneMayDecide(f"A {tool.kind} has no run.")
     done: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
     return done
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
-from bot.domain.plans import MAX_ROUNDS, Plan, fields, is_approved
+from bot.domain.plans import MAX_SUBMITTED_PLANS, Plan, is_approved, list_plan_fields
 from bot.domain.proposals import Level, PreviewField
 from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
@@ -67,7 +67,7 @@ def describe_plan(
     before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
     # ``rounds``: the number of plans that the teammate has submitted before
     version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
-    return one_line(f"Plan{version}: {plan.summary}"), fields(plan, before)
+    return one_line(f"Plan{version}: {plan.summary}"), list_plan_fields(plan, before)
 
 
 async def with_exact_calls(
@@ -135,6 +135,6 @@ def _find_plan_objection(teammate: Teammate) -> str | None:
         return "No plan is asked of you. Use your tools; each change asks for approval by itself."
     if teammate.plan is not None and is_approved(teammate.plan):
         return "Your plan is approved already. Carry it out."
-    if teammate.rounds >= MAX_ROUNDS:
+    if teammate.rounds >= MAX_SUBMITTED_PLANS:
         return f"You submitted {teammate.rounds} plans, and there is no round left. End with what you found."
     return None

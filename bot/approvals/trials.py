@@ -1,11 +1,11 @@
 """Trials: a call is run without lasting effect before people decide, so that they see what it would change.
 
-A tool that can be tried has a `Trying`, for example a shell that runs in a copy of the files (a *cage*).
-`Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if people will
-be asked, and the model is not told. The tool also returns a *token*: what it needs to make exactly these
-changes. Only `Trials.apply` changes anything. It gives the token of an approved proposal, whose run this
-process has claimed, back to the tool. People may also approve a run for real instead, which ignores the
-trial.
+A tool that can be tried has a `TrialFunctions`, for example a shell that runs in a copy of the files (a
+*cage*). `Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if
+people will be asked, and the model is not told. The tool also returns a *token*: what it needs to make
+exactly these changes. Only `Trials.apply` changes anything. It gives the token of an approved proposal, whose
+run this process has claimed, back to the tool. People may also approve a run for real instead, which ignores
+the trial.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from bot.approvals.afterwards import look_after
+from bot.approvals.afterwards import collect_after_run
 from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log
 from bot.domain.chat import Clock
@@ -24,12 +24,12 @@ from bot.domain.proposals import PreviewField, Proposal, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, storable
 from bot.domain.trials import Trial
-from bot.errors import ToolError, TooMuch
+from bot.errors import ToolError, TooManyCalls
 from bot.store import trials
 from bot.store.database import Database
 from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
+from bot.tools.tool import CallContext, Tool, ToolOutput, TrialFunctions, TrialOutput
 
 log = logger(__name__)
 
@@ -88,7 +88,7 @@ class Trials:
         record = {"call": summary, "digest": tool.digest(arguments)}
         try:
             key = await self._begin(asker, tool.name, record)
-        except TooMuch as error:
+        except TooManyCalls as error:
             return PreviewAndTrial(preview, Trial(tried=False, why=error.message))
         if show is not None:
             await show(f"Trying first: {summary}")
@@ -107,7 +107,7 @@ class Trials:
                 "applies": trial.token,  # the hash of the token; empty if the changes can't be applied
             }
         finally:
-            end = partial(trials.end, token=token)
+            end = partial(trials.end_trial, token=token)
             await asyncio.shield(self.database.write(end, key, asker, tool.name, recorded_end, self.clock()))
         if trial.tried and not tool.preview:
             preview = ()  # the call's own preview has only the arguments; the trial shows what they do
@@ -127,7 +127,9 @@ class Trials:
                 return key
             await asyncio.sleep(_QUEUE_SECONDS)  # the person has too many trials under way
 
-    async def _try_tool(self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]) -> _TrialOutcome:
+    async def _try_tool(
+        self, tool: Tool, trying: TrialFunctions, arguments: Mapping[str, Any]
+    ) -> _TrialOutcome:
         """Run a tool's own trial, and cut what it returns to the limits."""
         output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
         content = await asyncio.to_thread(json.dumps, output.token)
@@ -215,7 +217,7 @@ class Trials:
             return None
         if done is None:
             return None
-        return State.SUCCEEDED, outcome_of(done) | await look_after(available, tool, lost, done)
+        return State.SUCCEEDED, outcome_of(done) | await collect_after_run(available, tool, lost, done)
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 The inverse was drafted when the change had been made (``afterwards.py``). ``presses.py`` drafts it once more
 with the values of now, before the press is decided here (`Undoing`). As a proposal it passes the rules, the
-claim and the record as any other call. The press also approves it if nothing has changed since (``as_left``)
-and no data is lost. Otherwise the inverse gets a card, and people are asked.
+claim and the record as any other call. The press also approves it if nothing has changed since
+(``is_unchanged``) and no data is lost. Otherwise the inverse gets a card, and people are asked.
 
 The change (the *original*) names its inverse in ``undone_by``, and the inverse its original in ``undoes``.
 Once the inverse has run, ``undone`` is the name of the person who had the change undone. A press may also
@@ -16,7 +16,7 @@ from sqlmodel import Session
 
 from bot.approvals import arrive, ownership, rights
 from bot.approvals.lifecycle import redraw
-from bot.approvals.pressing import Decided, PressContext, Undoing, refuse
+from bot.approvals.pressing import PressContext, PressOutcome, Undoing, refuse
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
@@ -30,7 +30,7 @@ from bot.store.connections import is_owner
 _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
-def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
+def undo_proposal(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Open the inverse of a change, unless it was opened before. ``p``: the change.
 
     This press also approves the inverse if no one else must be asked.
@@ -55,11 +55,12 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     why_ask = _find_reason_to_ask(session, context, undoing, inverse)
     if not why_ask:  # the person who pressed is enough, whatever the quorum
         votes = (context.vote(Verb.APPROVE),)
-        inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
+        inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decision_columns)
 
     # the place of the inverse: below a notice, and among the inverses of the same press
-    together = context.prepared.together  # set if the press undoes several changes
-    first = together.first if together else None  # the first inverse of this press, if one was opened before
+    together = context.prepared.undo_position  # set if the press undoes several changes
+    # the first inverse of this press, if one was opened before
+    first = together.first_inverse if together else None
     if first:
         message_id = first.message_id  # the inverses of one press share the notice
     else:
@@ -68,16 +69,16 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     if together:
         batch_id = first.id if first else inverse.id  # a batch has the id of its first proposal
         inverse = replace(inverse, batch=batch_id, position=together.position)
-    [inverse] = transitions.insert_proposals(session, [inverse], context.by)
+    [inverse] = transitions.insert_proposals(session, [inverse], context.log_author)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why_ask:
         text = f"{why_ask} It waits on a card of its own."
-        return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), tuple(jobs))
+        return PressOutcome(Reply(Answer.ACCEPTED, text, (p, inverse)), tuple(jobs))
     text = f"Undoing it: {inverse.description}."
-    if context.paused:
+    if context.is_paused:
         text += " Everything is paused, so it runs after /approvals resume."
-    return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
 
 
 def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
@@ -105,7 +106,7 @@ def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoin
         return "Undoing this can't be undone."
     if ownership.find_owner(session, inverse) and not is_owner(inverse, context.person):
         return f"Undoing runs as {ownership.name_owner(inverse)}, who is asked."
-    if not undoing.as_left:
+    if not undoing.is_unchanged:
         return "Something changed since, so look at what undoing does now."
     if _may_not_decide(session, context, inverse):
         return "You may not decide what undoes this."
@@ -129,10 +130,10 @@ def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: P
     conversation = conversations.get_conversation(session, p.conversation_id)
     if conversation is None:
         raise LostRace
-    if context.prepared.together:
-        text = f"Undo pressed by {context.who} for all of a batch."
+    if context.prepared.undo_position:
+        text = f"Undo pressed by {context.card_author} for all of a batch."
     else:
-        text = f"Undo pressed by {context.who}: {p.description}"
+        text = f"Undo pressed by {context.card_author}: {p.description}"
     actor = context.press.actor
     request = Request(actor, inverse.tool_name, {}, conversation.address, text, into=conversation.id)
     call = Call("", inverse.tool_name, "{}", inverse.description)

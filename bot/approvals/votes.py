@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, ownership, rights
 from bot.approvals.grants import GrantTerms
-from bot.approvals.pressing import Contents, Decided, PressContext, accept, refuse
+from bot.approvals.pressing import Contents, PressContext, PressOutcome, accept, refuse
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
 from bot.domain.connections import CONSENT
@@ -33,7 +33,7 @@ from bot.store import conversations, people, proposals
 from bot.store.connections import is_owner
 
 
-def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
+def approve(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Apply the edit of a press, if it has one, and vote for the proposal; with enough votes it runs."""
     press = context.press
 
@@ -82,20 +82,20 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return accept(session, p, text, *review_jobs)
 
     # the approval, and the grants for the calls that an approved plan lists
-    decision = dict(context.decided)
+    decision = dict(context.decision_columns)
     if plans.was_reviewed(p):  # the lead agent has approved the plan before
         decision["decided_by"] += f" and {plans.LEAD.name}"
     p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decision)
     if p.kind.has_steps:
         _allow_listed_calls(session, context, p)
     text = p.kind.approved_text
-    if context.paused:
+    if context.is_paused:
         effect = "runs" if p.kind.runs else "takes effect"
         text += f" Everything is paused, so it {effect} after /approvals resume."
     return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 
-def _refuse_if_not_approvable(session: Session, p: Proposal) -> Decided | None:
+def _refuse_if_not_approvable(session: Session, p: Proposal) -> PressOutcome | None:
     """Return the refusal if no one can approve the proposal as it is now; None if it can be approved."""
     if p.kind.no_approval_text:
         return refuse(Answer.INVALID, p, p.kind.no_approval_text)
@@ -153,7 +153,7 @@ def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> 
     return ""
 
 
-def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
+def decline(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Vote against the proposal, which ends once it has as many such votes as the rules ask for.
 
     The vote of the call's owner ends it alone.
@@ -172,17 +172,17 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     text = p.kind.declined_text
     if p.kind.has_steps:
         text = f"{text} {plans.describe_stop(session, p)}".strip()
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
-def never(session: Session, context: PressContext, p: Proposal) -> Decided:
+def decline_for_good(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Decline a rule that Nod suggests, so that Nod does not suggest it again. The verb is *never*."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
-    return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
 
 
-def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
+def edit_proposal(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Replace the call's arguments without a vote, and ask people again."""
     if context.prepared.contents is None:
         return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
@@ -190,7 +190,7 @@ def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     return accept(session, p, p.kind.edited_text)
 
 
-def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
+def approve_similar(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Vote for a proposal and give a grant on the chosen terms, in one transaction.
 
     The press names the terms in the words of the API: its ``lasting`` is the grant's duration, and its
@@ -202,7 +202,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    why = grants.find_hindrance(session, context.policies, p) or _find_owner_objection(p, context)
+    why = grants.find_grant_objection(session, context.policies, p) or _find_owner_objection(p, context)
     if why:
         return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
@@ -238,7 +238,7 @@ def _find_owner_objection(p: Proposal, context: PressContext) -> str:
     return f"It runs as {owner}, so only {owner} can allow calls like it. It stays open."
 
 
-def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
+def approve_steps(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Approve a teammate's plan, and allow the tools of its steps while the teammate works."""
     if not p.teammate:
         return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
@@ -285,7 +285,7 @@ def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Sco
     grants.give_grant(session, p, context.press.actor, context.person, grant_terms, context.now)
 
 
-def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
+def revise(session: Session, context: PressContext, p: Proposal) -> PressOutcome:
     """Send a plan back for changes. One person is enough, since no work is lost."""
     feedback = (context.press.reason or "").strip()
     if not feedback:
@@ -296,7 +296,7 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
     p, jobs = context.end(session, p, State.DECLINED, **changes)
     told = f"{p.teammate or 'The agent'} has been told and will revise the plan."
     text = plans.describe_stop(session, p) or told
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+    return PressOutcome(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
 def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
@@ -323,8 +323,8 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
         **new_terms,
         round=p.round + 1,
         votes=(),
-        edited_by=context.who,
-        edits=(*p.edits, Edited(p.round + 1, context.who, edit_words)),
+        edited_by=context.card_author,
+        edits=(*p.edits, Edited(p.round + 1, context.card_author, edit_words)),
         changed=False,
     )
 

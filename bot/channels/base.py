@@ -312,11 +312,13 @@ async def _is_member(channel: Channel, actor: Actor, address: Address) -> bool:
         return True
 
 
-Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
+AskMembership = Callable[[Actor, Address], Awaitable[Membership | None]]
 """Asks for a person's membership in a chat, None if they have left. Raises ChannelError."""
 
 
-async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:
+async def ask_membership(
+    channels: Mapping[str, Channel], actor: Actor, address: Address
+) -> Membership | None:
     """Return a person's membership in the conversation at an address, as `Channel.standing` does.
 
     The person at this machine's shell is a member. Raises ChannelError also where the channel of the person's
@@ -338,7 +340,7 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
     poster = poster_at(channels, private_chat)
     if poster is not None:
         return await poster.has_account(actor)
-    return await standing(channels, actor, private_chat) is not None
+    return await ask_membership(channels, actor, private_chat) is not None
 
 
 IsShared = Callable[[Address], Awaitable[bool]]

@@ -24,13 +24,13 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from bot.domain.annotations import Annotation
 from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
-from bot.domain.files import RESULT_SHOWN
+from bot.domain.files import MAX_SHOWN_UTF16_UNITS
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
 from bot.domain.proposals import REMOVED, PreviewField, Tone
 from bot.domain.redaction import redact_text
-from bot.domain.teams import Standing, Teammate, TeamStatus
-from bot.domain.text import escape_point, make_visible, whole_until
+from bot.domain.teams import Teammate, TeammateState, TeamStatus
+from bot.domain.text import escape_point, find_cut, make_visible
 from bot.domain.times import format_local
 
 _CUT_TEXT = "… cut here: View all shows the rest, then it can be approved."
@@ -47,7 +47,12 @@ _INLINE_CHARS = 60  # a longer value has lines of its own
 _MAX_TEAMMATES = 10  # the newest teammates that are shown
 
 _TONE_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
-_STANDING_SIGNS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
+_STANDING_SIGNS = {
+    TeammateState.WORKING: "⏳",
+    TeammateState.DONE: "✅",
+    TeammateState.FAILED: "🔴",
+    TeammateState.STOPPED: "⏹",
+}
 
 T = TypeVar("T")  # the platform's type of styled text
 
@@ -58,8 +63,8 @@ def row_sign(row: BatchRow) -> str:
     A waiting row has none, or a warning if its change can't be undone.
     """
     if row.card.pending:
-        return "⚠️ " if row.harms else ""
-    if row.runs:
+        return "⚠️ " if row.needs_own_decision else ""
+    if row.is_running:
         return "⏳ "
     return f"{_TONE_SIGNS[row.card.tone]} "
 
@@ -87,7 +92,7 @@ class TextBuilder(Protocol[T]):
     def mention(self, actor: Actor) -> T:
         """Return a person's name, which notifies them where the platform knows them."""
 
-    def joined(self, parts: Iterable[T], between: str = "\n") -> T:
+    def join(self, parts: Iterable[T], between: str = "\n") -> T:
         """Return written texts as one, with the unstyled text ``between`` any two."""
 
     def size(self, made: T) -> tuple[int, ...]:
@@ -101,9 +106,9 @@ class TextBuilder(Protocol[T]):
 class CardTextParts(Generic[T]):
     """A card as text."""
 
-    made: T  # the written text
-    cut: bool  # something of the title or the change is missing
-    left_out: bool  # something of the intro or the foot is missing, such as the end of a long reason
+    text: T  # the written text
+    is_change_cut: bool  # something of the title or the change is missing
+    is_rest_cut: bool  # something of the intro or the foot is missing, such as the end of a long reason
 
 
 class _Part(NamedTuple, Generic[T]):
@@ -118,7 +123,7 @@ class CardTextRenderer(Generic[T]):
     """Lays out cards and teams as text."""
 
     builder: TextBuilder[T]
-    room: tuple[int, ...]  # the size of one message, as `TextBuilder.size` counts
+    max_size: tuple[int, ...]  # the size of one message, as `TextBuilder.size` counts
 
     def card(self, card: Card) -> CardTextParts[T]:
         """Lay out a card, pending or resolved, so that it fits one message."""
@@ -126,7 +131,7 @@ class CardTextRenderer(Generic[T]):
         intro, intro_cut = self._join_lines(self._write_intro(card))
         foot, foot_cut = self._join_lines(self._write_foot(card))
         body, body_cut = self._write_body(card, self._find_max_body_size(title, intro, foot))
-        head = self.builder.joined([title, intro]) if self._count_units(intro) else title
+        head = self.builder.join([title, intro]) if self._count_units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
         if card.pending or card.carried_out or card.batch is not None:  # other cards show only their outcome
@@ -134,12 +139,12 @@ class CardTextRenderer(Generic[T]):
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
         parts.append(foot)
-        text = self.builder.joined((part for part in parts if self._count_units(part)), "\n\n")
+        text = self.builder.join((part for part in parts if self._count_units(part)), "\n\n")
         return CardTextParts(text, is_cut, intro_cut or foot_cut)
 
     def _find_max_body_size(self, *parts: T) -> tuple[int, ...]:
         """Return the size that the other parts of a card leave for its body."""
-        left = list(self.room)
+        left = list(self.max_size)
         for part in parts:
             left = [count - used for count, used in zip(left, self.builder.size(part), strict=True)]
         units, *other_counts = left
@@ -153,22 +158,22 @@ class CardTextRenderer(Generic[T]):
         left_out = len(status.teammates) - _MAX_TEAMMATES
         if left_out > 0:
             lines.append(self.builder.write(f"and {left_out} more: {command}"))
-        return self.builder.joined(lines)
+        return self.builder.join(lines)
 
     def _write_teammate(self, teammate: Teammate) -> T:
         name, _ = self._write_title(_STANDING_SIGNS[teammate.standing], teammate.name, _INLINE_CHARS)
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
-        head = self.builder.joined([name, self._write_short(state, units=_NOTE_UNITS).text], "")
+        head = self.builder.join([name, self._write_short(state, units=_NOTE_UNITS).text], "")
         activity = redact_text(teammate.about)
         if activity:
-            return self.builder.joined([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).text])
+            return self.builder.join([head, self._write_short(f"    {activity}", units=_NOTE_UNITS).text])
         return head
 
     def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> _Part[T]:
         short, cut = self._write_short(title, "bold", units=units)
-        return _Part(self.builder.joined([self.builder.write(f"{sign} "), short], ""), cut)
+        return _Part(self.builder.join([self.builder.write(f"{sign} "), short], ""), cut)
 
     def _write_intro(self, card: Card) -> Iterator[_Part[T]]:
         """Yield the lines between the title and the change: the warning and the reason."""
@@ -201,10 +206,10 @@ class CardTextRenderer(Generic[T]):
             yield self._write_annotation(annotation)
         for note in (*card.notes[-_MAX_NOTES:], *card.tally[-_MAX_NOTES:]):
             short, cut = self._write_short(note, units=_NOTE_UNITS)
-            yield _Part(self.builder.joined([self.builder.write("• "), short], ""), cut)
+            yield _Part(self.builder.join([self.builder.write("• "), short], ""), cut)
         if card.result:
             # in a separate block, so that no line of the result looks like a line of the card
-            yield self._write_short(card.result, "pre", units=RESULT_SHOWN)
+            yield self._write_short(card.result, "pre", units=MAX_SHOWN_UTF16_UNITS)
 
     def _write_annotation(self, annotation: Annotation) -> _Part[T]:
         """Return a line of a feature. Its text is code, in which no platform makes a link of an address."""
@@ -217,7 +222,7 @@ class CardTextRenderer(Generic[T]):
         """Return a line that ends with a time, if there is one: ``text``, ``between`` and the time."""
         written, cut = self._write_short(text, units=units)
         if at is not None:
-            written = self.builder.joined([written, self.builder.write(between), at], "")
+            written = self.builder.join([written, self.builder.write(between), at], "")
         return _Part(written, cut)
 
     def _write_deciders(self, card: Card) -> _Part[T]:
@@ -228,7 +233,7 @@ class CardTextRenderer(Generic[T]):
                 written.append(self.builder.mention(person_or_text))
             else:
                 written.append(self.builder.write(person_or_text))
-        deciders = self.builder.joined(written, "")
+        deciders = self.builder.join(written, "")
         if self._count_units(deciders) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
         return _Part(self._write_after_label("Can decide", deciders), is_cut=False)
@@ -257,7 +262,7 @@ class CardTextRenderer(Generic[T]):
         max_units_to_try = (all_units, _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
         for max_units in max_units_to_try:
             part, is_cut = write_part(max_units)
-            longer = self.builder.joined([body, part]) if self._count_units(body) else part
+            longer = self.builder.join([body, part]) if self._count_units(body) else part
             counts = zip(self.builder.size(longer), max_size, strict=True)
             if all(count <= limit for count, limit in counts):
                 return _Part(longer, is_cut)
@@ -274,7 +279,7 @@ class CardTextRenderer(Generic[T]):
         else:
             writers += [partial(self._write_field, field) for field in card.shown_fields]
         if card.batch:
-            rows = enumerate(card.batch.rows, card.batch.first)
+            rows = enumerate(card.batch.rows, card.batch.first_number)
             writers += [partial(self._write_row, number, row) for number, row in rows]
         return writers
 
@@ -295,12 +300,12 @@ class CardTextRenderer(Generic[T]):
             mark, mark_cut = self._write_short(f" ({plan_line.mark})", "italic", units=_VALUE_UNITS)
             parts.append(mark)
             cut = cut or mark_cut
-        return _Part(self.builder.joined(parts, ""), cut)
+        return _Part(self.builder.join(parts, ""), cut)
 
     def _write_row(self, number: int, row: BatchRow, max_units: int) -> _Part[T]:
         """Write a row of a batch: its subject, and its differences from other rows or its outcome."""
         subject, some_cut = self._write_short(row.about, units=_VALUE_UNITS)
-        head = self.builder.joined([self.builder.write(f"{number}. {row_sign(row)}"), subject], "")
+        head = self.builder.join([self.builder.write(f"{number}. {row_sign(row)}"), subject], "")
         if not row.card.pending:
             return _Part(self._append_fault(head, row.fault), some_cut)
         parts = [head]
@@ -310,12 +315,12 @@ class CardTextRenderer(Generic[T]):
             some_cut = some_cut or cut
         parts += [self._write_short(note, "italic", units=_NOTE_UNITS).text for note in row.notes]
         between = " · " if all(is_short(field) for field in row.fields) else "\n"
-        return _Part(self.builder.joined(parts, between), some_cut)
+        return _Part(self.builder.join(parts, between), some_cut)
 
     def _append_fault(self, head: T, fault: str) -> T:
         if not fault:
             return head
-        return self.builder.joined([head, self._write_short(f": {fault}", units=_NOTE_UNITS).text], "")
+        return self.builder.join([head, self._write_short(f": {fault}", units=_NOTE_UNITS).text], "")
 
     def _write_field(self, field: PreviewField, max_units: int) -> _Part[T]:
         """Write a field of the change, each of its values within ``max_units``."""
@@ -326,7 +331,7 @@ class CardTextRenderer(Generic[T]):
             old, new = None, difference
         if is_short(replace(field, old_value=old, new_value=new)):
             values = self._write_inline(old, new)
-            return _Part(self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut)
+            return _Part(self.builder.join([name, self.builder.write(": "), *values], ""), name_cut)
         if old is None or old == new:
             labelled = [("", new)]
         elif new is None:
@@ -337,9 +342,9 @@ class CardTextRenderer(Generic[T]):
         some_cut = name_cut
         for label, value in labelled:
             block, cut = self._write_block(value, max_units)
-            lines += [self.builder.joined([name, self.builder.write(f"{label}:")], ""), block]
+            lines += [self.builder.join([name, self.builder.write(f"{label}:")], ""), block]
             some_cut = some_cut or cut
-        return _Part(self.builder.joined(lines), some_cut)
+        return _Part(self.builder.join(lines), some_cut)
 
     def _write_inline(self, old: str | None, new: str | None) -> list[T]:
         """Return the new value, after the old one if there was another."""
@@ -382,7 +387,7 @@ class CardTextRenderer(Generic[T]):
 
     def _write_after_label(self, label: str, text: T) -> T:
         parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), text]
-        return self.builder.joined(parts, "")
+        return self.builder.join(parts, "")
 
     def _write_short(self, text: str, *styles: str, units: int) -> _Part[T]:
         """Write the beginning of a text that takes at most ``units``, with an ellipsis if it is cut."""
@@ -397,7 +402,7 @@ class CardTextRenderer(Generic[T]):
 
     def _join_lines(self, lines: Iterator[_Part[T]]) -> _Part[T]:
         parts = list(lines)
-        text = self.builder.joined(part.text for part in parts)
+        text = self.builder.join(part.text for part in parts)
         return _Part(text, any(part.is_cut for part in parts))
 
 
@@ -415,14 +420,14 @@ class PlainTextBuilder(TextBuilder[str]):
     def mention(self, actor: Actor) -> str:
         return self.write(actor.label)
 
-    def joined(self, parts: Iterable[str], between: str = "\n") -> str:
+    def join(self, parts: Iterable[str], between: str = "\n") -> str:
         return between.join(parts)
 
     def size(self, made: str) -> tuple[int, ...]:
         return (len(made),)
 
     def cut(self, text: str, units: int) -> str:
-        return text[: whole_until(text, units)]
+        return text[: find_cut(text, units)]
 
 
 _PLAIN = CardTextRenderer(PlainTextBuilder(), (sys.maxsize,))
@@ -430,7 +435,7 @@ _PLAIN = CardTextRenderer(PlainTextBuilder(), (sys.maxsize,))
 
 def card_text(card: Card) -> str:
     """Return all of a card as plain text."""
-    return _PLAIN.card(card).made
+    return _PLAIN.card(card).text
 
 
 def team_text(team: TeamStatus) -> str:

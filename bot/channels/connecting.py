@@ -1,8 +1,8 @@
 """Tools for connections to platforms, which every channel uses.
 
 `PlatformLink` connects with back-off, `download` fetches a file that people attached, `Background` runs tasks
-after an answer, and `Waits` remembers until when a platform takes no more calls, in all processes of this
-Nod.
+after an answer, and `PlatformWaits` remembers until when a platform takes no more calls, in all processes of
+this Nod.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 log = logger(__name__)
 
-PATIENCE = 15.0
+MAX_CALL_WAIT_SECONDS = 15.0
 """The most seconds for which a call waits while a platform limits the rate.
 
 A call that would have to wait longer fails, to be tried another time: a waiting call takes a slot from other
@@ -92,8 +92,8 @@ class PlatformLink:
         self._attempt = attempt
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
-        self.up = False  # True once connected
-        self.refused = False  # True after a fault that trying again will not change
+        self.is_connected = False  # True once connected
+        self.has_given_up = False  # True after a fault that trying again will not change
 
     async def open(self, patience: float | None = None) -> None:
         """Begin to connect, and wait for the first attempt, at most ``patience`` seconds (None: no limit).
@@ -114,7 +114,7 @@ class PlatformLink:
             try:
                 fault = await self._attempt()
             except SettingsError as error:
-                self.refused = True
+                self.has_given_up = True
                 if first_attempt.done():
                     log.error(error.message)
                 else:
@@ -125,8 +125,8 @@ class PlatformLink:
                     raise
                 first_attempt.set_exception(error)
                 return
-            self.up = fault is None
-            if self.up and logged_fault:
+            self.is_connected = fault is None
+            if self.is_connected and logged_fault:
                 log.info(self._connected_text)
             if not first_attempt.done():
                 first_attempt.set_result(None)
@@ -140,7 +140,7 @@ class PlatformLink:
 
     async def close(self) -> None:
         """Give up connecting. A connection that is open stays: its owner closes it."""
-        self.up = False
+        self.is_connected = False
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -182,7 +182,7 @@ class Background:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-class Waits:
+class PlatformWaits:
     """The waits that a platform imposes by place, shared with the other processes of this Nod.
 
     A place is anything for which the platform counts calls, such as a chat, or a method in a workspace.

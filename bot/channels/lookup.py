@@ -90,7 +90,7 @@ class CoreLookup:
         available = await self.cards.registry.available()
 
         def read(session: Session) -> _StoredCard | None:
-            entry = self.policies.find_for(session, proposal_id, actor)
+            entry = self.policies.find_proposal_with_policy(session, proposal_id, actor)
             if entry is None:
                 return None
             proposal = entry[0]
@@ -108,7 +108,7 @@ class CoreLookup:
         if result.is_copy_known or address is None or ref is None:
             return result.card
         # the pressed message is no stored copy: store it, if it can be one, and draw what it should show
-        if await self.cards.recognise(proposal_id, actor, address, ref) is None:
+        if await self.cards.adopt_message(proposal_id, actor, address, ref) is None:
             return None
         return (await self.cards.load_card(proposal_id, address, together=together)).card
 
@@ -138,13 +138,13 @@ class CoreLookup:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
         """Return the scopes of a grant, narrowest first: each rung of the ladder allows more calls."""
-        return await self.presses.ladder(proposal_id, actor, address)
+        return await self.presses.list_grant_scopes(proposal_id, actor, address)
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
         """Return the audiences of a grant, narrowest first: whose calls it covers, and where."""
-        return await self.presses.reaches(proposal_id, actor, address)
+        return await self.presses.list_grant_audiences(proposal_id, actor, address)
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return the turn that led to a proposal, as text; None for people who may not decide it."""
@@ -219,30 +219,30 @@ class CoreLookup:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        is_own = people.person_of(session, proposal.requester) == people.person_of(session, actor)
+        is_own = people.load_person(session, proposal.requester) == people.load_person(session, actor)
         if is_own:
             return False
         return rights.find_objection(session, self.policies, proposal, actor) is None
 
     def _read_overview(self, session: Session, actor: Actor) -> _OverviewProposals:
         """Return the proposals that wait for a person, their own open ones, and those that ended recently."""
-        person = people.person_of(session, actor)
+        person = people.load_person(session, actor)
 
         def may_decide(proposal: Proposal) -> bool:
             return rights.find_objection(session, self.policies, proposal, actor) is None
 
         def is_own(proposal: Proposal) -> bool:
-            return people.person_of(session, proposal.requester) == person
+            return people.load_person(session, proposal.requester) == person
 
         def has_vote(proposal: Proposal) -> bool:
             return any(vote.person_id == person.id for vote in proposal.votes)
 
         # the search finds other proposals, too, so each is checked
         reach = rights.make_reach(session, self.policies, actor)
-        pending = proposals.list_seen(session, reach, [State.PROPOSED])
+        pending = proposals.list_within_reach(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]
         own = [proposal for proposal in pending if is_own(proposal)]
-        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_READ_RECENT)
+        ended = proposals.list_within_reach(session, reach, sorted(SETTLED), _MAX_READ_RECENT)
         recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
         offers: list[CommandOffer] = []
         for offer_commands in hooks_of(session).offer_commands:

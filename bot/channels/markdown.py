@@ -1,7 +1,7 @@
 """CommonMark in posts of a limited length, and text without invisible characters. Pure.
 
 `clean` makes the text of a card printable, the milder `clean_prose` that of an answer. `neutralise_mentions`
-removes the effect of mentions and of links whose words name another host. `divide` cuts one post off a long
+removes the effect of mentions and of links whose words name another host. `cut_once` cuts one post off a long
 text, `split` cuts all of it into posts. A code block that is cut (a fence, which begins and ends with a line
 of backticks) is closed and opened again, and the head of a table is repeated. Each platform counts length in
 its own units: a ``width`` function returns the length of a text in them.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.domain.text import make_visible, whole_until
+from bot.domain.text import find_cut, make_visible
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")  # ```python
@@ -107,7 +107,7 @@ def prefix(text: str, limit: int, width: Width) -> str:
     for at, character in enumerate(text):
         used += width(character)
         if used > limit:
-            return text[: whole_until(text, at)]
+            return text[: find_cut(text, at)]
     return text
 
 
@@ -144,7 +144,7 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
     posts = []
     rest = markdown
     while width(rest) > limit:
-        head, rest = divide(rest, limit, width)
+        head, rest = cut_once(rest, limit, width)
         if head.strip():
             posts.append(head)
     if rest.strip():
@@ -152,7 +152,7 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
     return posts
 
 
-def divide(markdown: str, limit: int, width: Width, text_before: str = "") -> tuple[str, str]:
+def cut_once(markdown: str, limit: int, width: Width, text_before: str = "") -> tuple[str, str]:
     """Cut CommonMark into a head of at most ``limit`` units, and the rest for the next post.
 
     ``text_before`` is the text that the head's post already has, in which a code block or table may be open.

@@ -2,8 +2,8 @@
 
 Outside its channel's folder a chat keeps its home key, by which Nod first knew it: settings, rules, grants,
 conversations, schedules, memories and copies of cards use that key. Only requests to the platform, and events
-from it, are translated: `ChatMoves.now` gives the key of today, `ChatMoves.home` the home key. A key is the
-part of an address behind its channel, such as ``T1/C2``.
+from it, are translated: `ChatMoves.find_current_key` gives the key of today, `ChatMoves.find_home_key` the
+home key. A key is the part of an address behind its channel, such as ``T1/C2``.
 
 If people wrote to Nod at the new id before the platform announced it, the chat has two keys in Nod, and both
 stay in use. Then the core is told (`ChatMoved`), which lets settings for the old key hold at the new one.
@@ -17,7 +17,7 @@ from bot.domain.chat import Address, ChatMoved, Clock, Inbox
 from bot.domain.jobs import Peers
 from bot.store import posted_cards
 from bot.store.database import Database
-from bot.store.state import keep_state, list_states
+from bot.store.state import list_states, store_state
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -31,7 +31,7 @@ class ChatMoves:
     A stored move is an object with three keys:
 
     - ``to``: the new key of the chat
-    - ``home``: True if the old key stays the home key, since Nod did not know the new one
+    - ``find_home_key``: True if the old key stays the home key, since Nod did not know the new one
     - ``told``: True once the core was told of the move
     """
 
@@ -58,9 +58,9 @@ class ChatMoves:
             self._cache_move(old, state)
             await self._tell_core(old, state)
 
-    async def learn(self, old: str, new: str) -> None:
+    async def store_new_key(self, old: str, new: str) -> None:
         """Store that a chat got a new key, and mark its cards as outdated. Does nothing if that is known."""
-        old = self.home(old)
+        old = self.find_home_key(old)
         if old == new or self._current_keys.get(old) == new:
             return
         state = await self._database.write(self._store_move, old, new)
@@ -71,7 +71,7 @@ class ChatMoves:
         await self._tell_core(old, state)
 
     @property
-    def are_known(self) -> bool:
+    def has_any(self) -> bool:
         """True if any move is known."""
         return bool(self._current_keys)
 
@@ -79,11 +79,11 @@ class ChatMoves:
         """Tell if the chat with this key has another key today."""
         return key in self._current_keys
 
-    def now(self, key: str) -> str:
+    def find_current_key(self, key: str) -> str:
         """Return the key by which the platform knows a chat today."""
         return self._current_keys.get(key, key)
 
-    def home(self, key: str) -> str:
+    def find_home_key(self, key: str) -> str:
         """Return the key by which the rest of Nod knows a chat."""
         return self._home_keys.get(key, key)
 
@@ -94,7 +94,7 @@ class ChatMoves:
         return state
 
     def _store_state(self, session: Session, old: str, state: dict[str, Any]) -> None:
-        keep_state(session, self._channel, f"{_KEY_PREFIX}{old}", state, self._clock())
+        store_state(session, self._channel, f"{_KEY_PREFIX}{old}", state, self._clock())
 
     async def _tell_core(self, old: str, state: dict[str, Any]) -> None:
         """Report a move to the core, once, if both keys stay in use."""

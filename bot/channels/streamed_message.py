@@ -30,7 +30,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 T = TypeVar("T")  # the platform's type of a post
-MOST_POSTS = 5  # the posts of one text; a longer text becomes a file
+MAX_POSTS = 5  # the posts of one text; a longer text becomes a file
 
 
 class StreamedMessage(ABC):
@@ -89,14 +89,14 @@ class FullText:
     name: str = "answer.md"
 
     @property
-    def words(self) -> str:
+    def message_text(self) -> str:
         """The text of the message."""
         return "\n\n".join(filter(None, ("This is a long answer. All of it is in the file.", self.note)))
 
 
 def limit_posts(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """Return the posts of a text; of more than `MOST_POSTS` only the first, and the full text as a file."""
-    if len(posts) <= MOST_POSTS:
+    """Return the posts of a text; of more than `MAX_POSTS` only the first, and the full text as a file."""
+    if len(posts) <= MAX_POSTS:
         return posts
     return [posts[0], FullText(text, note)]
 

@@ -2,8 +2,8 @@
 
 `lay_out_tables` parses the text with markdown-it, whose rule for tables also notes where each table is
 (`_parse_and_note_place`), and replaces the tables in the text. Each cell keeps all of its text, with the
-address of each link. The parser is slow on hostile texts, so its work is bounded (`bound_links`,
-`is_too_wide`).
+address of each link. The parser is slow on hostile texts, so its work is bounded (`limit_brackets`,
+`has_too_many_columns`).
 """
 
 import re
@@ -18,7 +18,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from rich.cells import cell_len
 
-from bot.domain.direction import isolate
+from bot.domain.direction import isolate_lines
 
 MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
@@ -40,7 +40,7 @@ class _Table:
     rows: list[list[str]] = field(default_factory=list)  # the cells; the first row is the head
 
 
-def bound_links(parser: MarkdownIt) -> MarkdownIt:
+def limit_brackets(parser: MarkdownIt) -> MarkdownIt:
     """Make a parser leave the paragraphs and cells after `MAX_BRACKETS` brackets of a text unparsed.
 
     The parser takes some 300 steps for each bracket that nothing closes.
@@ -59,7 +59,7 @@ def _leave_brackets(state: StateCore) -> None:
                 token.content = ""
 
 
-def is_too_wide(markdown: str) -> bool:
+def has_too_many_columns(markdown: str) -> bool:
     """Tell if a table may have more columns than `MAX_COLUMNS`, by the rule below its head."""
     for line in markdown.splitlines():
         is_rule = not line.strip(_RULE_CHARS + _MARGIN_CHARS)
@@ -70,7 +70,7 @@ def is_too_wide(markdown: str) -> bool:
 
 def lay_out_tables(markdown: str) -> str:
     """Return the text with each table in a form that people can read where tables are not rendered."""
-    if "|" not in markdown or is_too_wide(markdown):
+    if "|" not in markdown or has_too_many_columns(markdown):
         return markdown
     text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts lines
     pieces = []
@@ -114,7 +114,7 @@ def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     # "alt": the kinds of blocks that a table may interrupt, as for the parser's own rule
     parser.block.ruler.at("table", _parse_and_note_place, {"alt": ["paragraph", "reference"]})
-    return bound_links(parser)
+    return limit_brackets(parser)
 
 
 _PARSER = _make_parser()
@@ -161,7 +161,7 @@ def _read_cell(tokens: Sequence[Token]) -> str:
 
 def _format_table(table: _Table) -> list[str]:
     """Return the lines of a table: columns in a code block, or rows as paragraphs if it is too wide."""
-    rows = [[isolate(cell.strip()) for cell in row] for row in table.rows]
+    rows = [[isolate_lines(cell.strip()) for cell in row] for row in table.rows]
     widths = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
     if sum(widths) + len(_SEPARATOR) * (len(widths) - 1) > MAX_WIDTH_CELLS:
         return _write_rows(rows)

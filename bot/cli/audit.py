@@ -26,9 +26,9 @@ from bot.cli.shared import (
     open_readonly,
     operator,
     print_json,
-    safe_line,
+    redact_line,
 )
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
@@ -58,7 +58,7 @@ def show_history(proposal: Id, *, as_json: Json = False) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     with open_readonly(load_settings()) as database:
         found = find_proposal(database, proposal)
-        _print_rows(database.read_now(log.history, found.id), as_json=as_json)
+        _print_rows(database.read_now(log.list_rows_of_proposal, found.id), as_json=as_json)
         _verify_and_print(database, as_json=as_json)
 
 
@@ -94,7 +94,7 @@ def seal() -> None:
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
     with open_readonly(load_settings()) as database:
-        print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
+        print(database.read_now(chain.make_anchor) or "Nothing is recorded yet.")
 
 
 @command(app, "export")
@@ -111,7 +111,7 @@ def export_log(
             parse_account(who)  # only to raise for a text that is not an account
         if file_format not in verification.FORMATS:
             raise SettingsError(f"--format: {file_format} is neither jsonl nor csv")
-        row_filter = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
+        row_filter = AuditFilter(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
         header, format_rows = verification.FORMATS[file_format]
         print(header, end="")
         # a progress bar would get in between the rows on the same terminal
@@ -121,12 +121,12 @@ def export_log(
                 progress(part.done, part.total)
 
 
-def _read_parts(database: Database, row_filter: Wanted) -> Iterator[ExportPart]:
+def _read_parts(database: Database, row_filter: AuditFilter) -> Iterator[ExportPart]:
     """Yield the rows that pass a filter, in parts. A short transaction reads each part."""
-    part = database.read_now(verification.export_part, row_filter)
+    part = database.read_now(verification.load_export_part, row_filter)
     yield part
     while part.done < part.total:
-        part = database.read_now(verification.export_part, row_filter, part.done, part.total)
+        part = database.read_now(verification.load_export_part, row_filter, part.done, part.total)
         yield part
 
 
@@ -137,12 +137,12 @@ def _print_rows(rows: list[AuditRow], *, as_json: bool) -> None:
     zone = load_settings().timezone
     for row in rows:
         at = f"{row.at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
-        action = safe_line(f"{row.verb} by {row.actor}")
-        why = f" ({safe_line(row.reason)})" if row.reason else ""
+        action = redact_line(f"{row.verb} by {row.actor}")
+        why = f" ({redact_line(row.reason)})" if row.reason else ""
         print(f"{at}  {row.proposal_id}  v{row.version}  {action}{why} → {row.state}")
         if row.about:
             asked = f"{row.about['summary']} {json.dumps(row.about['arguments'], ensure_ascii=False)}"
-            print(safe_line(f"    asked by {row.about['requester']} in {row.about['place']}: {asked}"))
+            print(redact_line(f"    asked by {row.about['requester']} in {row.about['place']}: {asked}"))
 
 
 def _row_to_json(row: AuditRow) -> dict[str, Any]:

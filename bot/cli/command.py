@@ -1,7 +1,7 @@
 """The base of all ``nod`` commands: the options that they share, known faults in one line, and lazy imports.
 
 A shared option (``-d``, ``--demo``, ``-q``, ``-v``) may stand before or after a command's name. `command`
-registers a function with these options, and `get_chosen` returns their values anywhere in the call.
+registers a function with these options, and `get_shared_options` returns their values anywhere in the call.
 `LazyGroup` lists commands without importing their modules, so that ``nod --help`` is fast.
 """
 
@@ -33,7 +33,7 @@ start.
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SharedOptions:
     """The values of the options that all commands share."""
 
     database: str | None = None
@@ -50,23 +50,23 @@ class Chosen:
         return default_level
 
 
-_CHOSEN: ContextVar[Chosen] = ContextVar("chosen")
+_CHOSEN: ContextVar[SharedOptions] = ContextVar("chosen")
 
 
-def get_chosen() -> Chosen:
+def get_shared_options() -> SharedOptions:
     """Return the shared options of this call; the defaults outside a call."""
-    return _CHOSEN.get(Chosen())
+    return _CHOSEN.get(SharedOptions())
 
 
 def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
-    """Note the value of a shared option, for `get_chosen`; typer calls this for each of them.
+    """Note the value of a shared option, for `get_shared_options`; typer calls this for each of them.
 
     At the ``nod`` group every option is set, also to its default. At a command only an option that is given
     is set, so that the others keep the group's values.
     """
     is_nod_group = context.parent is None
     if value or is_nod_group:
-        _CHOSEN.set(replace(get_chosen(), **{str(parameter.name): value}))
+        _CHOSEN.set(replace(get_shared_options(), **{str(parameter.name): value}))
 
 
 def shared_options(

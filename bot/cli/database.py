@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 
 from bot.cli.command import command, shared_options
 from bot.cli.progress import show_progress
-from bot.cli.shared import database_url, load_settings, open_database, plain
+from bot.cli.shared import database_url, escape_for_terminal, load_settings, open_database
 from bot.errors import NodError, SettingsError
 from bot.settings import check_database_address
 from bot.store import migrations
@@ -39,7 +39,7 @@ def backup(
         raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
     except sqlite3.Error as error:
         raise NodError(f"cannot copy {source} ({error}). Run nod doctor for details.") from None
-    print(plain(f"Copied {source} to {file}."))
+    print(escape_for_terminal(f"Copied {source} to {file}."))
 
 
 @command(app)
@@ -67,7 +67,7 @@ def copy(
     _require_stopped(target, target_url)
     parsed_source = make_url(source_url)
     if parsed_source.drivername == "sqlite" and not Path(parsed_source.database or "").exists():
-        raise SettingsError(f"there is no file {plain(source)} here")
+        raise SettingsError(f"there is no file {escape_for_terminal(source)} here")
     with (
         contextlib.closing(Database(source_url, keys)) as source_database,
         contextlib.closing(Database(target_url, keys)) as target_database,
@@ -82,13 +82,13 @@ def _parse_database(file_or_url: str) -> str:
     try:
         return check_database_address(database_url(file_or_url))
     except ValueError as error:
-        raise SettingsError(f"{plain(file_or_url.partition('://')[0])}: {error}") from None
+        raise SettingsError(f"{escape_for_terminal(file_or_url.partition('://')[0])}: {error}") from None
 
 
 def _require_stopped(file_or_url: str, url: str) -> None:
     """Raise SettingsError if Nod is running on a database, which the person named by ``file_or_url``."""
     if is_at_work(url):
-        name = plain(hide_password(url, file_or_url))
+        name = escape_for_terminal(hide_password(url, file_or_url))
         raise SettingsError(f"{name}: Nod is running on this database. Stop it first.")
 
 

@@ -17,15 +17,15 @@ from bot.cli.shared import (
     Id,
     Json,
     decode_object,
+    escape_for_terminal,
     find_proposal,
     load_settings,
     log_at,
     open_existing,
     open_readonly,
     operator,
-    plain,
     print_json,
-    safe_line,
+    redact_line,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
@@ -86,7 +86,7 @@ def approve(
         raise SettingsError("use only one of --similar, --steps, --all and --real")
     verb = verbs[0] if verbs else Verb.APPROVE
     # a `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
-    press(proposal, verb, round_seen, rung=similar, lasting=duration, reach=audience)
+    press_and_print(proposal, verb, round_seen, rung=similar, lasting=duration, reach=audience)
 
 
 @command(app)
@@ -98,7 +98,7 @@ def decline(
     every: AllOfAnswer = False,
 ) -> None:
     """Decline a proposal."""
-    press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, round_seen, reason=reason)
+    press_and_print(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, round_seen, reason=reason)
 
 
 @command(app, "similar")
@@ -120,9 +120,9 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
             return
         # each value is padded to the longest of its kind
         for scope, words in scopes:
-            print(f"--similar {scope:<6} {safe_line(words)}")
+            print(f"--similar {scope:<6} {redact_line(words)}")
         for audience, words in audiences:
-            print(f"--whose {audience:<10} {safe_line(words)}")
+            print(f"--whose {audience:<10} {redact_line(words)}")
         print(f"--for     {', '.join(GrantDuration)}")
 
 
@@ -142,7 +142,7 @@ def edit_proposal(
     if arguments is None:
         _print_arguments(proposal)
         return
-    press(proposal, Verb.EDIT, round_seen, arguments=decode_object(arguments))
+    press_and_print(proposal, Verb.EDIT, round_seen, arguments=decode_object(arguments))
 
 
 @command(app)
@@ -156,7 +156,7 @@ def ask(
 
     It answers in its conversation.
     """
-    press(proposal, Verb.ASK, round_seen, reason=question)
+    press_and_print(proposal, Verb.ASK, round_seen, reason=question)
 
 
 @command(app)
@@ -164,7 +164,7 @@ def answer(
     proposal: Id, words: Annotated[str, typer.Argument(help="Your answer.")], *, round_seen: RoundSeen = None
 ) -> None:
     """Answer a question of the agent. This approves nothing."""
-    press(proposal, Verb.ANSWER, round_seen, reason=words)
+    press_and_print(proposal, Verb.ANSWER, round_seen, reason=words)
 
 
 @command(app)
@@ -175,19 +175,19 @@ def revise(
     round_seen: RoundSeen = None,
 ) -> None:
     """Send a teammate's plan back for changes."""
-    press(proposal, Verb.REVISE, round_seen, reason=changes)
+    press_and_print(proposal, Verb.REVISE, round_seen, reason=changes)
 
 
 @command(app)
 def cancel(proposal: Id) -> None:
     """Withdraw a proposal you asked for (an admin: anyone's)."""
-    press(proposal, Verb.CANCEL)
+    press_and_print(proposal, Verb.CANCEL)
 
 
 @command(app)
 def extend(proposal: Id) -> None:
     """Restart a proposal's expiry timer."""
-    press(proposal, Verb.EXTEND)
+    press_and_print(proposal, Verb.EXTEND)
 
 
 @command(app)
@@ -196,7 +196,7 @@ def stop(proposal: Id) -> None:
 
     The running nod does so within a second. What the tool did until then stays done.
     """
-    press(proposal, Verb.STOP)
+    press_and_print(proposal, Verb.STOP)
 
 
 @command(app)
@@ -205,13 +205,13 @@ def undo(proposal: Id, *, every: AllOfAnswer = False) -> None:
 
     With --all: what each row of its batch did.
     """
-    press(proposal, Verb.UNDO_ALL if every else Verb.UNDO)
+    press_and_print(proposal, Verb.UNDO_ALL if every else Verb.UNDO)
 
 
 @command(app)
 def retry(proposal: Id) -> None:
     """Run a failed proposal again."""
-    press(proposal, Verb.RETRY)
+    press_and_print(proposal, Verb.RETRY)
 
 
 def _print_arguments(prefix: str) -> None:
@@ -222,7 +222,7 @@ def _print_arguments(prefix: str) -> None:
         print(json.dumps(redact_arguments(proposal.arguments, schema), indent=2))
 
 
-def press(prefix: str, verb: Verb, round_seen: int | None = None, **fields: Any) -> None:
+def press_and_print(prefix: str, verb: Verb, round_seen: int | None = None, **fields: Any) -> None:
     """Press on the proposal with this id prefix, and print the reply. Exits with 1 unless it is accepted.
 
     ``round_seen``: the round of the proposal that the person saw, which counts its changes; None: any.
@@ -238,8 +238,8 @@ def press(prefix: str, verb: Verb, round_seen: int | None = None, **fields: Any)
         button_press = Press(operator(), verb, proposal.id, round_seen, **fields)
         reply = asyncio.run(_take_press(settings, database, button_press))
         is_approved = verb in _APPROVING_VERBS and reply.answer is Answer.ACCEPTED
-        subject = f"{safe_line(proposal.description)}: " if is_approved else ""
-        print(f"{subject}{plain(reply.text)}")
+        subject = f"{redact_line(proposal.description)}: " if is_approved else ""
+        print(f"{subject}{escape_for_terminal(reply.text)}")
         if reply.answer is Answer.STALE:
             print(f"See: nod show {proposal.id}")
         if reply.answer is Answer.INVALID and verb is Verb.SIMILAR:
@@ -256,13 +256,13 @@ def _confirm(proposal: Proposal, verb: Verb) -> bool:
     question = card_of(proposal, {}).button(asking_verb).sure
     if question is None or not sys.stdin.isatty():
         return True
-    return typer.confirm(safe_line(f"{question.question} {question.more}"))
+    return typer.confirm(redact_line(f"{question.question} {question.more}"))
 
 
 async def _take_press(settings: Settings, database: Database, button_press: Press) -> Reply:
-    from bot.cli.gate import presses_of  # here, so that printing help loads no tools
+    from bot.cli.gate import open_presses  # here, so that printing help loads no tools
 
-    async with presses_of(settings, database) as presses:
+    async with open_presses(settings, database) as presses:
         return (await presses.take(button_press)).reply
 
 
@@ -273,9 +273,9 @@ async def _list_grant_choices(
 
     Each comes with its description, the narrowest first.
     """
-    from bot.cli.gate import presses_of
+    from bot.cli.gate import open_presses
 
-    async with presses_of(settings, database) as presses:
-        scopes = await presses.ladder(proposal.id, operator())
-        audiences = await presses.reaches(proposal.id, operator())
+    async with open_presses(settings, database) as presses:
+        scopes = await presses.list_grant_scopes(proposal.id, operator())
+        audiences = await presses.list_grant_audiences(proposal.id, operator())
     return scopes, audiences

@@ -30,7 +30,15 @@ from bot.app import FEATURES, make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.command import command
 from bot.cli.progress import show_progress
-from bot.cli.shared import Json, colour_text, log_at, make_overrides, open_readonly, plain, print_json
+from bot.cli.shared import (
+    Json,
+    colour_text,
+    escape_for_terminal,
+    log_at,
+    make_overrides,
+    open_readonly,
+    print_json,
+)
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -39,8 +47,14 @@ from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.text import name_some
 from bot.errors import NodError, SettingsError, ToolError
-from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
-from bot.settings import LOOPBACK, ONLY_HEARING_NOTICE, Settings, find_surrounding_faults, is_set_by_cluster
+from bot.plugins import CHANNELS, ENTRY, TOOLS, describe_package, list_unnamed
+from bot.settings import (
+    LOOPBACK,
+    ONLY_TRANSCRIPTION_NOTICE,
+    Settings,
+    find_environment_faults,
+    is_set_by_cluster,
+)
 from bot.store import migrations, secrets, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
@@ -49,7 +63,7 @@ from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
 from bot.tools.tool import Tool
-from bot.web.server import listen
+from bot.web.server import open_socket
 
 app = typer.Typer()
 _MODEL_SECONDS = 10.0
@@ -63,7 +77,7 @@ def format_finding(finding: Finding) -> str:
     """Format a finding as one line for a person."""
     words = f"{finding.name}: {finding.fix}" if finding.fix else finding.name
     label = colour_text(f"{finding.health:<4}", _COLOURS[finding.health])
-    return f"{label} {plain(words)}"
+    return f"{label} {escape_for_terminal(words)}"
 
 
 @command(app)
@@ -71,7 +85,7 @@ def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # the findings have the same words as the log
     settings, faults = Settings.inspect(**make_overrides())
-    surrounding_faults = find_surrounding_faults(os.environ)
+    surrounding_faults = find_environment_faults(os.environ)
     findings = [make_fault(words) for words in (*faults, *surrounding_faults)]
     if surrounding_faults:
         findings.append(warn("everything else", "was not checked. Fix this first, then check again."))
@@ -176,7 +190,7 @@ def _list_unloaded(group: str, setting: str, names: Sequence[str]) -> list[Findi
     """List the entry points of installed packages that ``setting`` does not name; none is imported."""
     return [
         ok(
-            f"{group} {point.name} of {origin(point)}",
+            f"{group} {point.name} of {describe_package(point)}",
             f"not loaded; {ENTRY}{point.name} in {setting} loads it",
         )
         for point in list_unnamed(group, names)
@@ -304,7 +318,7 @@ def _check_schema(name: str, engine: Engine) -> Finding:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         connection.exec_driver_sql("CREATE TABLE nod_doctor_was_here (id INTEGER)")
         connection.rollback()
-    damage = migrations.find_damage(engine)
+    damage = migrations.find_schema_fault(engine)
     if damage:
         return fail(name, f"NOD_DATABASE_URL: {damage}")
     current, newest = migrations.read_version(engine), migrations.find_newest_version()
@@ -322,7 +336,7 @@ def check_port(settings: Settings, *, running: bool) -> Finding:
     """Check that Nod can listen on its address; ``running``: a nod runs on this database, and may have it."""
     name = f"address {settings.host}:{settings.port}"
     try:
-        listen(settings.host, settings.port).close()
+        open_socket(settings.host, settings.port).close()
     except SettingsError as error:
         if running:
             return ok(name, "a nod is running on this database")
@@ -349,7 +363,7 @@ def check_admins(settings: Settings) -> Finding:
         return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
-    token_names = {*settings.tokens.values(), *_list_token_names(settings), "local"}
+    token_names = {*settings.names_by_token.values(), *_list_token_names(settings), "local"}
     # the labels of the channels that are not set up, where no one can act as an admin
     unconfigured_labels = {
         kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)
@@ -374,7 +388,7 @@ def check_admins(settings: Settings) -> Finding:
 
 
 def _count_tokens(settings: Settings) -> Finding:
-    configured, issued = len(settings.tokens), len(_list_token_names(settings))
+    configured, issued = len(settings.names_by_token), len(_list_token_names(settings))
     if not issued and not configured:
         return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
     return ok("tokens", f"{configured} in NOD_HTTP_TOKENS, {issued} made with nod token new")
@@ -393,7 +407,7 @@ def _list_token_names(settings: Settings) -> list[str]:
     """Return the name of each token in the database; none if it can't be read without an upgrade."""
     try:
         with open_readonly(settings) as database:
-            return [token.name for token in database.read_now(tokens.list_working)]
+            return [token.name for token in database.read_now(tokens.list_unrevoked)]
     except (NodError, DBAPIError, ModuleNotFoundError):
         return []
 
@@ -410,15 +424,15 @@ async def _check_tools(settings: Settings) -> list[Finding]:
         parts = make_parts(settings, database, policies_of(settings))
         registry, own_tools, mcp_servers = registry_of(parts)  # the own tools are those of NOD_TOOLS
         await own_tools.start()
-        unfit_rules = await registry.misfits(_load_rulebook(settings))
+        unfit_rules = await registry.find_misfits(_load_rulebook(settings))
         server_findings = await _check_servers(mcp_servers, settings)
     except SettingsError as error:
         return [fail("tools", error.message), *unloaded]
     finally:
         database.close()
     findings = []
-    if own_tools.known:
-        names = ", ".join(sorted(own_tools.known))
+    if own_tools.found_names:
+        names = ", ".join(sorted(own_tools.found_names))
         findings.append(ok(f"tools of {', '.join(settings.tools)}", names))
     findings += server_findings
     for number, why in unfit_rules.items():  # ``why`` is a sentence without its subject
@@ -460,7 +474,7 @@ async def _check_docker(url: str | None) -> list[Finding]:
 async def _check_servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Check the MCP servers, started as for a turn and stopped again."""
     try:
-        await mcp.settle(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
+        await mcp.start_and_wait(SETTLE_SECONDS)  # starts each server, and waits until it is up or has failed
         tools = await mcp.tools()
         findings = []
         for server in await mcp.status():
@@ -520,11 +534,11 @@ async def check_models(settings: Settings) -> list[Finding]:
     """Check the models, and the rules that name a missing one."""
     try:
         # hearing models transcribe recordings, and can't answer
-        named, hearing = settings.models(), settings.hearing_models()
+        named, hearing = settings.list_answering_models(), settings.list_transcription_models()
     except SettingsError as error:
         return [make_fault(error.message)]
     if not named and hearing:
-        return [warn("model", ONLY_HEARING_NOTICE)]
+        return [warn("model", ONLY_TRANSCRIPTION_NOTICE)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}

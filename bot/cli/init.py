@@ -2,7 +2,8 @@
 
 Each question is a `SetupStep`: a function that asks and returns settings (`Answers`), and a function that
 tries these settings out by the checks of ``doctor.py``. A step is repeated until its settings work, or the
-person keeps them as they are. `local_servers` finds language models on this machine, at their usual ports.
+person keeps them as they are. `find_local_servers` finds language models on this machine, at their usual
+ports.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from bot.channels.kinds import own_channels
 from bot.cli import doctor
 from bot.cli.command import command
-from bot.cli.shared import database_url, log_at, safe_line
+from bot.cli.shared import database_url, log_at, redact_line
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
@@ -59,7 +60,7 @@ class _Models(BaseModel):
     data: list[_Model]
 
 
-async def local_servers(ports: Mapping[str, int] = _SERVER_PORTS) -> list[LocalServer]:
+async def find_local_servers(ports: Mapping[str, int] = _SERVER_PORTS) -> list[LocalServer]:
     """Return the local model servers that answer within a second and offer a model for chats."""
     async with httpx2.AsyncClient(
         timeout=_PROBE_SECONDS, trust_env=False, event_hooks={"response": [bound_response]}
@@ -160,9 +161,9 @@ def _ask_model() -> Answers:
     print(
         "Which language model should answer? Any OpenAI-compatible server. Press Enter for the scripted demo."
     )
-    local = asyncio.run(local_servers())
+    local = asyncio.run(find_local_servers())
     for server in local:
-        print(f"{server.name} answers on this machine at {server.url}, with {safe_line(server.model)}.")
+        print(f"{server.name} answers on this machine at {server.url}, with {redact_line(server.model)}.")
     address = _ask_text("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not address:
         return {}

@@ -13,13 +13,13 @@ from bot.cli.shared import (
     Id,
     Json,
     colour_text,
+    escape_for_terminal,
     find_proposal,
     fit_to_terminal,
     load_settings,
     open_readonly,
-    plain,
     print_json,
-    safe_line,
+    redact_line,
 )
 from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, describe_others, group_by_card
@@ -67,8 +67,8 @@ def _format_row(proposal: Proposal, other_count: int = 0) -> str:
     number of the other proposals in it.
     """
     due = format_expiry(proposal.expires_at, now())
-    asked = f"asked by {safe_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
-    description = f"{safe_line(proposal.description)}{describe_others(other_count)}"
+    asked = f"asked by {redact_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
+    description = f"{redact_line(proposal.description)}{describe_others(other_count)}"
     row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({asked})")
     return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
@@ -101,7 +101,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
 def _format_outcome(proposal: Proposal) -> str:
     from bot.domain.cards import card_of
 
-    return fit_to_terminal(f"{proposal.id}  {safe_line(card_of(proposal, schema={}).outcome)}")
+    return fit_to_terminal(f"{proposal.id}  {redact_line(card_of(proposal, schema={}).outcome)}")
 
 
 def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
@@ -151,7 +151,7 @@ def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
 @command(app, "show")
 def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
-    from bot.domain.cards import card_of, whole_text
+    from bot.domain.cards import card_of, format_call
 
     with open_readonly(load_settings()) as database:
         found = find_proposal(database, proposal)
@@ -173,10 +173,10 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
         if card.undoing:  # then ``undo_until`` is set, too
             undo_end = format_relative(found.undo_until or now(), now())
             lines.append(f"Undo ends {undo_end}: nod undo {found.id}")
-        lines += [*card.votes, *card.notes, "", whole_text(card)]
+        lines += [*card.votes, *card.notes, "", format_call(card)]
         if card.result:
             lines += ["", "Result", card.result]
-        print(plain("\n".join(lines)))
+        print(escape_for_terminal("\n".join(lines)))
 
 
 @command(app, "team")
@@ -188,7 +188,7 @@ def list_team(*, as_json: Json = False) -> None:
     with open_readonly(load_settings()) as database:
         teammates = database.read_now(teams.list_at, None)
     if not as_json:
-        print(plain(format_team(teammates).replace("**", "").replace("`", "")))
+        print(escape_for_terminal(format_team(teammates).replace("**", "").replace("`", "")))
         return
     print_json(
         [

@@ -13,9 +13,9 @@ import httpx2
 import typer
 
 from bot.cli.command import command, with_shared_options
-from bot.cli.shared import load_settings, log_at, plain
+from bot.cli.shared import escape_for_terminal, load_settings, log_at
 from bot.errors import NodError
-from bot.features.mcp.server import agents_server
+from bot.features.mcp.server import make_mcp_server
 from bot.settings import Settings
 
 Server = Annotated[
@@ -45,7 +45,11 @@ def serve(
     def connect(_request_headers: Mapping[str, str] | None) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=settings.own_url, headers=_make_headers(settings))
 
-    asyncio.run(agents_server(connect, patience=patience, wait=settings.agent_wait).run_stdio_async())
+    asyncio.run(
+        make_mcp_server(
+            connect, prompt_wait_seconds=patience, call_wait_seconds=settings.agent_wait
+        ).run_stdio_async()
+    )
 
 
 @command(app)
@@ -53,19 +57,19 @@ def login(name: Server) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
     with _connect_to_nod() as nod:
         sign_in = _read_answer(nod.post(f"/api/mcp/{name}/login"))
-        print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
-        print(plain(sign_in["url"]), flush=True)
+        print(f"Open this page to sign in at {escape_for_terminal(name)}. It works for 10 min.")
+        print(escape_for_terminal(sign_in["url"]), flush=True)
         text = None
         while text is None:  # a long poll: the running nod answers late, with None if nothing has happened
             text = _read_answer(nod.get(f"/api/mcp/logins/{sign_in['id']}"))["text"]
-        print(plain(text))
+        print(escape_for_terminal(text))
 
 
 @command(app)
 def logout(name: Server) -> None:
     """Forget the sign-in at an MCP server."""
     with _connect_to_nod() as nod:
-        print(plain(_read_answer(nod.delete(f"/api/mcp/{name}/login"))["text"]))
+        print(escape_for_terminal(_read_answer(nod.delete(f"/api/mcp/{name}/login"))["text"]))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from bot.cli.command import get_chosen
+from bot.cli.command import get_shared_options
 from bot.domain.progress import Progress, ignore
 
 
@@ -41,6 +41,6 @@ def show_progress(what: str, *, wanted: bool = True) -> Iterator[Progress]:
 
 
 def _is_watched() -> bool:
-    if get_chosen().quiet or os.environ.get("TERM") == "dumb":
+    if get_shared_options().quiet or os.environ.get("TERM") == "dumb":
         return False
     return sys.stderr is not None and sys.stderr.isatty()

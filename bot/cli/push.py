@@ -13,4 +13,4 @@ app = typer.Typer(
 @command(app)
 def keys() -> None:
     """Print a new key for NOD_PUSH_KEY. Browsers get its public half from the console."""
-    print(PushKey.new().private)
+    print(PushKey.generate().private)

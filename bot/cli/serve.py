@@ -21,8 +21,8 @@ from bot.agent.demo.team import REQUEST as TEAM_REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
-from bot.cli.command import announce, get_chosen
-from bot.cli.shared import load_settings, log_at, open_existing, operator, plain, safe_line
+from bot.cli.command import announce, get_shared_options
+from bot.cli.shared import escape_for_terminal, load_settings, log_at, open_existing, operator, redact_line
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
@@ -30,11 +30,11 @@ from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.features.issues.tools import seed
-from bot.settings import Settings, find_surrounding_faults
+from bot.settings import Settings, find_environment_faults
 from bot.store import proposals
 from bot.store.audit import log
 from bot.web.channel import NAME as CONSOLE_CHANNEL
-from bot.web.channel import key_of as console_key
+from bot.web.channel import make_address_key as console_key
 
 _INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
 _POLL_SECONDS = 5.0  # the time after which the demo looks for ended proposals, in case a signal is lost
@@ -44,7 +44,7 @@ _HEALTH_SECONDS = 5.0  # the time that the running nod has to answer
 
 def demo(port: int | None, *, team: bool, browser: bool) -> None:
     settings = load_settings(demo=True, **{"NOD_PORT": port} if port is not None else {})
-    log_at("warning", aside=True)
+    log_at("warning", in_thread=True)
     greeting = "Nod's console: {url}   (Ctrl+C stops it)"
     serve(settings, greeting, demo=True, team=team, browser=browser)
 
@@ -74,8 +74,8 @@ def _serve_configured(
         raise SettingsError(
             f"NOD_DATABASE_URL: {command} needs PostgreSQL. On SQLite one nod run does everything."
         )
-    log_at(settings.log_level, aside=True)
-    if settings.scripted and works and not get_chosen().quiet:
+    log_at(settings.log_level, in_thread=True)
+    if settings.uses_demo_model and works and not get_shared_options().quiet:
         greeting = f"{settings.model_notice}\n{greeting}"
     serve(settings, greeting, receives=receives, works=works)
 
@@ -99,7 +99,7 @@ def serve(
     - ``browser``: open the console in a browser if a person sits at this machine
     - ``receives``, ``works`` and ``clock`` are as in `build`
     """
-    if not (demo and settings.scripted):  # the demo's own model needs no network
+    if not (demo and settings.uses_demo_model):  # the demo's own model needs no network
         check_surroundings()
     app = build(settings, demo=demo, receives=receives, works=works, clock=clock)
     asyncio.run(_run_until_signal(app, greeting, demo=demo, team=team, browser=browser))
@@ -107,7 +107,7 @@ def serve(
 
 def check_surroundings() -> None:
     """Raise SettingsError if variables of other programs make a start impossible."""
-    faults = find_surrounding_faults(os.environ)
+    faults = find_environment_faults(os.environ)
     if faults:
         raise SettingsError("; ".join(faults))
 
@@ -156,7 +156,7 @@ async def _run_app(
         has_started.set()
         if demo:
             await app.database.write(seed, now())
-            if not get_chosen().quiet:
+            if not get_shared_options().quiet:
                 announcing = asyncio.create_task(_announce_ends(app), name="announce ends")
                 stack.push_async_callback(cancel_and_wait, announcing)
         host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
@@ -167,7 +167,7 @@ async def _run_app(
         announce(greeting.format(url=url))
         if browser and _has_screen():
             await asyncio.to_thread(webbrowser.open, url)
-        if demo and app.settings.scripted:
+        if demo and app.settings.uses_demo_model:
             offering = asyncio.create_task(_offer_model(), name="offer a model")
             stack.push_async_callback(cancel_and_wait, offering)
         gc.freeze()  # otherwise the exit takes a second to collect all that was loaded
@@ -184,12 +184,12 @@ def _has_screen() -> bool:
 
 async def _offer_model() -> None:
     """Print how to start the demo with a model that answers on this machine."""
-    from bot.cli.init import local_servers
+    from bot.cli.init import find_local_servers
 
-    servers = await local_servers()
+    servers = await find_local_servers()
     if servers:
         server = servers[0]
-        variables = f"OPENAI_BASE_URL={server.url} NOD_MODEL={safe_line(shlex.quote(server.model))}"
+        variables = f"OPENAI_BASE_URL={server.url} NOD_MODEL={redact_line(shlex.quote(server.model))}"
         announce(f"{server.name} answers on this machine. To talk to its model:\n  {variables} nod demo")
 
 
@@ -198,23 +198,25 @@ async def _announce_running_changes(app: App) -> None:
     for proposal_id in sorted(app.core.execution.under_way):
         proposal = await app.database.read(proposals.get, proposal_id)
         if proposal is not None:
-            announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {safe_line(proposal.description)}")
+            announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {redact_line(proposal.description)}")
 
 
 async def _announce_ends(app: App) -> None:
     """Print a line for each proposal that ends, until cancelled: people who try the demo see what happens."""
-    last_row_id = await app.database.read(log.last_id)
+    last_row_id = await app.database.read(log.find_last_id)
     while True:
         generation = app.notifier.generation  # read before the rows, so that no change in between is missed
         last_row_id, ended = await app.database.read(_list_ended, last_row_id)
         for proposal in ended:
-            announce(f"{safe_line(proposal.description)}: {safe_line(card_of(proposal, schema={}).outcome)}")
+            announce(
+                f"{redact_line(proposal.description)}: {redact_line(card_of(proposal, schema={}).outcome)}"
+            )
         await app.notifier.wait(generation, _POLL_SECONDS)
 
 
 def _list_ended(session: Session, last_row_id: int) -> tuple[int, list[Proposal]]:
     """Return the id of the audit log's newest row, and the proposals that ended after row ``last_row_id``."""
-    rows = log.since(session, last_row_id)
+    rows = log.list_after(session, last_row_id)
     if not rows:
         return last_row_id, []
     ended = []
@@ -243,11 +245,11 @@ def open_console(*, only_print: bool) -> None:
     except httpx2.TransportError:
         raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
     address = settings.site_url()
-    if settings.tokens:  # without tokens this machine needs no sign-in
+    if settings.names_by_token:  # without tokens this machine needs no sign-in
         with open_existing(settings) as database:
             code = database.write_now(sign_in_links.create_link, operator(), now())
         address += f"/#/sign-in/{code}"
     if only_print or not webbrowser.open(address):
-        print(plain(address))
+        print(escape_for_terminal(address))
     else:
         print("Opened the console in your browser.")

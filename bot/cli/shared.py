@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from bot.cli.command import get_chosen
+from bot.cli.command import get_shared_options
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.progress import Progress, ignore
 from bot.domain.proposals import Proposal, State
@@ -35,7 +35,7 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
         with open_readonly(load_settings()) as database:
             candidates = database.read_now(proposals.list_in_states, [State.PROPOSED, State.FAILED])
         matching = [proposal for proposal in candidates if proposal.id.startswith(incomplete.lower())]
-        return [(proposal.id, safe_line(proposal.description)) for proposal in matching]
+        return [(proposal.id, redact_line(proposal.description)) for proposal in matching]
     return []
 
 
@@ -58,7 +58,7 @@ def make_overrides(*, demo: bool = False) -> dict[str, Any]:
 
     In the demo, the person at this machine is the admin.
     """
-    chosen = get_chosen()
+    chosen = get_shared_options()
     overrides: dict[str, Any] = {}
     if demo or chosen.demo:
         overrides = {
@@ -80,15 +80,15 @@ def database_url(database: str) -> str:
     return f"sqlite:///{database}"
 
 
-def log_at(default_level: str, *, aside: bool = False) -> None:
+def log_at(default_level: str, *, in_thread: bool = False) -> None:
     """Log from the level ``default_level`` on, or from the level that ``-q`` and ``-v`` choose.
 
-    ``aside``: a thread writes the lines, so that a slow reader of the log delays no work.
+    ``in_thread``: a thread writes the lines, so that a slow reader of the log delays no work.
     """
-    logs.configure(get_chosen().log_level(default_level), queued=aside)
+    logs.configure(get_shared_options().log_level(default_level), queued=in_thread)
 
 
-def plain(text: str) -> str:
+def escape_for_terminal(text: str) -> str:
     """Return a text of models or tools for a terminal, with its unseen characters as escapes."""
     return make_visible(text, escape_point)
 
@@ -113,9 +113,9 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def safe_line(text: str) -> str:
+def redact_line(text: str) -> str:
     """Return a text on one line, without secrets, and safe for a terminal."""
-    return plain(" ".join(redact_text(text).split()))
+    return escape_for_terminal(" ".join(redact_text(text).split()))
 
 
 @contextlib.contextmanager
@@ -168,7 +168,7 @@ def _find_schema_fault(database: Database) -> str:
     if current == newest:
         return ""
     if current is None:
-        fault = migrations.find_damage(database.engine)
+        fault = migrations.find_schema_fault(database.engine)
     else:
         fault = migrations.find_unsupported_version(database.engine)
     return fault or f"the schema is {current or 'empty'}, and this nod reads {newest}. Run: nod db upgrade"
@@ -189,7 +189,7 @@ def _require_file(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is None or file.exists():
         return
-    if get_chosen().demo:
+    if get_shared_options().demo:
         fix = "Start it here: nod demo"
     else:
         fix = f"Name one with -d FILE; --demo takes {DEMO}"
@@ -213,7 +213,7 @@ def operator() -> Actor:
     In the demo it is the account of the demo's console. If the shell had an account of its own, that account
     could not approve a deletion which the same person asked for in the console.
     """
-    if get_chosen().demo:
+    if get_shared_options().demo:
         return LOCAL
     try:
         name = pwd.getpwuid(os.getuid()).pw_name  # not from the environment, which anyone could set

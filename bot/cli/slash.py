@@ -1,7 +1,7 @@
 """Slash commands of the chats, typed in a shell, such as ``nod approvals`` and ``nod link``.
 
-Each command passes its words to `say`. That runs the same code as a command in a chat, with the account of
-the person at this shell, and prints the reply with shell commands in place of slash commands.
+Each command passes its words to `run_slash_command`. That runs the same code as a command in a chat, with the
+account of the person at this shell, and prints the reply with shell commands in place of slash commands.
 """
 
 import asyncio
@@ -17,8 +17,16 @@ from bot.approvals.commands import Commands as SlashCommands
 from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.command import command
-from bot.cli.gate import presses_of
-from bot.cli.shared import Json, load_settings, log_at, open_as_permitted, operator, plain, print_json
+from bot.cli.gate import open_presses
+from bot.cli.shared import (
+    Json,
+    escape_for_terminal,
+    load_settings,
+    log_at,
+    open_as_permitted,
+    operator,
+    print_json,
+)
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import SHELL, Actor
@@ -50,7 +58,7 @@ def approvals(
 
     Such as: policy, approvers, grants, pause; nod approvals help lists them.
     """
-    say("approvals", " ".join(words or []), as_json=as_json)
+    run_slash_command("approvals", " ".join(words or []), as_json=as_json)
 
 
 @command(app)
@@ -66,7 +74,7 @@ def schedules(
 
     An admin sees everyone's.
     """
-    say("nod", f"schedules {' '.join(words or [])}", as_json=as_json)
+    run_slash_command("nod", f"schedules {' '.join(words or [])}", as_json=as_json)
 
 
 @command(app)
@@ -82,7 +90,7 @@ def connections(
 
     An admin sees everyone's, and never a token.
     """
-    say(
+    run_slash_command(
         "nod",
         f"connections {' '.join(words or [])}",
         as_json=as_json,
@@ -100,7 +108,7 @@ def memory(
     as_json: Json = False,
 ) -> None:
     """List what Nod remembers about you and the team; forget, edit or export it."""
-    say("nod", f"memory {' '.join(words or [])}", as_json=as_json)
+    run_slash_command("nod", f"memory {' '.join(words or [])}", as_json=as_json)
 
 
 @command(app)
@@ -110,13 +118,13 @@ def away(
     ] = None,
 ) -> None:
     """Name who decides for you while you are away, 14 days at most; without words, say who is away."""
-    say("nod", f"away {' '.join(words or [])}")
+    run_slash_command("nod", f"away {' '.join(words or [])}")
 
 
 @command(app)
 def back(account: Annotated[str, typer.Argument(help="Someone else's account, for admins.")] = "") -> None:
     """Say that you are back; an admin ends anyone's absence."""
-    say("nod", f"back {account}")
+    run_slash_command("nod", f"back {account}")
 
 
 @command(app)
@@ -129,7 +137,7 @@ def link(
 
     Without a code: get one, for the other account.
     """
-    say("nod", f"link {' '.join(words or [])}")
+    run_slash_command("nod", f"link {' '.join(words or [])}")
 
 
 @command(app)
@@ -138,7 +146,7 @@ def unlink(account: Annotated[str, typer.Argument(help="One of your accounts.")]
 
     Without a name: the account of this shell.
     """
-    say("nod", f"unlink {account}")
+    run_slash_command("nod", f"unlink {account}")
 
 
 def _explain_no_connections(database: Database) -> str:
@@ -150,7 +158,7 @@ def _explain_no_connections(database: Database) -> str:
     )
 
 
-def say(
+def run_slash_command(
     name: str,
     text: str,
     *,
@@ -174,7 +182,7 @@ def say(
         if as_json:
             print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
         else:
-            print(_write_for_shell(plain(reply.text)))
+            print(_write_for_shell(escape_for_terminal(reply.text)))
         if reply.answer is Answer.REFUSED:
             raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
         if reply.answer is not Answer.ACCEPTED:
@@ -209,7 +217,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
                     return finding.fix
         return ""
 
-    async with presses_of(settings, database) as presses:
+    async with open_presses(settings, database) as presses:
 
         async def take_press(incoming: Incoming) -> Reply:
             if not isinstance(incoming, Press):
@@ -222,13 +230,13 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             policies=gate.policies,
             registry=gate.registry,
             clock=now,
-            inbox=take_press,
+            handle_press=take_press,
             stop=stop_nothing,
             wake=wake_nothing,
             site_url=settings.site_url,
             prices=settings.prices(settings.model),
-            models=[model.name for model in settings.models()] or [settings.model],
-            hindrance=find_hindrance,
+            models=[model.name for model in settings.list_answering_models()] or [settings.model],
+            find_posting_fault=find_hindrance,
             groups=gate.groups,
             connections=get_connections(database),
         )

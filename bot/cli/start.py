@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.command import announce, command, get_chosen, open_standard_files
+from bot.cli.command import announce, command, get_shared_options, open_standard_files
 
 app = typer.Typer()
 
@@ -71,5 +71,5 @@ def open_console(
 def _prepare_start() -> None:
     """Open standard input, output and errors where they are closed, then say that Nod is starting."""
     open_standard_files()
-    if not get_chosen().quiet:
+    if not get_shared_options().quiet:
         announce("Starting…")

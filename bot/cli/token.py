@@ -12,18 +12,18 @@ from typing import Annotated, Any
 import typer
 from sqlmodel import Session
 
-from bot.approvals.agents import end_work, find_servers, list_matching, make_consent
+from bot.approvals.agents import end_work_of_tokens, find_servers, list_matching, make_consent
 from bot.approvals.commands.values import parse_account
 from bot.cli.command import command, shared_options
-from bot.cli.gate import gate_of
+from bot.cli.gate import open_gate
 from bot.cli.shared import (
     Json,
+    escape_for_terminal,
     load_settings,
     log_at,
     open_existing,
     open_readonly,
     operator,
-    plain,
     print_json,
 )
 from bot.domain.agents import Agent, read_patterns
@@ -33,7 +33,7 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store import people, tokens
 from bot.store.database import Database
-from bot.store.locks.process_lock import notify
+from bot.store.locks.process_lock import notify_processes
 from bot.store.tokens import AgentTerms, IssuedToken
 
 _MAX_AGENT_LIFE = timedelta(days=366)
@@ -94,19 +94,19 @@ async def _make_agent(
     if until > made_at + _MAX_AGENT_LIFE:
         raise NodError("--for: a token of an agent lasts for 366 days at most")
     account = await database.read(_find_person, person) if person else operator()
-    async with gate_of(settings, database, all_now=True) as gate:
+    async with open_gate(settings, database, all_now=True) as gate:
         matching = await list_matching(gate.registry, account, patterns)
         matching = sorted(matching, key=lambda tool: tool.name)
         names = [tool.name for tool in matching]
         for tool in matching:
-            print(plain(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
+            print(escape_for_terminal(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
         if not matching:
             print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
         terms = AgentTerms(
             person=account,
             tools=patterns,
             servers=[],  # none yet: the person who agrees to the token allows its servers, too
-            known=names,
+            shown_tools=names,
             until=until,
         )
         token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
@@ -117,7 +117,7 @@ async def _make_agent(
             person=account,
             tools=patterns,
             servers=(),
-            known=frozenset(names),
+            shown_tools=frozenset(names),
             until=until,
         )
         consent_request = make_consent(agent, names, find_servers(matching), operator(), until)
@@ -125,7 +125,7 @@ async def _make_agent(
     print(token)
     words = f"Copy it now. It is not shown again. It calls for {account.label} until {until:%Y-%m-%d}."
     asked = f"It opens nothing before they say yes: in their chat, the console, or nod approve {proposal.id}"
-    print(plain(f"{words}\n{asked}\nTo end it: nod token revoke {label}"), file=sys.stderr)
+    print(escape_for_terminal(f"{words}\n{asked}\nTo end it: nod token revoke {label}"), file=sys.stderr)
 
 
 def _find_person(session: Session, text: str) -> Actor:
@@ -135,7 +135,7 @@ def _find_person(session: Session, text: str) -> Actor:
         name = people.find_known_names(session, [str(account)]).get(str(account), "")
         return Actor(account.channel, account.key, name)
     accounts = people.find_by_name(session, text)
-    person_ids = {people.person_of(session, account).id for account in accounts}
+    person_ids = {people.load_person(session, account).id for account in accounts}
     if len(person_ids) != 1:
         why = "several people have that name" if accounts else "no one here has that name"
         raise NodError(f"--as {text}: {why}. Name an account, such as slack:T1/U7 or http:ana")
@@ -147,8 +147,8 @@ def list_(*, as_json: Json = False) -> None:
     """List the tokens that work: label, account, who made it, when."""
     settings = load_settings()
     with open_readonly(settings) as database:
-        issued = database.read_now(tokens.list_working)
-    configured_names = sorted(settings.tokens.values())
+        issued = database.read_now(tokens.list_unrevoked)
+    configured_names = sorted(settings.names_by_token.values())
     if as_json:
         rows = [_token_to_json(token.name, token) for token in issued]
         rows += [_token_to_json(name) for name in configured_names]
@@ -156,7 +156,7 @@ def list_(*, as_json: Json = False) -> None:
         return
     for token in issued:
         made = f"by {token.made_by}, {format_relative(token.made_at, now())}"
-        print(plain(f"{token.label}  {_name_holder(token)}  {made}{_format_agent_part(token)}"))
+        print(escape_for_terminal(f"{token.label}  {_name_holder(token)}  {made}{_format_agent_part(token)}"))
     for name in configured_names:
         print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
     if not issued and not configured_names:
@@ -202,10 +202,10 @@ def revoke_token(
     settings = load_settings()
     with open_existing(settings) as database:
         ended = database.write_now(_revoke, which)
-        notify(database.engine)
+        notify_processes(database.engine)
     if not ended:
         more = ""
-        if which in settings.tokens.values():
+        if which in settings.names_by_token.values():
             more = " It is in NOD_HTTP_TOKENS: remove it there."
         raise NodError(f"there is no token {which}.{more} See: nod token list")
     for token in ended:
@@ -214,5 +214,5 @@ def revoke_token(
 
 def _revoke(session: Session, which: str) -> list[IssuedToken]:
     ended = tokens.revoke_token(session, which, operator(), now())
-    end_work(session, [token for token in ended if token.is_agent], now())
+    end_work_of_tokens(session, [token for token in ended if token.is_agent], now())
     return ended

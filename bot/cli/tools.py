@@ -9,18 +9,18 @@ import typer
 
 from bot.agent.openai.offers import list_omissions
 from bot.cli.command import command, shared_options
-from bot.cli.gate import gate_of, tools_of
+from bot.cli.gate import open_gate, open_tools
 from bot.cli.shared import (
     Json,
     decode_object,
+    escape_for_terminal,
     fit_to_terminal,
     load_settings,
     log_at,
     open_existing,
     operator,
-    plain,
     print_json,
-    safe_line,
+    redact_line,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Request
@@ -70,11 +70,11 @@ def list_(*, as_json: Json = False) -> None:
     for tool in tools:
         omissions = ", ".join(list_omissions(tool.spec))  # parts of its schema that models are not sent
         if omissions:
-            print(safe_line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
+            print(redact_line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
 
 
 def _first_line(tool: Tool) -> str:
-    return safe_line(tool.description.partition("\n")[0])
+    return redact_line(tool.description.partition("\n")[0])
 
 
 def _tool_to_json(tool: Tool) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def show_tool(name: ToolName, *, as_json: Json = False) -> None:
     if omissions:
         lines.append(f"models are not told: {omissions}")
     lines.append(json.dumps(tool.parameters, indent=2, ensure_ascii=False))
-    print(plain("\n".join(lines)))
+    print(escape_for_terminal("\n".join(lines)))
 
 
 @command(app, "call")
@@ -126,7 +126,7 @@ async def _call(
 
     ``wait``: wait until the proposal has ended, and print how.
     """
-    async with gate_of(settings, database, all_now=True) as gate:
+    async with open_gate(settings, database, all_now=True) as gate:
         tool = _find_tool(_list_callable(await gate.registry.available()), name)
         who = operator()
         request = Request(
@@ -139,14 +139,14 @@ async def _call(
         # the gate runs a call that reads; for a call that writes there is no result
         result = await gate.run_if_read(tool, await tool.check_arguments(given), request)
         if result is not None:
-            print(plain(result.text))
+            print(escape_for_terminal(result.text))
             if not result.ok:
                 raise typer.Exit(1)
             return
         proposal = (await gate.open(request)).proposal
-    print(plain(f"{proposal.id}: {safe_line(proposal.description)}"))
+    print(escape_for_terminal(f"{proposal.id}: {redact_line(proposal.description)}"))
     if proposal.state is State.PROPOSED:
-        who_may = safe_line(proposal.deciders.in_words(who.label))
+        who_may = redact_line(proposal.deciders.in_words(who.label))
         print(f"It waits for {who_may}: nod approve {proposal.id}")
     if wait:
         _print_end(await _wait_for_end(database, proposal))
@@ -166,9 +166,9 @@ async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
 def _print_end(proposal: Proposal) -> None:
     """Print how a proposal ended. Exits with 1 unless it succeeded."""
     card = card_of(proposal, schema={})
-    print(plain(card.outcome))
+    print(escape_for_terminal(card.outcome))
     if card.result:
-        print(plain(redact_text(card.result)))
+        print(escape_for_terminal(redact_text(card.result)))
     if proposal.state is not State.SUCCEEDED:
         raise typer.Exit(1)
 
@@ -177,7 +177,7 @@ async def _list_tools(settings: Settings) -> list[Tool]:
     log_at("error")
     database = Database(settings.database_url)  # it is never read, so its file is not created either
     try:
-        async with tools_of(settings, database, all_now=True) as registry:
+        async with open_tools(settings, database, all_now=True) as registry:
             return _list_callable(await registry.available())
     finally:
         database.close()
@@ -189,7 +189,7 @@ def _list_callable(available: AvailableTools) -> list[Tool]:
     Left out are tools with an ``effect``, such as those of a team of agents: they only change Nod's own rows,
     when an agent's answer is stored. So are the tools that ask people whatever the rules say.
     """
-    return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
+    return [tool for tool in available.offered_only if tool.effect is None and not tool.kind.always_asks]
 
 
 def _find_tool(tools: list[Tool], name: str) -> Tool:

@@ -16,7 +16,7 @@ from bot.domain.text import one_line
 
 AGENT_BEGINNING = "noda_"
 """The beginning of an agent's token, by which it differs from other tokens."""
-REPEATED_FOR = timedelta(hours=1)
+REUSE_OUTCOME_FOR = timedelta(hours=1)
 """The time for which a call that an agent repeats gets the outcome of the earlier, equal call."""
 MAX_DEPTH = 4
 """The longest chain of calls: an agent calls a tool through Nod, and the tool may be an agent, too."""
@@ -35,7 +35,7 @@ class Agent:
     person: Actor  # the person for whom it calls tools
     tools: tuple[str, ...]  # patterns of the names of tools that it may call
     servers: tuple[str, ...]  # the servers at which it may act as its person
-    known: frozenset[str]  # names of the tools that its person has been shown so far
+    shown_tools: frozenset[str]  # names of the tools that its person has been shown so far
     last_used_at: datetime | None = None
     until: datetime | None = None  # the end of its token; None: no end
 

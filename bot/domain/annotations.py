@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from bot.domain.text import blank, one_line, shorten, storable
+from bot.domain.text import is_blank, one_line, shorten, storable
 
 RECORD_NAME = "Record"
 """The source of facts on how a call differs from earlier calls (``bot/domain/unusual.py``)."""
@@ -42,7 +42,7 @@ def find_record(annotations: Iterable[Annotation]) -> tuple[str, ...]:
 def bound_annotations(found: Iterable[Annotation], *, late: bool = False) -> tuple[Annotation, ...]:
     """Return the first `MAX_LINES` of these, each as one line that is cut where it is long; no blank ones."""
     lines = (_bound(each, late=late) for each in islice(found, MAX_LINES))
-    return tuple(line for line in lines if not blank(line.text))
+    return tuple(line for line in lines if not is_blank(line.text))
 
 
 def _bound(line: Annotation, *, late: bool) -> Annotation:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from bot.domain.text import as_written, one_line, shorten
+from bot.domain.text import escape_markdown, one_line, shorten
 
 TEXT, HTML = "text/plain", "text/html"
 PDF = "application/pdf"
@@ -117,7 +117,7 @@ _MIN_BYTES_PER_RUN = 12  # the same for each run of control characters
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _MAX_NAME_CHARS = 100
 _MAX_TRANSCRIPT_CHARS = 600  # the most characters of a transcript that the agent's answer quotes
-HEARD = "Heard:"
+TRANSCRIPT_PREFIX = "Heard:"
 """The beginning of the agent's answer to a recording, before the quoted transcript."""
 
 
@@ -193,7 +193,7 @@ class FileContent(NamedTuple):
     note: str = ""  # sentences on what was left out of the text
 
     @property
-    def told(self) -> str:
+    def text_for_model(self) -> str:
         """The text for the model, with the note above it if there is one."""
         if self.note:
             return f"[{self.note}]\n{self.text}"
@@ -204,42 +204,43 @@ class FileContent(NamedTuple):
 class FileBounds:
     """The limits on attached files."""
 
-    file: int = 10 * MEGABYTE  # the most bytes of one file; 0: no files are taken
-    files: int = 10  # the most files of one message
+    max_file_bytes: int = 10 * MEGABYTE  # the most bytes of one file; 0: no files are taken
+    max_files: int = 10  # the most files of one message
     files_a_day: int = 200  # the most files of one person in a day
 
     @property
-    def message(self) -> int:
+    def max_message_bytes(self) -> int:
         """The most bytes of all files of one message."""
-        return 2 * self.file
+        return 2 * self.max_file_bytes
 
     @property
     def bytes_a_day(self) -> int:
         """The most bytes of one person's files in a day."""
-        return 20 * self.file
+        return 20 * self.max_file_bytes
 
-    def refusal(self, files: "tuple[Upload, ...]") -> str:
+    def find_refusal(self, files: "tuple[Upload, ...]") -> str:
         """Return why a message with these files is refused, in words; empty if it is not.
 
         Files of earlier messages are never a reason. Nor is a file above the limit for one file: it is left
-        out (`too_large`) and not counted in the sum, and the others are read.
+        out (`explain_too_large`) and not counted in the sum, and the others are read.
         """
         own = [file for file in files if not file.earlier]
-        if own and not self.file:
+        if own and not self.max_file_bytes:
             return "I take no files here. Please write what you need."
-        if len(own) > self.files:
-            return f"That is {len(own)} files; I take at most {self.files} in one message."
-        taken = [file for file in own if not self.too_large(file.bytes)]
-        if sum(len(file.data or b"") for file in taken) > self.message:
-            return f"I take at most {format_size(self.message)} of files in one message. Please send fewer."
+        if len(own) > self.max_files:
+            return f"That is {len(own)} files; I take at most {self.max_files} in one message."
+        taken = [file for file in own if not self.explain_too_large(file.bytes)]
+        if sum(len(file.data or b"") for file in taken) > self.max_message_bytes:
+            limit = format_size(self.max_message_bytes)
+            return f"I take at most {limit} of files in one message. Please send fewer."
         return ""
 
-    def too_large(self, size: int) -> str:
+    def explain_too_large(self, size: int) -> str:
         """Return why a file of ``size`` bytes is left out, in words; empty if it is not left out."""
-        if not self.file:
+        if not self.max_file_bytes:
             return "I take no files here"
-        if size > self.file:
-            return f"it is larger than {format_size(self.file)}"
+        if size > self.max_file_bytes:
+            return f"it is larger than {format_size(self.max_file_bytes)}"
         return ""
 
 
@@ -284,7 +285,7 @@ def quote_heard(files: Iterable[Attachment]) -> str:
     words = " ".join(one_line(file.text) for file in files if file.is_recording)
     if not words:
         return ""
-    return f"{HEARD} “{as_written(shorten(words, _MAX_TRANSCRIPT_CHARS))}”\n\n"
+    return f"{TRANSCRIPT_PREFIX} “{escape_markdown(shorten(words, _MAX_TRANSCRIPT_CHARS))}”\n\n"
 
 
 def format_size(size: int) -> str:
@@ -296,8 +297,8 @@ def format_size(size: int) -> str:
 
 
 def type_of(data: bytes) -> str:
-    """Return the media type of these bytes: by a format's mark (`type_by_sign`), of a text, or `UNKNOWN`."""
-    kind = type_by_sign(data)
+    """Return the media type of these bytes; `UNKNOWN` if they are neither a known format nor a text."""
+    kind = find_type_by_magic_bytes(data)
     if kind:
         return kind
     text = text_of(data)
@@ -308,7 +309,7 @@ def type_of(data: bytes) -> str:
     return TEXT
 
 
-def type_by_sign(data: bytes) -> str:
+def find_type_by_magic_bytes(data: bytes) -> str:
     """Return the media type by the bytes that mark a format; empty where none is found, as in a text."""
     for offset, magic_bytes, kind in _MAGIC_BYTES:
         if data[offset : offset + len(magic_bytes)] == magic_bytes:

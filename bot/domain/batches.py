@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
-from bot.domain.chat import Address, Choice, PickedRow
+from bot.domain.chat import Address, BatchDecision, PickedRow
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
 from bot.domain.value_text import label_of
@@ -22,7 +22,7 @@ from bot.domain.verbs import Verb
 
 _MIN_SUBJECT_CHARS = 3  # shorter subjects do not tell a row from the others
 _MIN_CALLS = 3  # fewer calls of one tool in one answer make no table
-PAGE = 10
+ROWS_PER_PAGE = 10
 """The number of rows on one page of a table, in chats that have a button for each row to pick."""
 
 
@@ -280,7 +280,9 @@ class Picked:
     def all_of(cls, card: Card) -> Self:
         """Return every row that may be picked: it waits for a decision, and can be undone."""
         rows = enumerate(card.rows)
-        return cls(frozenset(position for position, row in rows if row.card.pending and not row.harms))
+        return cls(
+            frozenset(position for position, row in rows if row.card.pending and not row.needs_own_decision)
+        )
 
     def toggle(self, position: int) -> "Picked":
         return Picked(self.positions ^ {position})
@@ -292,7 +294,7 @@ class Picked:
         others = [card.rows[position].card for position in sorted(open_positions - self.positions)]
         return picked, others
 
-    def choice(
+    def make_decision(
         self,
         card: Card,
         actor: Actor,
@@ -301,15 +303,17 @@ class Picked:
         *,
         declines: bool,
         ref: str | None = None,
-    ) -> Choice:
-        """Build the `Choice` of a press: approve these rows, and with ``declines`` decline the others.
+    ) -> BatchDecision:
+        """Build the `BatchDecision` of a press: approve these rows, and with ``declines`` decline the others.
 
         ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
         """
         picked, others = self.split_rows(card)
         approve = tuple(PickedRow(row.proposal_id, round=row.round) for row in picked)
         decline = tuple(PickedRow(row.proposal_id, round=row.round) for row in others if declines)
-        return Choice(actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref)
+        return BatchDecision(
+            actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref
+        )
 
     def pack(self) -> str:
         """Return URL-safe base64 of a number in which bit N stands for row N."""
@@ -335,10 +339,10 @@ class BatchPage(NamedTuple):
 
 def page_of(card: Card, number: int) -> BatchPage:
     """Return the page of this number, counted from 0; a number past the last page means the last page."""
-    page_count = max(1, math.ceil(len(card.rows) / PAGE))
-    start = PAGE * min(number, page_count - 1)
-    rows = card.rows[start : start + PAGE]
-    page_card = replace(card, batch=Batch(rows, first=start + 1))
+    page_count = max(1, math.ceil(len(card.rows) / ROWS_PER_PAGE))
+    start = ROWS_PER_PAGE * min(number, page_count - 1)
+    rows = card.rows[start : start + ROWS_PER_PAGE]
+    page_card = replace(card, batch=Batch(rows, first_number=start + 1))
     return BatchPage(page_card, list(enumerate(rows, start)), page_count)
 
 

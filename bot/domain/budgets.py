@@ -42,7 +42,7 @@ class Per(StrEnum):
                 return day.replace(day=1)
         return day
 
-    def next(self, now: datetime) -> datetime:
+    def begin_next(self, now: datetime) -> datetime:
         """Return the beginning of the period after the one with ``now``; for a turn, of the next day."""
         begin = self.begin(now)
         match self:
@@ -67,7 +67,7 @@ class Budget(NamedTuple):
         """Read the words of ``20 EUR a month``; raises ValueError."""
         match words:
             case [amount, currency, "a" | "per", per] if per in set(Per):
-                return cls(sum_of(amount), currency.upper(), Per(per))
+                return cls(parse_amount(amount), currency.upper(), Per(per))
         raise ValueError("Write it as 20 EUR a month; also a day, a week or a turn.")
 
     def limit(self, now: datetime) -> float:
@@ -92,7 +92,7 @@ class Budget(NamedTuple):
         return f"{self.per.begin(now):{_DAY_FORMAT}}"
 
 
-def sum_of(text: str) -> float:
+def parse_amount(text: str) -> float:
     """Read an amount of money; raises ValueError."""
     if len(text) > _MAX_AMOUNT_CHARS or not _AMOUNT_PATTERN.fullmatch(text):
         raise ValueError(f"{text[:30]!r} is not an amount. Write a number such as 20 or 2.50.")

@@ -11,7 +11,17 @@ from datetime import timedelta
 
 from bot.domain.proposals import Level, ProposalKind
 from bot.domain.times import format_span
-from bot.domain.verbs import BUTTONS, CHOICES, PERHAPS_TEXT, RETRY_CHECK, Button, Look, Needs, Sure, Verb
+from bot.domain.verbs import (
+    BUTTONS,
+    CHOICES,
+    MAY_NOT_BE_UNDOABLE_TEXT,
+    RETRY_CHECK,
+    Button,
+    Confirmation,
+    Look,
+    Needs,
+    Verb,
+)
 
 _MIN_NAMED_WAIT = timedelta(minutes=1)  # the shortest time that the label of Extend names
 _DELETING_WORDS = ("delete ", "remove ", "drop ", "erase ", "purge ")  # beginnings of titles
@@ -26,9 +36,9 @@ def make_button(
     fillable: bool = True,
     wait: timedelta | None = None,
     count: int | None = None,
-    left_out: int = 0,
-    undoing: str = "",
-    undoable: str = "",
+    irreversible_count: int = 0,
+    undo_effect: str = "",
+    undo_sentence: str = "",
     choices: Sequence[str] = (),
     unsure: bool = False,
 ) -> Button:
@@ -38,9 +48,9 @@ def make_button(
     - ``fillable``: the arguments have fields; a question without any has nothing to fill in
     - ``wait``: the time that the proposal waits when it is extended
     - ``count``: the number of open proposals in the group, for the buttons that decide all of them
-    - ``left_out``: the number of these that can't be undone, so that "Approve all" leaves them out
-    - ``undoing``: what the button Undo would do, in words
-    - ``undoable``: for a destructive call that can be undone, the sentence that says so; else empty
+    - ``irreversible_count``: the number of these that can't be undone, so that "Approve all" leaves them out
+    - ``undo_effect``: what the button Undo would do, in words
+    - ``undo_sentence``: for a destructive call that can be undone, the sentence that says so; else empty
     - ``choices``: the answers that a question offers
     - ``unsure``: the call failed, and may have happened all the same
     """
@@ -51,27 +61,29 @@ def make_button(
                 return found
             return replace(found, label="Done, continue")
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
-            sure = Sure(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
-            sure = replace(sure, more=undoable or sure.more)
+            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
+            sure = replace(sure, more=undo_sentence or sure.more)
             if title.lower().startswith(_DELETING_WORDS):
                 first_word = title.split(maxsplit=1)[0]  # such as "Delete"
                 found = replace(found, label="Approve deletion")
                 sure = replace(sure, yes=first_word, no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
-        case Verb.UNDO if undoing:
-            sure = Sure(question="Undo it?", yes="Undo", no="Keep it", more=f"Undoing does this: {undoing}.")
+        case Verb.UNDO if undo_effect:
+            sure = Confirmation(
+                question="Undo it?", yes="Undo", no="Keep it", more=f"Undoing does this: {undo_effect}."
+            )
             return replace(found, sure=sure)
         case Verb.RETRY if unsure:
             return replace(found, sure=RETRY_CHECK)
         case Verb.RETRY if level is Level.DESTRUCTIVE:
-            sure = Sure(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
+            sure = Confirmation(question=f"{title.rstrip('.?')}?", yes=found.label, no="Not now")
             return replace(found, sure=sure)
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND if wait and wait >= _MIN_NAMED_WAIT:
             return replace(found, label=f"Extend {format_span(wait)}")
-        case Verb.APPROVE_ALL if count is not None and left_out:
-            return replace(found, label=f"Approve {count - left_out} of {count}")
+        case Verb.APPROVE_ALL if count is not None and irreversible_count:
+            return replace(found, label=f"Approve {count - irreversible_count} of {count}")
         case Verb.APPROVE_ALL | Verb.DECLINE_ALL if count is not None:
             return replace(found, label=f"{found.label} {count}")
     return found
@@ -80,9 +92,11 @@ def make_button(
 def _warn_of_real_run(found: Button, level: Level) -> Button:
     """Return the button. The one of "Run it for real" says for certain if the call can't be undone.
 
-    That takes the place of `PERHAPS_TEXT` in the question of `BUTTONS`.
+    That takes the place of `MAY_NOT_BE_UNDOABLE_TEXT` in the question of `BUTTONS`.
     """
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
-    sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))
+    sure = replace(
+        found.sure, more=found.sure.more.replace(MAY_NOT_BE_UNDOABLE_TEXT, "This can't be undone.")
+    )
     return replace(found, look=Look.DANGER, sure=sure)

@@ -2,7 +2,7 @@
 
 `card_of` renders a proposal as it is now, pending or ended, as a `Card` of plain values. Channels turn these
 into blocks, entities or HTML, and must show every part; what does not fit goes behind *View all*, for which
-`whole_text` has everything. `place_card` fits a card to one place, since the people there may have fewer
+`format_call` has everything. `place_card` fits a card to one place, since the people there may have fewer
 rights. Several proposals may share buttons (`Group`) or be the rows of one card (`Batch`). The nouns of a
 proposal, such as round, trial and teammate, are explained in ``bot/domain/proposals.py``.
 """
@@ -18,11 +18,11 @@ from bot.domain.annotations import Annotation, find_record
 from bot.domain.buttons import make_button
 from bot.domain.connections import CONSENT
 from bot.domain.diffs import diff
-from bot.domain.files import fits_card, read_fields, unfold
+from bot.domain.files import fits_card, format_json_as_lines, read_json_fields
 from bot.domain.forms import Shape, defaults_of, fields_of, list_values, without_defaults
 from bot.domain.outcomes import because, why_expired
-from bot.domain.people import NO_NAMES, Actor, Names, find_written, with_names
-from bot.domain.plans import Plan, PlanLine, outline
+from bot.domain.people import NO_NAMES, Actor, Names, find_accounts_in, with_names
+from bot.domain.plans import Plan, PlanLine, make_plan_lines
 from bot.domain.proposals import (
     REMOVED,
     AskerFacts,
@@ -142,9 +142,9 @@ class Card:
             fillable=bool(self.schema.get("properties")),
             wait=self.wait,
             count=self.group.open if self.group and verb in _GROUP_VERBS else None,
-            left_out=self.group.irreversible if self.group else 0,
-            undoing=self.undoing,
-            undoable=self.undo if self._can_be_undone else "",
+            irreversible_count=self.group.irreversible if self.group else 0,
+            undo_effect=self.undoing,
+            undo_sentence=self.undo if self._can_be_undone else "",
             choices=self.choices or (),
             unsure=self.unsure,
         )
@@ -217,7 +217,7 @@ class Card:
         """The plan as numbered steps, without a summary that the title tells; empty for other kinds."""
         if not self.kind.has_steps:
             return []
-        first, *rest = outline(Plan.of(self.arguments), self.fields, self.ticked)
+        first, *rest = make_plan_lines(Plan.of(self.arguments), self.fields, self.ticked)
         if not first.mark and first.text in self.title:
             return rest
         return [first, *rest]
@@ -281,7 +281,7 @@ class Card:
         While a batch runs, it changes with each tenth of the rows, so that not every row redraws the card.
         """
         shown = replace(self, version=0)
-        if self.batch and self.batch.runs:
+        if self.batch and self.batch.is_running:
             # the outcome, and a note that repeats it, change with each row
             notes = tuple(note for note in self.notes if note != self.outcome)
             shown = replace(shown, outcome="", notes=notes, batch=None, decided_at=None)
@@ -330,23 +330,23 @@ class BatchRow:
     notes: tuple[str, ...] = ()
 
     @property
-    def harms(self) -> bool:
+    def needs_own_decision(self) -> bool:
         """True if the row waits and can't be undone, so people decide it by itself."""
         return self.card.pending and self.card.level is Level.DESTRUCTIVE
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self.card.state in (State.APPROVED, State.EXECUTING)
 
     @property
-    def offers(self) -> bool:
+    def has_buttons(self) -> bool:
         """True if the row's own card has a button, such as Retry or Undo."""
         return bool(self.card.verbs)
 
     @property
     def fault(self) -> str:
         """The reason why the row's call did not succeed, in one line; empty otherwise."""
-        if self.card.pending or self.runs or self.card.tone is Tone.GOOD:
+        if self.card.pending or self.is_running or self.card.tone is Tone.GOOD:
             return ""
         return one_line(self.card.result or self.card.outcome)
 
@@ -356,21 +356,21 @@ class Batch:
     """The rows of a batch, in the order they were asked for; its card has the fields that all rows share."""
 
     rows: tuple[BatchRow, ...]
-    first: int = 1  # the number of the first of these rows in the complete batch
+    first_number: int = 1  # the number of the first of these rows in the complete batch
 
     @property
-    def runs(self) -> bool:
-        return any(row.runs for row in self.rows)
+    def is_running(self) -> bool:
+        return any(row.is_running for row in self.rows)
 
     @property
-    def offers(self) -> bool:
+    def has_buttons(self) -> bool:
         """True if any row's own card has a button."""
-        return any(row.offers for row in self.rows)
+        return any(row.has_buttons for row in self.rows)
 
     @property
     def stage(self) -> "_BatchStage":
         """The progress while rows run. Posted cards are redrawn when it changes."""
-        ended_count = sum(not (row.runs or row.card.pending) for row in self.rows)
+        ended_count = sum(not (row.is_running or row.card.pending) for row in self.rows)
         return _BatchStage(
             tenths_done=10 * ended_count // len(self.rows),
             rounds=tuple((row.card.round, row.card.pending) for row in self.rows),
@@ -383,12 +383,13 @@ class _BatchStage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class OriginChat:
     """The chat in which a call was proposed, as its card in another chat names it."""
 
     words: str  # the chat for people
     address: str | None  # None for a private chat
-    named: bool  # the words are the chat's own name, such as ``#general``, not a description of the chat
+    # the words are the chat's own name, such as ``#general``, not a description of the chat
+    has_own_name: bool
 
 
 def card_of(
@@ -397,8 +398,8 @@ def card_of(
     siblings: Sequence[Proposal | Sibling] = (),
     *,
     grantable: bool = True,
-    paused: str = "",
-    declined: Proposal | None = None,
+    pause_words: str = "",
+    declined_before: Proposal | None = None,
     names: Names = NO_NAMES,
     zone: tzinfo = UTC,
     stand_ins: Sequence[str] = (),
@@ -417,13 +418,13 @@ def card_of(
     group = _make_group(siblings) if len(siblings) > 1 else None
     secrets = secrets_in(p.arguments, schema)
     tone, outcome = _describe_state(p)
-    notes = _list_notes(p, secrets, names, paused=paused, declined=declined)
+    notes = _list_notes(p, secrets, names, paused=pause_words, declined=declined_before)
     circle = p.deciders.circle(one_line(p.requester.label), names=names)
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    result_fields = read_fields(clean(p.result)) if p.result else ()
+    result_fields = read_json_fields(clean(p.result)) if p.result else ()
     annotations = [
         Annotation(one_line(clean(line.name)), one_line(clean(line.text)), line.is_late)
         for line in p.annotations
@@ -480,17 +481,17 @@ def place_card(
     card: Card,
     p: Proposal,
     *,
-    elsewhere: Elsewhere | None,
+    origin_chat: OriginChat | None,
     may_approve: bool,
-    sent_on: bool,
+    deciders_have_copies: bool,
     escalated: bool = False,
     names: Names = NO_NAMES,
 ) -> Card:
     """Return the copy of a pending card for one place, with the deciders and the buttons of that place.
 
-    - ``elsewhere``: the chat in which the call was proposed, if that is another chat
+    - ``origin_chat``: the chat in which the call was proposed, if that is another chat
     - ``may_approve``: someone who reads the copy in this place may approve the call
-    - ``sent_on``: the people who may approve the call have a copy elsewhere
+    - ``deciders_have_copies``: the people who may approve the call have a copy elsewhere
     - ``escalated``: the card was posted there for a decision, because no one decided in time
     """
     if not card.pending:
@@ -502,19 +503,19 @@ def place_card(
     only_members_decide = bool(p.deciders.members) and not has_other_deciders  # of the original chat
     if escalated:
         notes = (*notes, "No one decided in time, so anyone in this chat may decide.")
-    elif elsewhere and only_members_decide:
+    elif origin_chat and only_members_decide:
         verbs = ()
         notes = (*notes, "Decide in the chat where it was asked.")
     elif not may_approve:
         verbs = tuple(verb for verb in verbs if verb not in _APPROVING_VERBS)
-        if sent_on:
+        if deciders_have_copies:
             notes = (*notes, "Sent to those who may approve it.")
 
     # the deciders, as people in this place read them
     circle = card.circle
-    if elsewhere:
-        if elsewhere.named:
-            chat = one_line(elsewhere.words)
+    if origin_chat:
+        if origin_chat.has_own_name:
+            chat = one_line(origin_chat.words)
         else:
             chat = "the chat where it was asked"
         circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
@@ -524,13 +525,13 @@ def place_card(
         verbs=verbs,
         notes=notes,
         circle=circle,
-        asker_decides=card.asker_decides and elsewhere is None,
-        asked_in=one_line(elsewhere.words) if elsewhere else "",
-        origin=elsewhere.address if elsewhere else None,
+        asker_decides=card.asker_decides and origin_chat is None,
+        asked_in=one_line(origin_chat.words) if origin_chat else "",
+        origin=origin_chat.address if origin_chat else None,
     )
 
 
-def whole_text(card: Card) -> str:
+def format_call(card: Card) -> str:
     """Return all that a card says about its call as plain text, for "View all". Each value appears once.
 
     Further lines of a value are indented, so that they can't look like fields of their own.
@@ -561,22 +562,22 @@ def whole_text(card: Card) -> str:
 
 
 def number_texts(cards: Sequence[Card]) -> str:
-    """Return `whole_text` of several cards, numbered."""
-    texts = [f"{number} of {len(cards)}\n{whole_text(card)}" for number, card in enumerate(cards, 1)]
+    """Return `format_call` of several cards, numbered."""
+    texts = [f"{number} of {len(cards)}\n{format_call(card)}" for number, card in enumerate(cards, 1)]
     return "\n\n".join(texts)
 
 
-def everything(card: Card) -> str:
-    """Return the text of `whole_text`, followed by the votes, the notes and the outcome."""
-    parts = [whole_text(card), *card.votes, *card.notes]
+def format_call_and_outcome(card: Card) -> str:
+    """Return the text of `format_call`, followed by the votes, the notes and the outcome."""
+    parts = [format_call(card), *card.votes, *card.notes]
     if not card.pending:
         parts += [card.end, card.result]
     return "\n\n".join(parts)
 
 
-def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
+def find_accounts_on_card(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
     """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
-    return find_written(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
+    return find_accounts_in(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
 
 
 def redact_fields(
@@ -638,7 +639,7 @@ def _describe_state(p: Proposal) -> tuple[Tone, str]:
                 done = f"{p.ended_badly}. "
             if p.undone:
                 return Tone.QUIET, f"{done}{answered} by {who}. Undone by {p.undone}."
-            tone = Tone.WARNED if p.ended_badly or p.misread else Tone.GOOD
+            tone = Tone.WARNED if p.ended_badly or p.wrong_fields else Tone.GOOD
             return tone, f"{done}{answered} by {who}."
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{because(p)}."
@@ -654,7 +655,7 @@ def _describe_state(p: Proposal) -> tuple[Tone, str]:
 
 def _describe_withdrawal(p: Proposal, who: str) -> str:
     match p.cause:
-        case Cause.UNASKED:
+        case Cause.NO_LONGER_ASKED:
             return "Withdrawn: the call that asked this has ended."
         case Cause.WRITTEN:
             return f"Withdrawn: {who} wrote in the conversation instead."
@@ -695,7 +696,7 @@ def _list_notes(
     if declined and declined.decided_at and is_open:
         ago = format_relative(declined.decided_at, p.created_at)
         notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
-    if p.unasked:
+    if p.ran_without_asking:
         notes.append(f"No one was asked: {with_names(p.rule, names)}.")
     if is_open and p.deciders.lead in _LEAD_TEXTS:
         notes.append(f"{_LEAD_TEXTS[p.deciders.lead]}: {with_names(p.rule, names)}.")
@@ -735,7 +736,12 @@ def _waits_for_owner(p: Proposal) -> bool:
 
     That person agrees by a vote to approve, or by a `CONSENT` if they may not decide.
     """
-    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
+    if (
+        p.state is not State.PROPOSED
+        or p.requester_decides_alone
+        or _may_asker_decide_alone(p)
+        or p.connection is None
+    ):
         return False
     owner = p.connection.owner
     return not any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in p.votes)
@@ -753,8 +759,8 @@ def _list_undo_notes(p: Proposal) -> Iterator[str]:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
         return
-    if p.misread:
-        values = ", ".join(one_line(field.words) for field in p.misread[:_MAX_CHECKED_FIELDS])
+    if p.wrong_fields:
+        values = ", ".join(one_line(field.words) for field in p.wrong_fields[:_MAX_CHECKED_FIELDS])
         yield f"⚠️ Checked: this is not what was approved: {values}."
     if p.undo_seconds and p.inverse and p.inverse.reason:
         yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
@@ -819,7 +825,7 @@ def _show_result(result: str | None, secrets: Sequence[str]) -> str:
     """
     if not result:
         return ""
-    return redact_text(unfold(redact_text(result, secrets)), secrets)
+    return redact_text(format_json_as_lines(redact_text(result, secrets)), secrets)
 
 
 def _list_verbs(
@@ -828,8 +834,8 @@ def _list_verbs(
     """Return the verbs of a card's buttons: those for the proposal, then those for its group."""
     own: tuple[Verb, ...] = ()
     if p.state is State.PROPOSED:
-        own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
-    elif p.state is State.EXECUTING and Verb.STOP in p.kind.takes and p.cause is not Cause.STOPPED:
+        own = p.kind.list_buttons(p, fillable=bool(schema.get("properties")), grantable=grantable)
+    elif p.state is State.EXECUTING and Verb.STOP in p.kind.extra_verbs and p.cause is not Cause.STOPPED:
         own = (Verb.STOP,)
     elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
         own = (Verb.UNDO,)
@@ -858,7 +864,7 @@ def _describe_checks(p: Proposal) -> str:
 
     Empty where a field differs, or none could be read.
     """
-    if p.misread or not p.read_again or p.undone:
+    if p.wrong_fields or not p.read_again or p.undone:
         return ""
     values = ", ".join(one_line(field.words) for field in p.read_again[:_MAX_CHECKED_FIELDS])
     others = len(p.read_again) - _MAX_CHECKED_FIELDS

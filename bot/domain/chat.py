@@ -1,9 +1,9 @@
 """The contract between channels and the core: what people send in, and the reply that each of them gets.
 
-A channel turns what its platform sends into a `Message`, `Press`, `Choice`, `Command` or `Request` and hands
-it to the `Inbox`, which is `Assistant.handle` in ``bot/inbox.py``. The `Reply` is for that one person. Cards
-and the agent's texts go out by another way, which ``bot/channels/base.py`` describes. A *proposal* is a call
-that waits for people; a *batch* is several of them on one card.
+A channel turns what its platform sends into a `Message`, `Press`, `BatchDecision`, `Command` or `Request` and
+hands it to the `Inbox`, which is `Assistant.handle` in ``bot/inbox.py``. The `Reply` is for that one person.
+Cards and the agent's texts go out by another way, which ``bot/channels/base.py`` describes. A *proposal* is a
+call that waits for people; a *batch* is several of them on one card.
 
 A message of Nod may have choice buttons below it. Pressing a choice button sends its words, as if the person
 had written them: a message, or a command if the words begin with a slash.
@@ -24,9 +24,9 @@ from bot.domain.verbs import Verb
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
 
-OFFERED = "/nod "
+COMMAND_OFFER_PREFIX = "/nod "
 """The beginning of the words of a choice button that offers a command: such a button stays after a press."""
-EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
+EXTEND_BUDGET_PREFIX, EXTEND_BUDGET_LABEL = "/approvals budget extend ", "Extend the budget"
 """The beginning of another command that a choice button may send, and the label of that button."""
 _MAX_CHOICES = 5  # the most choice buttons below one message
 _MARK_PREFIX = "nod:say:"  # the *mark* of a choice button, its data, is this prefix and its words
@@ -120,7 +120,7 @@ class PickedRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BatchDecision:
     """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
 
     Fields that a `Press` also has mean the same, unless a comment says more. It has nothing to do with choice
@@ -252,7 +252,7 @@ class ChatMoved:
     new: Address
 
 
-Sent = Message | Press | Choice | Command | Request
+Sent = Message | Press | BatchDecision | Command | Request
 """An input that a person, or a program in a person's name, sends."""
 Incoming = Sent | ChatMoved
 """Everything that a channel hands to the `Inbox`."""
@@ -282,7 +282,7 @@ class Parts(StrEnum):
     ORDER = "order"  # one request of a person, with all its turns, also turns of teammates
 
 
-class Used(NamedTuple):
+class UsageRow(NamedTuple):
     """The usage of models in one group of a report, or in total."""
 
     key: str  # the group: a day, an account, a model …; empty for the total
@@ -297,7 +297,7 @@ class Used(NamedTuple):
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
-    def plus(self, other: "Used") -> "Used":
+    def add(self, other: "UsageRow") -> "UsageRow":
         """Return the sum of two usages, under the name of the first."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return self._replace(
@@ -321,15 +321,15 @@ def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
 
 def make_offer_mark(words: str) -> str:
     """Return the mark of a button that sends ``/nod WORDS``. Raises ValueError if it is too long."""
-    mark = f"{_MARK_PREFIX}{OFFERED}{words}"
+    mark = f"{_MARK_PREFIX}{COMMAND_OFFER_PREFIX}{words}"
     if read_choice(mark) is None:
         raise ValueError(f"{words!r} does not fit a button")
     return mark
 
 
 def _label(words: str) -> str:
-    if words.startswith(EXTEND):
-        return EXTEND_LABEL
+    if words.startswith(EXTEND_BUDGET_PREFIX):
+        return EXTEND_BUDGET_LABEL
     return words
 
 
@@ -355,7 +355,7 @@ def act_on_choice(
     return Message(at, actor, words, f"{ref} {_MARK_PREFIX}{words}", private, continues=True, names=names)
 
 
-def refusal(reply: Reply) -> str:
+def format_choice_reply(reply: Reply) -> str:
     """Return the text for the person who pressed a choice button; empty where nothing has to be said.
 
     ``reply`` is the reply to the message or the command that the button sent.

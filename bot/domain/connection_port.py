@@ -10,13 +10,15 @@ from typing import Protocol
 
 from sqlmodel import Session
 
-from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
+from bot.domain.connections import Connection, ConnectionAccess, ConnectionOwner, Identity
 
 
 class Connections(Protocol):
     """Finds the stored connections, and gives access to their tokens."""
 
-    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+    def find(
+        self, session: Session, server: str, identity: Identity, whose: ConnectionOwner
+    ) -> Connection | None:
         """Return the connection at a server, of the person or of the place as ``identity`` says.
 
         It may be expired.

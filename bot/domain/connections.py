@@ -70,7 +70,7 @@ class Connection:
         return values
 
     @property
-    def bounded(self) -> "Connection":
+    def with_short_names(self) -> "Connection":
         """The connection with names that fit a card and a row."""
         return replace(self, name=bound_name(self.name), owner_name=bound_name(self.owner_name))
 
@@ -113,7 +113,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class ConnectionOwner:
     """The key by which a call's connection is found: its requester and its place.
 
     The server's `Identity` says which of the two counts.

@@ -31,9 +31,9 @@ class LineRole(StrEnum):
     SUMMARY = "summary"  # a model's summary of the oldest lines, up to the line with the id ``after``
 
 
-HEARD = frozenset({LineRole.USER, LineRole.NOTE})
+ANSWERABLE_ROLES = frozenset({LineRole.USER, LineRole.NOTE})
 """The roles of lines that the agent answers."""
-SPOKEN = HEARD | {LineRole.ASSISTANT}
+MODEL_ROLES = ANSWERABLE_ROLES | {LineRole.ASSISTANT}
 """The roles of the lines that the agent answers, and of its answers."""
 
 
@@ -121,7 +121,7 @@ class Transcript:
     files: Mapping[str, Attachment] = field(default_factory=dict)  # by handle, without forgotten ones
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # pictures for the model, by handle
     summary: Line | None = None  # replaces the oldest lines
-    seen: int = field(init=False)  # the id of the last line that the agent answers; 0 without any
+    last_heard_id: int = field(init=False)  # the id of the last line that the agent answers; 0 without any
     asker: Actor = field(init=False)  # the account of the newest line that has one, for which the agent works
     schedule: str | None = field(init=False)  # the schedule whose run began with that line, if one did
     last_message: str = field(init=False)  # the text of the last message of a person; empty without any
@@ -135,7 +135,9 @@ class Transcript:
         else:
             asker, schedule = self.conversation.requester, None
         values = {
-            "seen": max((line.id for line in newest_first if line.role in HEARD), default=0),
+            "last_heard_id": max(
+                (line.id for line in newest_first if line.role in ANSWERABLE_ROLES), default=0
+            ),
             "asker": asker,
             "schedule": schedule,
             "last_message": next((line.text for line in newest_first if line.role is LineRole.USER), ""),
@@ -149,7 +151,7 @@ class Transcript:
         return [file for file in self.files.values() if not file.ready]
 
     @property
-    def order(self) -> int:
+    def request_line_id(self) -> int:
         """The id of the line that asked for this work, also for the work of teammates; 0 without such a line.
 
         It is the last line of a person, or the note that began a run of a schedule.
@@ -166,7 +168,7 @@ class Transcript:
         if not lines_for_model:
             return False
         last = lines_for_model[-1]
-        if last.role in HEARD:
+        if last.role in ANSWERABLE_ROLES:
             return True
         proposals = [self.proposals.get((last.id, call.id)) for call in last.calls]
         have_ended = all(proposal is None or proposal.settled for proposal in proposals)
@@ -182,14 +184,14 @@ def keep_to_one_person(transcript: Transcript) -> Transcript:
     answered_id = max((line.after for line in lines if line.role is LineRole.ASSISTANT), default=0)
     first_unanswered = len(lines)
     for position, line in enumerate(lines):
-        if line.role in HEARD and line.id > answered_id:
+        if line.role in ANSWERABLE_ROLES and line.id > answered_id:
             first_unanswered = position
             break
 
     asker = _find_asker_of_ended_calls(replace(transcript, lines=lines[:first_unanswered]))
     for position in range(first_unanswered, len(lines)):
         line = lines[position]
-        if line.actor is None or line.role not in HEARD:
+        if line.actor is None or line.role not in ANSWERABLE_ROLES:
             continue
         if asker is not None and str(line.actor) != str(asker):
             return replace(transcript, lines=lines[:position])

@@ -29,7 +29,7 @@ def runs_right_to_left(text: str) -> bool:
     return _HAS_RIGHT_TO_LEFT.search(text) is not None
 
 
-def isolate(text: str) -> str:
+def isolate_lines(text: str) -> str:
     """Return a text with a direction of its own for each line; without right-to-left letters, unchanged."""
     if not runs_right_to_left(text):
         return text
@@ -42,7 +42,7 @@ def _isolate(line: str) -> str:
     return line
 
 
-def set_apart(text: str) -> str:
+def isolate_foreign_parts(text: str) -> str:
     """Return Nod's text in which each part that others wrote is isolated, in a direction of its own.
 
     Such parts are:

@@ -1,8 +1,8 @@
 """Files that Nod makes for people and programs: output too long for a card, and what tools make.
 
-People get such a file in their chat, an agent's program with the answer of its call. `read_fields` and
-`unfold` also serve cards: they show a JSON object as labels and values. Files that people attach to messages
-are in ``bot/domain/attachments.py``.
+People get such a file in their chat, an agent's program with the answer of its call. `read_json_fields` and
+`format_json_as_lines` also serve cards: they show a JSON object as labels and values. Files that people
+attach to messages are in ``bot/domain/attachments.py``.
 """
 
 import json
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from bot.domain.redaction import redact_text
 from bot.domain.value_text import label_of, speak_value
 
-MOST_BYTES = 1_000_000
+MAX_SENT_TEXT_BYTES = 1_000_000
 """The most bytes of one text that people are sent."""
 
-RESULT_SHOWN = 1000
+MAX_SHOWN_UTF16_UNITS = 1000
 """The most UTF-16 code units of a result that a card shows in full; a longer result is a file, too."""
 
 MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
@@ -71,7 +71,7 @@ def safe_name(name: str) -> str:
     return f"{stem[: _MAX_NAME_CHARS - len(ending) - 1] or 'file'}{dot}{ending}"
 
 
-def read_fields(text: str) -> tuple[tuple[str, str], ...]:
+def read_json_fields(text: str) -> tuple[tuple[str, str], ...]:
     """Return the fields of a JSON object, as labels and values for people; empty for any other text.
 
     Fields with the value "" are left out, unless all have it.
@@ -86,9 +86,9 @@ def read_fields(text: str) -> tuple[tuple[str, str], ...]:
         return ()
 
 
-def unfold(text: str) -> str:
+def format_json_as_lines(text: str) -> str:
     """Return a JSON object as lines, ``Label: value`` for each field; any other text as it is."""
-    fields = read_fields(text)
+    fields = read_json_fields(text)
     if not fields:
         return text
     lines = []
@@ -99,18 +99,18 @@ def unfold(text: str) -> str:
 
 
 def prepare_for_people(text: str) -> str:
-    """Return the text of a file for people, without secrets and at most `MOST_BYTES` long.
+    """Return the text of a file for people, without secrets and at most `MAX_SENT_TEXT_BYTES` long.
 
     A JSON object with a value of several lines is unfolded. What is cut off is named in a last line.
     """
     plain = redact_text(text)
-    has_long_values = any("\n" in value for _, value in read_fields(plain))
+    has_long_values = any("\n" in value for _, value in read_json_fields(plain))
     if has_long_values:
-        plain = unfold(plain)
+        plain = format_json_as_lines(plain)
     data = redact_text(plain).encode(errors="replace")  # again: unfolding may reveal another secret
-    if len(data) <= MOST_BYTES:
+    if len(data) <= MAX_SENT_TEXT_BYTES:
         return data.decode()
-    room = MOST_BYTES - len(_name_left_out(len(data)))
+    room = MAX_SENT_TEXT_BYTES - len(_name_left_out(len(data)))
     kept = data[:room].decode(errors="ignore")  # without the half of a character at the cut
     return kept + _name_left_out(len(data) - len(kept.encode()))
 
@@ -121,7 +121,7 @@ def _name_left_out(count: int) -> str:
 
 def fits_card(text: str) -> bool:
     """Return whether a card shows a result in full."""
-    if len(text) > RESULT_SHOWN:
+    if len(text) > MAX_SHOWN_UTF16_UNITS:
         return False
     utf16_units = len(text.encode("utf-16-le", errors="replace")) // 2
-    return utf16_units <= RESULT_SHOWN
+    return utf16_units <= MAX_SHOWN_UTF16_UNITS

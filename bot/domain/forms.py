@@ -2,8 +2,8 @@
 
 People edit a call's arguments in a form, or answer a question by it. Slack's modals, Telegram's dialogue and
 the console's form are all made from `fields_of`, and cards list values by `list_values`. A channel reads what
-people typed with `Field.read`, and `fill_in` makes the arguments. `Field.fault` checks what a schema says
-about one value; the tool checks everything when the form is sent. A schema is untrusted: it is followed
+people typed with `Field.read`, and `fill_in` makes the arguments. `Field.find_fault` checks what a schema
+says about one value; the tool checks everything when the form is sent. A schema is untrusted: it is followed
 `_MAX_DEPTH` levels down, and none of its patterns is run. A *part* of a schema is the schema of one argument
 within the tool's schema, the *root*.
 """
@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 
 from bot.domain.proposals import canonical
 from bot.domain.redaction import HIDDEN, find_referred, redact
-from bot.domain.text import shorten, whole_until
+from bot.domain.text import find_cut, shorten
 from bot.domain.value_text import label_of, speak_value
 
 MOST_FIELDS = 60
@@ -92,7 +92,7 @@ class Field:
         return not self.present or is_same(self.value, self.schema.get("default"))
 
     @property
-    def choices(self) -> tuple[Any, ...]:
+    def single_choices(self) -> tuple[Any, ...]:
         """The values of which exactly one is chosen; empty for a field of another shape."""
         if self.shape is Shape.FLAG:
             return (True, False)
@@ -120,7 +120,7 @@ class Field:
                 return "\n".join(value)
         return json.dumps(value, ensure_ascii=False, indent=2)
 
-    def fault(self, value: Any) -> str:
+    def find_fault(self, value: Any) -> str:
         """Return the fault of a value in words, as far as the schema shows it; empty for a right value."""
         if value is None:
             if self.nullable or not self.required:
@@ -130,7 +130,7 @@ class Field:
 
     def check_value(self, value: Any) -> Any:
         """Return the value; raise BadAnswer if it does not fit."""
-        words = self.fault(value)
+        words = self.find_fault(value)
         if words:
             raise BadAnswer(words)
         return value
@@ -222,7 +222,7 @@ def fill_in(
     return values, faults
 
 
-def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+def describe_left_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Return a sentence if there are more arguments than `fields_of` returns; else an empty text."""
     properties = schema.get("properties")
     names = {*arguments, *(properties if isinstance(properties, Mapping) else ())}
@@ -248,7 +248,7 @@ def option_labels(options: Sequence[Any], most: int) -> list[str]:
 def _cut_middle(prefix: str, text: str, most: int) -> str:
     """Return the prefix, the beginning of the text, ``…`` and its end, in at most ``most`` characters."""
     half = (most - len(prefix)) // 2
-    end_start = whole_until(text, max(0, len(text) - half))
+    end_start = find_cut(text, max(0, len(text) - half))
     return f"{prefix}{shorten(text, half)}{text[end_start:]}"
 
 

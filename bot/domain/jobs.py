@@ -3,8 +3,8 @@
 A job is a wake-up for one kind of work at one key, such as the id of a conversation: its worker reads the
 rows and does the work that they ask for. So a lost job is found again, and a superfluous job does no harm. A
 *turn* is one piece of the agent's work in a conversation. Dispatchers run jobs (``bot/jobs/dispatcher.py``,
-``bot/jobs/distributed.py``); `Watch` finds dead processes; `OwnWork` saves reads of rows that this process
-itself has just written.
+``bot/jobs/distributed.py``); `FailureDetector` finds dead processes; `WorkCache` saves reads of rows that
+this process itself has just written.
 """
 
 import os
@@ -56,11 +56,11 @@ class Queue(NamedTuple):
     """A queue in which jobs of one kind wait for a slot, such as the turns of one person."""
 
     name: str
-    most: int  # the most jobs of the queue that run at a time
-    later: bool = False  # no person waits for these jobs, so the jobs of all other queues run first
+    max_running: int  # the most jobs of the queue that run at a time
+    runs_last: bool = False  # no person waits for these jobs, so the jobs of all other queues run first
 
 
-HERE = Queue("here", sys.maxsize)
+LOCAL_QUEUE = Queue("here", sys.maxsize)
 """The queue of jobs that cost next to nothing: the process that wakes them runs them itself."""
 
 
@@ -101,17 +101,18 @@ class Process:
         return cls(secrets.token_hex(8), socket.gethostname(), os.getpid())
 
 
-class Watch:
+class FailureDetector:
     """A failure detector: it finds by their beats which processes are gone.
 
-    A process calls `look` after each beat of its own. Silence is counted in these calls, not in seconds. So a
-    clock that jumps does no harm, and no time counts in which the database was away or this process frozen.
+    A process calls `record_beats` after each beat of its own. Silence is counted in these calls, not in
+    seconds. So a clock that jumps does no harm, and no time counts in which the database was away or this
+    process frozen.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, _SeenBeats] = {}  # by process id
 
-    def look(self, beats: Mapping[str, int]) -> dict[str, int]:
+    def record_beats(self, beats: Mapping[str, int]) -> dict[str, int]:
         """Take in the number of beats of each other process, by process id.
 
         Return the same for the processes that are gone: their ids, and the last number of their beats.
@@ -132,7 +133,7 @@ class Watch:
 
 
 class _SeenBeats(NamedTuple):
-    """The number of a process's beats, and of the calls of `Watch.look` since that number changed."""
+    """The number of a process's beats, and of the calls of `record_beats` since that number changed."""
 
     beats: int
     silent_looks: int
@@ -157,7 +158,7 @@ class Peers(Protocol):
         """
 
 
-class OwnWork:
+class WorkCache:
     """A cache of the work that this process makes and does itself, to save reads and claims.
 
     It has the turns that this process begins immediately, the proposals that were just opened, and those that
@@ -178,13 +179,13 @@ class OwnWork:
         self._approved: dict[str, Proposal] = {}  # by id
         self._batches: dict[str, str] = {}  # ids of the batches of rows that were just approved, by row id
 
-    def learn(self, actor: Actor, person: str) -> None:
+    def remember_person(self, actor: Actor, person: str) -> None:
         """Remember which Person an account belongs to."""
         if len(self._people) >= _MAX_CACHED:
             self._people.clear()
         self._people[str(actor)] = person
 
-    def owner(self, actor: Actor) -> str:
+    def find_turn_owner(self, actor: Actor) -> str:
         """Return the owner to store with a new turn of an account: this process's id if it can begin it now.
 
         Empty if it can't, or if the account's Person is not cached: then the turn waits in its queue, and any
@@ -199,23 +200,27 @@ class OwnWork:
             return ""
         return self._process
 
-    def begins(self, conversation_id: str, actor: Actor) -> None:
-        """Note that a conversation's turn was stored with the id that `owner` returned, if that is not empty.
+    def note_turn_begun(self, conversation_id: str, actor: Actor) -> None:
+        """Note that a conversation's turn was stored with the owner that `find_turn_owner` returned.
 
-        If the account's Person is no longer cached, nothing is noted: the turn is then found in its row.
+        Call it only for an owner that is not empty. If the account's Person is no longer cached, nothing is
+        noted: the turn is then found in its row.
         """
         person = self._people.get(str(actor))
         if person:
             self._turns[conversation_id] = person
 
-    def queue(self, conversation_id: str) -> Queue | None:
-        """Return the queue of a turn that `begins` noted; None for another turn: look in the rows."""
+    def find_turn_queue(self, conversation_id: str) -> Queue | None:
+        """Return the queue of a turn that `note_turn_begun` noted.
+
+        None for another turn: its queue is found in the rows.
+        """
         person = self._turns.get(conversation_id)
         if person:
             return Queue(person, self._max_turns_by_person)
         return None
 
-    def turn_over(self, conversation_id: str) -> None:
+    def note_turn_ended(self, conversation_id: str) -> None:
         """Note that a conversation's turn has ended."""
         self._turns.pop(conversation_id, None)
 
@@ -249,7 +254,7 @@ class OwnWork:
         ids_to_run = {job.key for job in jobs if job.work is Work.EXECUTE}
         self._approved |= {proposal.id: proposal for proposal in proposals if proposal.id in ids_to_run}
 
-    def queue_in_batch(self, proposal_id: str) -> Queue | None:
+    def take_batch_queue(self, proposal_id: str) -> Queue | None:
         """Return and forget the queue for an approved row of a batch; None for a proposal in no batch.
 
         In a queue of its own, a long batch delays no one else's work.

@@ -43,7 +43,7 @@ class UserText:
     pictures: tuple[Picture, ...] = ()
 
     @property
-    def spoken(self) -> str:
+    def text_with_speaker(self) -> str:
         """The text for the model with its speaker in front, ``Ana: hello``; above it ``when``, if known.
 
         The name is put on one line, so that it can't pass for what someone else said. The servers' own fields

@@ -13,7 +13,7 @@ from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.text import one_line
 from bot.domain.times import format_relative
 
-REASON = "approval_reason"
+REASON_PARAMETER = "approval_reason"
 """The parameter that every write tool is given in addition: the model's reason, which deciders read."""
 
 MAX_RESULT = 20_000  # the most characters of a tool's result that the model is given
@@ -93,7 +93,7 @@ def _note_left_out(handle: str, offset: int, left_out: int) -> str:
 def for_model(p: Proposal) -> str:
     """Return the tool result for a proposal in the model's history, from its current state."""
     who = p.decided_by or "someone"
-    edited = "".join(f" {edit.told}." for edit in p.edits)
+    edited = "".join(f" {edit.words_for_model}." for edit in p.edits)
     words_of_kind = p.kind.tell_model(p)
     if words_of_kind:
         return words_of_kind + edited
@@ -138,14 +138,14 @@ def _describe_result(p: Proposal) -> str:
         return "no output"
     if p.kind.has_steps:  # the result of a plan is Nod's own text
         return p.result
-    return f"{OUTSIDE} {shorten_result(p.result, p.output)}"
+    return f"{OUTSIDE} {shorten_result(p.result, p.output_handle)}"
 
 
 def _describe_misread(p: Proposal) -> str:
     """Return a warning about fields that differ from what was approved when read again after the run."""
-    if not p.misread:
+    if not p.wrong_fields:
         return ""
-    fields = one_line(", ".join(field.words for field in p.misread))
+    fields = one_line(", ".join(field.words for field in p.wrong_fields))
     return f"But read again, it is not what was approved: {OUTSIDE} {fields}. Tell the person. "
 
 
@@ -182,7 +182,7 @@ def why_expired(p: Proposal, decided: str = "decided") -> str:
     return f"no one {decided} in time"
 
 
-def end_of(p: Proposal) -> str:
+def name_outcome(p: Proposal) -> str:
     """Return the outcome as one word for programs, such as ``approved``; ``waiting`` until it has ended."""
     match p.state:
         case State.PROPOSED | State.APPROVED | State.EXECUTING:
@@ -197,7 +197,7 @@ def end_of(p: Proposal) -> str:
             return str(p.state)
 
 
-def too_late(p: Proposal, now: datetime) -> str:
+def describe_too_late(p: Proposal, now: datetime) -> str:
     """Return the reply to a press on a decided proposal: who decided it, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
     ago = f", {format_relative(p.decided_at, now)}" if p.decided_at else ""
@@ -220,7 +220,7 @@ def too_late(p: Proposal, now: datetime) -> str:
             return f"Already cancelled{ago}: it could not be delivered to anyone who may decide."
         case State.CANCELLED if p.cause is Cause.SUPERSEDED:
             return f"Already replaced by a newer version of the plan{ago}."
-        case State.CANCELLED if p.cause is Cause.UNASKED:
+        case State.CANCELLED if p.cause is Cause.NO_LONGER_ASKED:
             return f"Already withdrawn{ago}: the call that asked this has ended."
         case State.CANCELLED:
             return f"Already withdrawn{by}{ago}."

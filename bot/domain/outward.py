@@ -2,8 +2,9 @@
 
 The server of an address gets everything in it, so an address can carry away what the agent has read. People
 are therefore asked about a reading call as about a write (`judge_addresses`), unless each of its addresses is
-*known* (`find_known`). An address is known if the requester wrote it letter for letter in this conversation,
-or if it is a link in a page that the same tool read from the same host. Rules may allow further hosts.
+*known* (`find_allowed_addresses`). An address is known if the requester wrote it letter for letter in this
+conversation, or if it is a link in a page that the same tool read from the same host. Rules may allow further
+hosts.
 """
 
 import json
@@ -53,8 +54,8 @@ def judge_addresses(
 ) -> Risk:
     """Return the risk of a reading call: ``risk`` if it may send its addresses, else the risk of a write.
 
-    It may send an address that is in ``known``, as `find_known` returns them, or at one of ``hosts``. These
-    are the hosts that rules allow, with * and ?.
+    It may send an address that is in ``known``, as `find_allowed_addresses` returns them, or at one of
+    ``hosts``. These are the hosts that rules allow, with * and ?.
     """
     for address in addresses:
         host = host_of(address)
@@ -67,7 +68,7 @@ def judge_addresses(
     return risk
 
 
-def find_known(
+def find_allowed_addresses(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
     """Return the addresses, shortened, that a call of this tool may send without asking people.

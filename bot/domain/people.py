@@ -115,7 +115,7 @@ def workspace_of(text: str) -> str | None:
     return workspace if slash else None
 
 
-def counts_at(account: str, place: str | None) -> bool:
+def role_counts_at(account: str, place: str | None) -> bool:
     """Return whether the roles of an account count at a place.
 
     They do not in another workspace of the account's channel.
@@ -172,7 +172,7 @@ class Role(StrEnum):
     APPROVER = "approver"  # may decide what others asked for
 
 
-def find_written(text: str) -> frozenset[str]:
+def find_accounts_in(text: str) -> frozenset[str]:
     """Return the accounts and addresses in a text, except in backticks, which hold what is to be typed."""
     return frozenset(word for word in _ACCOUNT_OR_CODE.findall(text) if not word.startswith("`"))
 
@@ -189,21 +189,21 @@ def find_name(what: str, names: Names) -> str:
 
     So a thread has the name of its chat. Empty where no name is known.
     """
-    return next((names[place] for place in within(what) if place in names), "")
+    return next((names[place] for place in list_enclosing(what) if place in names), "")
 
 
-def within(what: str) -> list[str]:
+def list_enclosing(what: str) -> list[str]:
     """Return an address and the places around it, nearest first: ``s:T/C/1`` -> ``s:T/C/1, s:T/C, s:T``."""
     steps = what.split("/")
     return ["/".join(steps[:count]) for count in range(len(steps), 0, -1)]
 
 
-def place_called(place: str, names: Names) -> str:
+def name_of_place(place: str, names: Names) -> str:
     """Return the name of a place; its address where no name is known."""
     channel = place.partition(":")[0]
     return _CHANNEL_NAMES.get(channel) or find_name(place, names) or place
 
 
-def channel_called(channel: str) -> str:
+def name_of_channel(channel: str) -> str:
     """Return the name of a channel for people: ``slack`` -> ``Slack``."""
     return _CHANNEL_NAMES.get(channel) or channel.capitalize()

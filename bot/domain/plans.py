@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 
-MAX_ROUNDS = 5
+MAX_SUBMITTED_PLANS = 5
 """The number of plans that one teammate may submit before it is stopped."""
 
-APPROVERS = ("lead", "human", "both")
+APPROVERS_BY_STRICTNESS = ("lead", "human", "both")
 """The values of `Approver`, from the loosest to the strictest."""
 
 
@@ -59,7 +59,7 @@ class Step:
     calls: tuple[PlannedCall, ...] = ()
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The description of the step and its calls as one text."""
         return "; ".join((self.description, *map(str, self.calls)))
 
@@ -67,7 +67,7 @@ class Step:
         facts = [f"tools: {', '.join(self.tools)}" if self.tools else "no tools"]
         if self.tokens:
             facts.append(f"about {self.tokens:,} tokens")
-        return f"{self.told} ({'; '.join(facts)})"
+        return f"{self.text} ({'; '.join(facts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _join_lines(given: str | list[str] | None) -> str:
     return "\n".join(given) if isinstance(given, list) else given or ""
 
 
-def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
+def list_plan_fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
     """Return the plan as preview fields: one for each part.
 
     ``before``: the version before this one; its texts become the old values.
@@ -147,11 +147,13 @@ class PlanLine:
     mark: str = ""  # the change since the version before: ``new``, ``removed`` or ``was: …``; empty for none
 
 
-def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
+def make_plan_lines(
+    plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()
+) -> list[PlanLine]:
     """Return the lines of a plan on a card, the summary first.
 
-    ``shown``: the plan's `fields`, with the values of the version before. ``ticked``: the numbers of finished
-    steps.
+    ``shown``: the plan's `list_plan_fields`, with the values of the version before. ``ticked``: the numbers
+    of finished steps.
     """
     has_version_before = any(field.old_value for field in shown)
     marks = {field.field: _describe_difference(field) for field in shown} if has_version_before else {}
@@ -162,7 +164,7 @@ def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] =
         tools_of_calls = {call.tool for call in step.calls}  # the step's text names these
         tools = tuple(name for name in step.tools if name not in tools_of_calls)
         mark = marks.get(f"Step {number}", "")
-        lines.append(PlanLine(f"{done}{step.told}{tokens}", number, tools=tools, mark=mark))
+        lines.append(PlanLine(f"{done}{step.text}{tokens}", number, tools=tools, mark=mark))
     removed = [field for field in shown if field.new_value is None]
     lines += [PlanLine(field.old_value or "", label=field.field, mark="removed") for field in removed]
     for label, text in (("Risks", plan.risks), ("Alternatives", plan.alternatives)):
@@ -194,7 +196,7 @@ def find_current_plan(proposals: Iterable[Proposal]) -> Proposal | None:
     return None
 
 
-def list_carried_out(plan: Proposal, proposals: Iterable[Proposal]) -> tuple[int, ...]:
+def list_finished_steps(plan: Proposal, proposals: Iterable[Proposal]) -> tuple[int, ...]:
     """Return the numbers of a plan's finished steps: ticked ones, and those whose calls have all run since.
 
     ``proposals``: all proposals of the plan's conversation.

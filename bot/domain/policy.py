@@ -26,8 +26,8 @@ from bot.domain.people import (
     Person,
     Role,
     UserGroup,
-    counts_at,
     is_group,
+    role_counts_at,
     workspace_of,
 )
 from bot.domain.plans import Approver
@@ -43,7 +43,7 @@ _FEW_AGENT_DECIDERS_ADVICE = (
     "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
     "(/approvals route CHAT in agents/NAME)"
 )
-UNASKED = " (warning: nothing here asks before it changes things)"
+UNASKED_WARNING = " (warning: nothing here asks before it changes things)"
 """The end of the words of a rule that lets changes run without asking."""
 
 
@@ -96,11 +96,11 @@ class Policy:
     ttl: timedelta = timedelta(hours=24)  # the time that a proposal waits, where no rule says it
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
-    plans: Approver = Approver.HUMAN  # who approves teammates' plans, where no rule says it
+    plan_approver: Approver = Approver.HUMAN  # who approves teammates' plans, where no rule says it
     book: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)  # the groups whose members are known now
     # filled by the methods here: the groups that were needed but not known, which are fetched next
-    missed: set[str] = field(default_factory=set, compare=False)
+    unknown_groups_needed: set[str] = field(default_factory=set, compare=False)
     absences: tuple[Absence, ...] = ()  # the absences of people who are away now
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
@@ -113,7 +113,7 @@ class Policy:
         by_rules = self.book.accounts_with(role)  # by account, True if its role counts everywhere
         accounts = by_settings | by_rules.keys()
         return frozenset(
-            account for account in accounts if by_rules.get(account) or counts_at(account, place)
+            account for account in accounts if by_rules.get(account) or role_counts_at(account, place)
         )
 
     def expand_groups(self, named: Iterable[str]) -> frozenset[str]:
@@ -131,9 +131,12 @@ class Policy:
         return frozenset(name for name, group in self.groups.items() if person.accounts & group.members)
 
     def _note_unknown_groups(self, named: Iterable[str], person: Person) -> list[str]:
-        """Add the named groups that are not known now to ``missed``; return those the person may be in."""
+        """Return the named groups that are not known now and that the person may be in.
+
+        All that are not known are added to ``unknown_groups_needed``.
+        """
         unknown = [name for name in named if is_group(name) and name not in self.groups]
-        self.missed.update(unknown)
+        self.unknown_groups_needed.update(unknown)
         if person.outside:
             return []
         channels = {account.partition(":")[0] for account in person.accounts}
@@ -188,7 +191,7 @@ class Policy:
 
         verdict = self._set_terms(call, Verdict(Judgement.ASK, risk, rule, deciders))
         if not asks:  # a write that runs unasked is a proposal too, so it has all terms
-            warning = UNASKED if is_spared or mode is Mode.NEVER else ""
+            warning = UNASKED_WARNING if is_spared or mode is Mode.NEVER else ""
             return replace(verdict, judgement=Judgement.RUN, rule=rule + warning)
         objection = self.find_quorum_objection(deciders, call.requester, verdict.quorum)
         if objection:
@@ -199,10 +202,10 @@ class Policy:
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
         # one approval is enough for an own call, and to undo a call that was approved
-        quorum = Quorum() if call.own or call.undoes else self.book.quorum(call)
+        quorum = Quorum() if call.requester_decides_alone or call.undoes else self.book.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
-        escalation = None if call.own else self.book.escalation(judged)
+        escalation = None if call.requester_decides_alone else self.book.escalation(judged)
         return replace(
             verdict,
             quorum=quorum.needed,
@@ -212,7 +215,7 @@ class Policy:
             remind_every=self.book.remind_every(judged),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
-            steps=() if call.own else self.book.steps(judged),
+            steps=() if call.requester_decides_alone else self.book.steps(judged),
             undo=self.book.undo(call) if call.kind.may_be_undone else None,
         )
 
@@ -259,10 +262,10 @@ class Policy:
         count whose condition certainly holds. For a call without arguments these are the rules that forbid
         its tool with any arguments, perhaps only to this person or only now.
         """
-        if not self.book.forbids:
+        if not self.book.has_forbid_rule:
             return None
         if always:
-            rules = self.book.matching(Subject.POLICY, call)
+            rules = self.book.list_applying(Subject.POLICY, call)
             return next((rule.words for rule in rules if rule.value is Mode.FORBID), None)
         found = self.book.mode(call, self.mode)  # the default never forbids, so any will do
         if found.rule and found.value is Mode.FORBID:
@@ -274,7 +277,7 @@ class Policy:
 
         For a call without arguments it forbids the tool with any arguments.
         """
-        rules = self.book.matching(Subject.POLICY, call)
+        rules = self.book.list_applying(Subject.POLICY, call)
         lasting = (rule for rule in rules if rule.value is Mode.FORBID and not rule.is_for_a_time)
         return next((rule.words for rule in lasting), None)
 
@@ -309,7 +312,7 @@ class Policy:
 
         A call that can't be undone is approved by someone other than the requester, if there is anyone.
         """
-        if call.own:
+        if call.requester_decides_alone:
             return Deciders(requester=True)
         place, requester, kind = call.place, call.requester, call.kind
         home = place.home or place.address  # the place where roles count
@@ -444,7 +447,7 @@ class Policy:
 
     def plan_rule(self, place: str) -> Found[Approver]:
         """Return the approver of plans at a place (an address as text), and the rule."""
-        return self.book.plans(place, self.plans)
+        return self.book.plans(place, self.plan_approver)
 
     def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
         """Tell if the rules may ask more of a call than those of ``before``.

@@ -23,7 +23,7 @@ class Price(NamedTuple):
     answer: float
     cached: float
 
-    def of(self, prompt: int, answer: int, cached: int) -> float:
+    def compute_cost(self, prompt: int, answer: int, cached: int) -> float:
         """Return the price of these numbers of tokens; the ``cached`` ones are a part of ``prompt``."""
         cached = min(cached, prompt)
         new = prompt - cached
@@ -37,7 +37,7 @@ class Prices:
     currency: str = "USD"
     models: Mapping[str, Price] = field(default_factory=dict)
 
-    def of(self, model: str) -> Price | None:
+    def find_price(self, model: str) -> Price | None:
         """Return the price of a model; None if it has none.
 
         Without a line for a dated version, or for a reseller's model (``RESELLER/MODEL``), the model's own
@@ -51,9 +51,9 @@ class Prices:
 
     def cost(self, model: str, prompt: int, answer: int, cached: int = 0) -> float | None:
         """Return the cost of a call; None where the model has no price."""
-        price = self.of(model)
+        price = self.find_price(model)
         if price:
-            return price.of(prompt, answer, cached)
+            return price.compute_cost(prompt, answer, cached)
         return None
 
     def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":

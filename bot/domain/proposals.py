@@ -111,7 +111,7 @@ class Cause(StrEnum):
     DISCONNECTED = "disconnected"  # failed: the account in whose name it runs is gone, or another one
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
-    UNASKED = "unasked"  # cancelled: the call that asked this question no longer waits for the answer
+    NO_LONGER_ASKED = "unasked"  # cancelled: the call that asked this question no longer waits for the answer
     WRITTEN = "written"  # cancelled: the person who was asked wrote in the conversation instead
     SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
     REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
@@ -151,7 +151,7 @@ def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class CheckedField:
     """One field of a preview as it was read again after the run, in brief."""
 
     field: str
@@ -250,7 +250,7 @@ class Edited:
         return f"{self.by} changed {', '.join(changes)}"
 
     @property
-    def told(self) -> str:
+    def words_for_model(self) -> str:
         """The edit for the model: ``Ben changed color from red to blue``."""
         changes = []
         for change in self.fields:
@@ -283,7 +283,7 @@ class Circle:
     """The people who may decide, as a card names them. It is made of `Deciders`, the rule."""
 
     members: tuple[Actor | str, ...]  # accounts; roles, groups and chats in words
-    but: str = ""  # the name of the person who may not decide, although the members include them
+    except_name: str = ""  # the name of the person who may not decide, although the members include them
     stand_ins: tuple[str, ...] = ()  # people who decide for others, such as ``Ben for Ana``
 
     @property
@@ -299,8 +299,8 @@ class Circle:
             elif position > 1:
                 parts.append(", ")
             parts.append(decider)
-        if self.but:
-            parts.append(f", but not {self.but}")
+        if self.except_name:
+            parts.append(f", but not {self.except_name}")
         return parts
 
     @property
@@ -411,7 +411,7 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_unused_facts: bool) -> 
     The facts that such a function may need are passed by keyword: ``grantable``, if the rules let people give
     a grant with their approval, and ``fillable``, if the arguments have fields.
     """
-    may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
+    may_allow_similar = Verb.SIMILAR in p.kind.extra_verbs and p.quorum == 1 and grantable and not p.undoes
     has_trial = p.trial is not None and p.trial.tried
     # a trial that can't be applied leaves only running it for real
     may_approve = p.trial is None or not p.trial.is_refused
@@ -422,7 +422,7 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_unused_facts: bool) -> 
     verbs.append(Verb.DECLINE)
     if p.kind.may_edit and not p.undoes:
         verbs.append(Verb.EDIT)
-    if p.called:
+    if p.is_from_model:
         verbs.append(Verb.ASK)
     verbs.append(Verb.EXTEND)
     if may_approve and may_allow_similar:
@@ -490,8 +490,9 @@ class ProposalKind:
     tell_model: "Callable[[Proposal], str]" = find_no_words  # the same for the model; empty: the usual words
 
     # verbs
-    takes: frozenset[Verb] = frozenset()  # verbs that people may press on it, besides those of every kind
-    offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # lists the buttons while it waits
+    # verbs that people may press on it, besides those of every kind
+    extra_verbs: frozenset[Verb] = frozenset()
+    list_buttons: "Callable[..., tuple[Verb, ...]]" = offer_decision  # lists the buttons while it waits
     buttons: Mapping[Verb, Button] = field(default_factory=dict)  # buttons with labels of its own
 
     # who decides
@@ -506,7 +507,8 @@ class ProposalKind:
     # its run and its place on cards
     runs: bool = True  # its tool runs after the approval; False: the tool only words how it ended
     runs_locked: bool = False  # it runs also while its teammate is locked, when other calls may only read
-    shows_itself: bool = False  # its card shows no current values, so nothing on it can become outdated
+    # its card shows no current values, so nothing on it can become outdated
+    has_no_current_values: bool = False
     is_final: bool = False  # programs act on its end, so it never opens again
     is_answer: bool = False  # approving it answers a question and changes nothing
     is_form: bool = False  # people fill in its arguments, for another call that already runs and waits
@@ -518,7 +520,9 @@ class ProposalKind:
     runs_one_by_one: bool = False  # two proposals that change the same thing run one after the other
     may_claim_early: bool = False  # the transaction that approves it may also claim its run for this process
     is_counted: bool = True  # the insights count it
-    of_agent: "ProposalKind | None" = None  # the kind to use instead if a call of the model led to it
+    kind_if_model_asked: "ProposalKind | None" = (
+        None  # the kind to use instead if a call of the model led to it
+    )
 
     def __repr__(self) -> str:
         return self.name
@@ -585,7 +589,7 @@ class Proposal:
     trial: Trial | None = None  # None: no trial was made or wanted
     # after a trial, by the votes. True: run the call itself; False: apply the trial; None: no choice was made
     for_real: bool | None = None
-    read_again: tuple[Reread, ...] = ()  # its fields as read after the run; empty: none could be read
+    read_again: tuple[CheckedField, ...] = ()  # its fields as read after the run; empty: none could be read
     # the undo: the first three are about undoing this call, ``undoes`` says that this call is an undo itself
     undo_seconds: float | None = None  # the time for Undo after the run; 0: no Undo; None: not known
     inverse: Inverse | None = None  # the call that undoes it, or why none does; None: not known yet
@@ -616,7 +620,7 @@ class Proposal:
         return f"nod-{self.id}"
 
     @property
-    def output(self) -> str:
+    def output_handle(self) -> str:
         """The handle under which the full output is kept if it is too long to show."""
         return f"out-{self.id}"
 
@@ -652,7 +656,7 @@ class Proposal:
         return self.state is State.PROPOSED and self.round > first_round
 
     @property
-    def misread(self) -> tuple[Reread, ...]:
+    def wrong_fields(self) -> tuple[CheckedField, ...]:
         """The fields that, read again after the run, do not have their approved values."""
         return tuple(field for field in self.read_again if not field.agrees)
 
@@ -661,14 +665,14 @@ class Proposal:
         return self.state in SETTLED
 
     @property
-    def unasked(self) -> bool:
+    def ran_without_asking(self) -> bool:
         """True if the call runs, or ran, without a decision: neither a vote nor a grant allowed it."""
         is_approved = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
         has_decision = bool(self.votes) or self.grant_id is not None
         return is_approved and self.decided_by is not None and not has_decision
 
     @property
-    def own(self) -> bool:
+    def requester_decides_alone(self) -> bool:
         """True if its requester decides it alone, as its kind says."""
         return self.kind.is_own(self.arguments)
 
@@ -695,12 +699,12 @@ class Proposal:
     @property
     def choices(self) -> tuple[str, ...] | None:
         """The answers that a question of the agent's offers; None for anything else."""
-        if Verb.ANSWER in self.kind.takes:
+        if Verb.ANSWER in self.kind.extra_verbs:
             return tuple(self.arguments.get("choices") or ())
         return None
 
     @property
-    def called(self) -> bool:
+    def is_from_model(self) -> bool:
         """True if a call of the model led to it, so that the conversation continues when it ends."""
         return bool(self.call_id)
 
@@ -745,7 +749,7 @@ class Order(StrEnum):
     EXPIRES = "expires"  # from the first to expire to the last
 
 
-class Mark(NamedTuple):
+class PageEnd(NamedTuple):
     """The end of a page of a list that is ordered by time: the time and the id of its last row."""
 
     at: datetime

@@ -26,7 +26,7 @@ class Act(StrEnum):
     NOTIFY = "notify"  # by a notifier, or a reminder that is a step
     RAISE = "raise"  # one more approval is needed, after a second opinion
     UNDELIVERABLE = "undeliverable"  # its card could not be posted anywhere
-    UNASKED = "unasked"  # the call that asked this question has ended
+    NO_LONGER_ASKED = "unasked"  # the call that asked this question has ended
     CHANGED = "changed"  # current values changed after its approval
     ANNOTATE = "annotate"  # a feature adds a line to its card
     HOLD = "hold"  # people are notified of it later, since too many cards reached them
@@ -78,12 +78,12 @@ class Act(StrEnum):
     RUN = "run"  # before its time
 
 
-Done = Verb | Act | State
+Deed = Verb | Act | State
 """The deed in a row: a press, an act, or the state in which a call ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditFilter:
     """The filter of the audit rows that someone wants to see; empty fields match all."""
 
     who: str = ""  # an account; all accounts of its Person match
@@ -93,14 +93,14 @@ class Wanted:
     grant: int | None = None  # the number of a grant; calls under it match, and changes of the grant
     # True: a tool with the name ``tool`` exists, so rows on rules about several tools (``issue_*``) match,
     # too. False: of the rows on rules, only those about exactly this name match
-    known: bool = True
+    matches_patterns: bool = True
     before: int | None = None  # only rows with a smaller number
     after: int | None = None  # only rows with a larger number
 
-    def below(self, number: int | None) -> "Wanted":
+    def with_numbers_below(self, number: int | None) -> "AuditFilter":
         """Return the same filter for rows with a smaller number only; None: with any number."""
         return replace(self, before=number)
 
-    def between(self, after: int, before: int) -> "Wanted":
+    def between(self, after: int, before: int) -> "AuditFilter":
         """Return the same filter for rows between two numbers only, both excluded."""
         return replace(self, after=after, before=before)

@@ -93,7 +93,7 @@ _GROUPS = {name: _SECRET.groupindex[name.encode()] for name in ("set", "quote", 
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     """Return a text with dots in place of what has the shape of a secret, and of each of ``secrets``."""
-    text = veil(text, secrets)
+    text = hide_values(text, secrets)
     raw = text.encode(errors="surrogatepass")
     parts: list[bytes] = []
     end = 0
@@ -107,7 +107,7 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     return text
 
 
-def veil(text: str, secrets: Sequence[str]) -> str:
+def hide_values(text: str, secrets: Sequence[str]) -> str:
     """Return a text with dots in place of each of ``secrets``, and of nothing else."""
     for secret in sorted(secrets, key=len, reverse=True):  # the longest first: one may be a part of another
         text = text.replace(secret, HIDDEN)

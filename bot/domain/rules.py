@@ -24,7 +24,7 @@ from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.connections import Identity
 from bot.domain.people import AGENTS, Person, Role, is_group
-from bot.domain.plans import APPROVERS, Approver
+from bot.domain.plans import APPROVERS_BY_STRICTNESS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
 from bot.domain.steps import TimedStep, format_steps, is_place
 from bot.domain.text import one_line, shorten
@@ -36,7 +36,7 @@ EVERYWHERE = "*"
 _ANY_TOOL = "*"  # the pattern of a rule about all tools, and of rules that are not about tools at all
 UNDO_FOR = timedelta(minutes=30)  # the time for Undo where no rule sets one
 EVERYWHERE_WORD = "everywhere"  # the last word of a role that counts in every workspace
-LONGEST_INSTRUCTIONS = 2_000
+MAX_INSTRUCTIONS_CHARS = 2_000
 """The most characters of the instructions for one place."""
 _MAX_QUOTED_CHARS = 60  # the most characters of instructions in a list of rules
 _WILDCARD = re.compile(r"[*?\[]")  # the wildcards of `fnmatch`
@@ -123,7 +123,7 @@ _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
 BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
 """Subjects whose rules may have a condition on risk, since they are read after the risk was judged."""
 
-FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
+NOT_ABOUT_CALLS = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 """Subjects of rules that are for a place or a person, not about calls."""
 
 
@@ -143,7 +143,7 @@ class Escalation(NamedTuple):
     to: str  # an address as text
 
 
-class Raising(StrEnum):
+class OpinionEffect(StrEnum):
     """The answers of a second opinion that raise the number of approvals by one."""
 
     NEVER = ""
@@ -155,7 +155,7 @@ class Opinion(NamedTuple):
     """The model that gives a second opinion on a call, and the effect of its answer."""
 
     model: str  # its name in Nod's settings
-    raising: Raising = Raising.NEVER  # the answers after which the call needs one more approval
+    effect: OpinionEffect = OpinionEffect.NEVER  # the answers after which the call needs one more approval
 
 
 class Attention(NamedTuple):
@@ -170,7 +170,7 @@ class Hours(NamedTuple):
     begin: time
     end: time
 
-    def cover(self, clock: time) -> bool:
+    def contains(self, clock: time) -> bool:
         """Return whether a time of day lies in the span, whose end is excluded."""
         if self.begin <= self.end:
             return self.begin <= clock < self.end
@@ -238,11 +238,11 @@ class CallFacts:
     schema: Mapping[str, Any] = field(default_factory=dict)  # the JSON schema of the tool's arguments
     undoes: bool = False  # the call undoes an approved one
     # the arguments whose path is a symbolic link or leads through one, each with the path that it leads to
-    followed: Mapping[str, Any] = field(default_factory=dict)
+    link_targets: Mapping[str, Any] = field(default_factory=dict)
     identity: Identity = Identity.NOD  # the account under which the call is made
 
     @property
-    def own(self) -> bool:
+    def requester_decides_alone(self) -> bool:
         """True if the requester decides alone, as the kind of the proposal says."""
         return self.kind.is_own(self.arguments)
 
@@ -257,14 +257,14 @@ class Limits:
     until: datetime | None = None  # in the team's time zone
     days: str = ""  # days of the week; hours past midnight belong to the day on which they begin
 
-    def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
+    def match_call(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
         """Return whether a call is within all of the limits; None if the condition is unknown for the call.
 
         ``of_several``: the rule is about several tools, so a tool that lacks a field of the condition is
         outside the rule. The condition is judged twice: with links in arguments as written, and with their
         targets. If the two answers differ, the answer is None.
         """
-        if not self.reach(call, zone):
+        if not self.match_without_condition(call, zone):
             return False
         if self.condition is None:
             return True
@@ -272,18 +272,18 @@ class Limits:
             self.condition.holds, of_several=of_several, identity=call.identity, level=call.risk.level
         )
         answer = check(call.arguments, call.schema)
-        if call.followed and check({**call.arguments, **call.followed}, call.schema) != answer:
+        if call.link_targets and check({**call.arguments, **call.link_targets}, call.schema) != answer:
             return None
         return answer
 
-    def reach(self, call: CallFacts, zone: tzinfo) -> bool:
+    def match_without_condition(self, call: CallFacts, zone: tzinfo) -> bool:
         """Return whether a call is within the limits on person, hours, days and end; not on the condition."""
         if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
             return False
         local = call.at.astimezone(zone)
-        if self.hours is not None and not self.hours.cover(local.time()):
+        if self.hours is not None and not self.hours.contains(local.time()):
             return False
         return not self.days or self._find_first_day(local).weekday() in parse_weekdays(self.days)
 
@@ -295,7 +295,7 @@ class Limits:
         return local
 
     @property
-    def said(self) -> str:
+    def typed(self) -> str:
         """The limits as an admin types them at the end of a rule."""
         parts = []
         if self.who:
@@ -357,21 +357,21 @@ class Rule:
         """True if the rule holds only in some hours, only on some days, or until an end."""
         return self.limits is not None and bool(self.limits.hours or self.limits.days or self.limits.until)
 
-    def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
-        """Return whether a call is within the limits; None if that is unknown (`Limits.hold`)."""
-        return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
+    def match_limits(self, call: CallFacts, zone: tzinfo) -> bool | None:
+        """Return whether a call is within the limits; None if that is unknown (`Limits.match_call`)."""
+        return self.limits is None or self.limits.match_call(call, zone, of_several=self.is_pattern)
 
-    def lacks(self, schema: Mapping[str, Any]) -> str | None:
+    def find_lacking_field(self, schema: Mapping[str, Any]) -> str | None:
         """Return the first field of the condition that is not in a tool's schema; None if all are.
 
         None also for a rule about a single tool, whose condition was checked when the rule was set.
         """
         condition = self.limits.condition if self.limits else None
         if condition and self.is_pattern:
-            return condition.lacking(schema)
+            return condition.find_lacking_field(schema)
         return None
 
-    def concerns(self, tool_name: str) -> bool:
+    def is_about(self, tool_name: str) -> bool:
         """Return whether the rule is about a tool, wherever and whenever it counts."""
         return self.pattern == _ANY_TOOL or _compile(self.pattern).match(tool_name) is not None
 
@@ -403,15 +403,15 @@ class Rule:
     @property
     def words(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
-        return f"rule {self.id}: {self.said}"
+        return f"rule {self.id}: {self.typed}"
 
     @property
-    def said(self) -> str:
+    def typed(self) -> str:
         """The rule as an admin types it after ``/approvals``: ``policy always for delete_*``."""
         tools = "" if self.pattern == _ANY_TOOL else f" for {self.pattern}"
-        word = "for" if self.subject in FOR_WHOM else "in"
+        word = "for" if self.subject in NOT_ABOUT_CALLS else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
-        limits = f" {self.limits.said}" if self.limits else ""
+        limits = f" {self.limits.typed}" if self.limits else ""
         return f"{self.subject.typed} {format_value(self.subject, self.value)}{tools}{where}{limits}"
 
 
@@ -445,8 +445,8 @@ _STRICTNESS_BY_SUBJECT: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.REMIND: lambda length: -length,
     Subject.ESCALATE: lambda value: -value.after,
     Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
-    Subject.OPINION: lambda value: list(Raising).index(value.raising),
-    Subject.PLANS: APPROVERS.index,
+    Subject.OPINION: lambda value: list(OpinionEffect).index(value.effect),
+    Subject.PLANS: APPROVERS_BY_STRICTNESS.index,
     Subject.ATTENTION: lambda value: -value.cards,
     Subject.UNDO: lambda length: -length,
 }
@@ -464,8 +464,8 @@ class Found(NamedTuple, Generic[T]):
 class Rulebook:
     """The current rules.
 
-    If the condition of a rule is unknown for a call (`Limits.hold` returns None), the rule counts where it is
-    stricter than all others, and not where it would loosen anything.
+    If the condition of a rule is unknown for a call (`Limits.match_call` returns None), the rule counts where
+    it is stricter than all others, and not where it would loosen anything.
     """
 
     version: int = 0
@@ -479,8 +479,8 @@ class Rulebook:
     )
     # the subjects that have a rule with limits; for others no limits need to be looked at
     _subjects_with_limits: frozenset[Subject] = field(init=False, compare=False, repr=False)
-    forbids: bool = field(init=False, compare=False, repr=False)  # a rule forbids something
-    conditional: bool = field(init=False, compare=False, repr=False)  # a rule has a condition
+    has_forbid_rule: bool = field(init=False, compare=False, repr=False)  # a rule forbids something
+    has_conditions: bool = field(init=False, compare=False, repr=False)  # a rule has a condition
 
     def __post_init__(self) -> None:
         grouped: dict[Subject, list[Rule]] = {}
@@ -490,26 +490,26 @@ class Rulebook:
         object.__setattr__(self, "_by_subject", by_subject)
         with_limits = frozenset(rule.subject for rule in self.rules if rule.limits)
         object.__setattr__(self, "_subjects_with_limits", with_limits)
-        forbids = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
-        object.__setattr__(self, "forbids", forbids)
-        conditional = any(rule.limits and rule.limits.condition for rule in self.rules)
-        object.__setattr__(self, "conditional", conditional)
+        has_forbid_rule = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
+        object.__setattr__(self, "has_forbid_rule", has_forbid_rule)
+        has_conditions = any(rule.limits and rule.limits.condition for rule in self.rules)
+        object.__setattr__(self, "has_conditions", has_conditions)
 
     def list_about(self, subject: Subject) -> Sequence[Rule]:
         return self._by_subject.get(subject, ())
 
-    def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
+    def list_applying(self, subject: Subject, call: CallFacts) -> list[Rule]:
         """Return the rules that certainly apply to a call, in the order they were set."""
         rules = self._list_at(subject, call.place.address, call.tool_name)
         if subject not in self._subjects_with_limits:
             return rules
-        return [rule for rule in rules if rule.hold(call, self.zone)]
+        return [rule for rule in rules if rule.match_limits(call, self.zone)]
 
     def _list_at(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
         """Return the rules about a tool at a place (an address as text), whatever their other limits."""
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
-            rules = tuple(rule for rule in self.list_about(subject) if rule.concerns(tool_name))
+            rules = tuple(rule for rule in self.list_about(subject) if rule.is_about(tool_name))
             if len(self._by_tool) < _MAX_CACHED_TOOLS:
                 self._by_tool[subject, tool_name] = rules
         if subject in _ONLY_LOOSEN and is_agents_place(place):
@@ -523,7 +523,7 @@ class Rulebook:
         subjects in `_MAY_LOOSEN` count only if they are stricter than the default.
         """
         strictness = _STRICTNESS_BY_SUBJECT[subject]
-        rules = self.matching(subject, call)
+        rules = self.list_applying(subject, call)
         if subject in _MAY_LOOSEN and is_agents_place(call.place.address):
             has_rule_for_agents = any(is_agents_place(rule.scope) for rule in rules)
             if not has_rule_for_agents:
@@ -531,12 +531,12 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
 
-        # `matching` leaves out rules whose condition is unknown. Such a rule counts if it is stricter than
-        # the value so far. Without a value (no rule matches, no default) there is nothing to compare
+        # `list_applying` leaves out rules whose condition is unknown. Such a rule counts if it is stricter
+        # than the value so far. Without a value (no rule matches, no default) there is nothing to compare
         if subject in self._subjects_with_limits and found.value is not None:
             for rule in self._list_at(subject, call.place.address, call.tool_name):
                 is_stricter = strictness(rule.value) > strictness(found.value)
-                if is_stricter and rule.hold(call, self.zone) is None:
+                if is_stricter and rule.match_limits(call, self.zone) is None:
                     found = Found(rule.value, rule)
         return found
 
@@ -547,11 +547,11 @@ class Rulebook:
         rule forbids the call, so the mode is at least `Mode.WRITES`: writes ask.
         """
         found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
-        if not self.conditional or MODES.index(found.value) >= MODES.index(Mode.WRITES):
+        if not self.has_conditions or MODES.index(found.value) >= MODES.index(Mode.WRITES):
             return found
         for rule in self._list_at(Subject.POLICY, call.place.address, call.tool_name):
-            is_unclear = rule.value is Mode.FORBID and rule.lacks(call.schema)
-            if is_unclear and rule.limits and rule.limits.reach(call, self.zone):
+            is_unclear = rule.value is Mode.FORBID and rule.find_lacking_field(call.schema)
+            if is_unclear and rule.limits and rule.limits.match_without_condition(call, self.zone):
                 return Found(Mode.WRITES, rule)
         return found
 
@@ -592,7 +592,9 @@ class Rulebook:
     def opinion(self, call: CallFacts) -> Opinion | None:
         """Return the second opinion that a call needs, None if it needs none: of several, the strictest."""
         opinions = [
-            rule.value for rule in self.matching(Subject.OPINION, call) if isinstance(rule.value, Opinion)
+            rule.value
+            for rule in self.list_applying(Subject.OPINION, call)
+            if isinstance(rule.value, Opinion)
         ]
         return max(opinions, key=_STRICTNESS_BY_SUBJECT[Subject.OPINION], default=None)
 
@@ -612,7 +614,7 @@ class Rulebook:
 
     def routes(self, call: CallFacts) -> list[str]:
         """Return the addresses where the call's card is posted too."""
-        return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
+        return list(dict.fromkeys(str(rule.value) for rule in self.list_applying(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Return the approver of plans at a place (an address as text): of several, the strictest."""
@@ -621,11 +623,11 @@ class Rulebook:
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
     def grants_reach_destructive(self, call: CallFacts) -> bool:
-        return any(rule.value == "destructive" for rule in self.matching(Subject.GRANTS, call))
+        return any(rule.value == "destructive" for rule in self.list_applying(Subject.GRANTS, call))
 
     def hosts(self, call: CallFacts) -> list[str]:
         """Return the hosts whose pages are read without asking, with * and ?."""
-        return [str(rule.value) for rule in self.matching(Subject.FETCH, call)]
+        return [str(rule.value) for rule in self.list_applying(Subject.FETCH, call)]
 
     def undo(self, call: CallFacts) -> timedelta:
         """Return the time for Undo; the shortest counts."""
@@ -634,7 +636,7 @@ class Rulebook:
 
     def stops_batch(self, call: CallFacts) -> bool:
         """Return whether a row that fails stops the rows of its batch that have not begun."""
-        return bool(self.matching(Subject.BATCH, call))
+        return bool(self.list_applying(Subject.BATCH, call))
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
         """Return the rule on the model that answers: the person's, else the rule of the narrowest place."""
@@ -652,7 +654,7 @@ class Rulebook:
         """Return whether guests and people of another company may talk to Nod at a place."""
         return bool(self._list_at(Subject.OUTSIDERS, place, _ANY_TOOL))
 
-    def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
+    def list_stricter_rivals(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
         """Return the stricter rules of the same subject that win over this rule for one of these tools."""
         strictness = _STRICTNESS_BY_SUBJECT.get(rule.subject)
         if strictness is None:
@@ -663,7 +665,7 @@ class Rulebook:
             if other.id != rule.id
             and strictness(other.value) > strictness(rule.value)
             and (covers(other.scope, rule.scope) or covers(rule.scope, other.scope))
-            and any(rule.concerns(name) and other.concerns(name) for name in (*tool_names, rule.pattern))
+            and any(rule.is_about(name) and other.is_about(name) for name in (*tool_names, rule.pattern))
         ]
 
     def list_ended(self, now: datetime) -> list[Rule]:
@@ -675,11 +677,13 @@ class Rulebook:
                 ended.append(rule)
         return ended
 
-    def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
+    def explain_misfits(
+        self, schemas: Mapping[str, Mapping[str, Any]], *, all_tools: bool = False
+    ) -> dict[int, str]:
         """Return why the conditions of rules do not fit the tools that they are about, by the rules' numbers.
 
-        ``schemas``: the tools' JSON schemas, by name. ``every``: these are all tools, so a rule about several
-        tools is reported if it fits none of them.
+        ``schemas``: the tools' JSON schemas, by name. ``all_tools``: these are all tools, so a rule about
+        several tools is reported if it fits none of them.
         """
         reasons: dict[int, str] = {}
         for rule in self.rules:
@@ -687,16 +691,16 @@ class Rulebook:
             if condition is None:
                 continue
             lacking: list[str] = []  # a field that the tool lacks, for each tool that lacks one
-            concerned = {name: schema for name, schema in schemas.items() if rule.concerns(name)}
+            concerned = {name: schema for name, schema in schemas.items() if rule.is_about(name)}
             for name, schema in concerned.items():
-                field_name = rule.lacks(schema)
+                field_name = rule.find_lacking_field(schema)
                 if field_name:
                     lacking.append(field_name)
                     continue
-                why = condition.misfit(schema)
+                why = condition.find_misfit(schema)
                 if why:
                     reasons[rule.id] = f"does not fit {name}: {why}"
-            if every and lacking and len(lacking) == len(concerned):
+            if all_tools and lacking and len(lacking) == len(concerned):
                 reasons[rule.id] = f"fits no tool: none has {lacking[0]}"
         return reasons
 
@@ -757,8 +761,8 @@ def format_value(subject: Subject, value: RuleValue) -> str:
             return "off"
         case Attention(cards):
             return f"{cards} an hour"
-        case Opinion(model, raising):
-            return f"{model} {raising}".strip()
+        case Opinion(model, effect):
+            return f"{model} {effect}".strip()
         case Escalation(after, to):
             return f"{format_length(after.total_seconds())} {to}"
     if subject is Subject.NOTIFY and isinstance(value, tuple):
@@ -779,8 +783,8 @@ def store_value(subject: Subject, value: RuleValue) -> Any:
             return [value.total_seconds()]
         case Escalation(after, to):
             return [after.total_seconds(), to]
-        case Opinion(model, raising):
-            return [model, str(raising)]
+        case Opinion(model, effect):
+            return [model, str(effect)]
         case Hours(begin, end):
             return [f"{begin:%H:%M}", f"{end:%H:%M}"]
         case DailyDigest(at, to):
@@ -834,7 +838,7 @@ def read_value(subject: Subject, stored: Any) -> RuleValue:
         case Subject.ESCALATE:
             return Escalation(timedelta(seconds=stored[0]), stored[1])
         case Subject.OPINION:
-            return Opinion(stored[0], Raising(stored[1]))
+            return Opinion(stored[0], OpinionEffect(stored[1]))
         case Subject.QUIET:
             return Hours(time.fromisoformat(stored[0]), time.fromisoformat(stored[1]))
         case Subject.DIGEST:

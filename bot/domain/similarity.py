@@ -2,8 +2,8 @@
 
 A grant has a *scope* (how much a call must be like the approved one), an *audience* (whose calls, and where)
 and a *duration*. The scopes that one call offers, from exactly these arguments to any call of the tool, are
-its `ladder`. A press and the HTTP API have other names for the three: ``rung`` (a rung of the ladder) is the
-scope, ``reach`` the audience, and ``lasting`` the duration.
+its `list_grant_scopes`. A press and the HTTP API have other names for the three: ``rung`` (a rung of the
+ladder) is the scope, ``reach`` the audience, and ``lasting`` the duration.
 
 A grant is matched against full canonical arguments, never against what a card displayed. A tool may give its
 calls a `Likeness`: a key (for a file the resolved folder) and a beginning (the first words of a command).
@@ -163,7 +163,7 @@ class Grant:
         return is_for_person and is_for_place
 
 
-def ladder(
+def list_grant_scopes(
     tool_name: str,
     tool_version: str,
     arguments: Mapping[str, Any],

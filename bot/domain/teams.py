@@ -19,7 +19,7 @@ CHANNEL = "team"
 """The channel of a teammate's own address: no one can write there from outside."""
 
 
-class Standing(StrEnum):
+class TeammateState(StrEnum):
     """The stored state of a teammate."""
 
     WORKING = "working"  # its turn runs, or it waits for a decision
@@ -28,7 +28,7 @@ class Standing(StrEnum):
     STOPPED = "stopped"  # a person, the lead agent or a bound ended it
 
 
-OVER = frozenset({Standing.FAILED, Standing.STOPPED})
+OVER = frozenset({TeammateState.FAILED, TeammateState.STOPPED})
 """The states that a teammate never leaves."""
 
 
@@ -53,7 +53,7 @@ class Teammate:
     tools: tuple[str, ...] | None  # None: all that the lead agent has
     needs_plan: bool
     rounds: int  # the number of plans that it submitted so far
-    standing: Standing  # its stored state; `state` has the words for people
+    standing: TeammateState  # its stored state; `state` has the words for people
     words: str  # its last words: its result, or why it ended
     created_at: datetime
     ended_at: datetime | None
@@ -77,14 +77,14 @@ class Teammate:
     @property
     def about(self) -> str:
         """The text next to its name and state: the first line of its last words."""
-        words = self.doing if self.standing is Standing.WORKING else self.words
+        words = self.doing if self.standing is TeammateState.WORKING else self.words
         lines = [line for line in words.splitlines() if line.strip()]
         return one_line(lines[0]) if lines else ""
 
     @property
     def state(self) -> str:
         """Its state in words for people: the stored state or, while it works, what it waits for."""
-        if self.standing is not Standing.WORKING:
+        if self.standing is not TeammateState.WORKING:
             return str(self.standing)
         waiting_ids = [proposal.id for proposal in self.waits_for]
         if self.plan is not None and self.plan.id in waiting_ids:
@@ -120,7 +120,7 @@ class TeamStatus:
 
     @property
     def at_work(self) -> int:
-        return sum(teammate.standing is Standing.WORKING for teammate in self.teammates)
+        return sum(teammate.standing is TeammateState.WORKING for teammate in self.teammates)
 
     @property
     def title(self) -> str:
@@ -131,7 +131,7 @@ class TeamStatus:
         return f"Team: {team}, all ended"
 
 
-def name_of(role: str, taken: Sequence[str]) -> str:
+def make_teammate_name(role: str, taken: Sequence[str]) -> str:
     """Return a short name made of the role, which differs from the names in ``taken``."""
     words = re.findall(r"[a-z0-9]+", role.lower())[:4]
     base = "-".join(words)[:30].strip("-") or "teammate"

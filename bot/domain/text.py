@@ -92,12 +92,12 @@ def is_halved(text: str) -> bool:
     return _HALVES.search(text) is not None
 
 
-def as_written(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a line with escapes, so that CommonMark shows it as it is, without emphasis or links."""
     return _MARKUP.sub(r"\\\1", text)
 
 
-def whole_until(text: str, at: int) -> int:
+def find_cut(text: str, at: int) -> int:
     """Return the last index up to ``at`` where a text can be cut without splitting a visible character.
 
     Such a character may be several code points, as with a family emoji.
@@ -129,7 +129,7 @@ def shorten(text: str, most: int) -> str:
     """Return the text or, if it is longer than ``most`` characters, its beginning and ``…``."""
     if len(text) <= most:
         return text
-    return f"{text[: whole_until(text, most - 1)]}…"
+    return f"{text[: find_cut(text, most - 1)]}…"
 
 
 def name_some(names: Sequence[str], most: int) -> str:
@@ -167,7 +167,7 @@ def make_visible(text: str, shown: Callable[[int], str]) -> str:
     return str(_UNSEEN.sub(replace_unseen, text))
 
 
-def blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
     """Return whether a text has nothing but white space and characters that people do not see."""
     return not make_visible(text, lambda _: "").strip()
 
@@ -182,7 +182,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def in_reply_to(author: str, quoted: str, words: str) -> str:
+def format_reply(author: str, quoted: str, words: str) -> str:
     """Format the words of a person who replies to a message: the message, as a quote, and the words below.
 
     The author of the message did not write to Nod, so a note says that the quote is data. Without a quote,
@@ -196,7 +196,7 @@ def format_forwarded(author: str, quoted: str, words: str) -> str:
     return _put_above(f"Forwarded, written by {one_line(author)}", quoted, words, _MAX_THREAD_CHARS)
 
 
-def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
+def format_thread(said: Sequence[tuple[str, str]], words: str) -> str:
     """Format a thread that Nod is called into, as a quote, above the person's words.
 
     ``said``: the messages so far, each as its author and its text, oldest first. Of a long thread, the first
@@ -206,7 +206,7 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
         return words
     if len(said) == 1:
         [(author, text)] = said
-        return in_reply_to(author, text, words)
+        return format_reply(author, text, words)
     began, *later = _format_lines(said)
     return _put_above(
         "The thread so far",
@@ -216,10 +216,10 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
     )
 
 
-def in_group(said: Sequence[tuple[str, str]], words: str) -> str:
+def format_group(said: Sequence[tuple[str, str]], words: str) -> str:
     """Format what a group said since Nod's last turn, as a quote, above the person's words.
 
-    ``said`` as in `in_thread`; the newest messages stay.
+    ``said`` as in `format_thread`; the newest messages stay.
     """
     lines = "\n".join(_keep_newest(_format_lines(said)))
     return _put_above("Said here since your last turn", lines, words, _MAX_THREAD_CHARS + _NOTE_CHARS)

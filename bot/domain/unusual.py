@@ -66,7 +66,8 @@ class PastCalls:
 
     calls: Sequence[EarlierCall] = ()
     is_first: bool = False  # the chat has no earlier call of the tool, whether deciders may see it or not
-    known: int = 0  # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
+    # the number of proposals of any tool in the chat, counted up to `MIN_KNOWN_PROPOSALS`
+    proposal_count: int = 0
     is_cut: bool = False  # there are further calls, earlier than ``calls``
 
 
@@ -187,5 +188,5 @@ def _find_flood(recent: Sequence[EarlierCall], now: datetime) -> Iterator[str]:
 
 
 def _find_first(past: PastCalls) -> Iterator[str]:
-    if past.is_first and past.known >= MIN_KNOWN_PROPOSALS:
+    if past.is_first and past.proposal_count >= MIN_KNOWN_PROPOSALS:
         yield "first call of this tool in this chat"

@@ -22,17 +22,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-PERHAPS_TEXT = "Nod may not be able to undo it."
+MAY_NOT_BE_UNDOABLE_TEXT = "Nod may not be able to undo it."
 """The warning of *Approve and run it for real*: Nod does not know if the call can be undone."""
-CONTEXT = "What led to it"
+CONTEXT_LABEL = "What led to it"
 """The label of the button that shows the turn a card came from, to people who may decide it."""
-VIEW_ALL = "View all"
+VIEW_ALL_LABEL = "View all"
 """The label of the button that shows everything of a card that waits for a decision."""
-DETAILS = "Details"
+DETAILS_LABEL = "Details"
 """The label of the button that shows everything of a card that has ended."""
-CHOOSE = "Choose"
+CHOOSE_LABEL = "Choose"
 """The label of the button of a batch that lets people pick rows."""
-EACH_ROW = "Rows"
+ROWS_LABEL = "Rows"
 """The label in place of `CHOOSE` once no row waits: the button opens single rows, such as to undo them."""
 # the way, the verb, the id, the round, the page, and perhaps the picked rows: "nod:press:approve:1a2b:1:0"
 _MARK_PATTERN = re.compile(
@@ -81,9 +81,10 @@ class Needs(StrEnum):
 
     NOTHING = "nothing"
     REASON = "reason"  # a reason, which may be left out
-    WORDS = "words"  # words that may not be left out
+    TEXT = "words"  # words that may not be left out
     FORM = "form"  # the arguments, edited
-    LADDER = "ladder"  # how far a grant reaches (`bot.domain.similarity.ladder`) and how long it holds
+    # how far a grant reaches (`bot.domain.similarity.list_grant_scopes`) and how long it holds
+    GRANT_TERMS = "ladder"
     CONFIRM = "confirm"  # a yes after a second look at what it does
 
 
@@ -96,7 +97,7 @@ class Look(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
+class TextQuestion:
     """The question for the words that go with a press."""
 
     question: str
@@ -105,7 +106,7 @@ class AskedFor:
 
 
 @dataclass(frozen=True, slots=True)
-class Sure:
+class Confirmation:
     """The question that confirms a press: *Delete issue #5?* with the buttons *Delete* and *Keep*."""
 
     question: str
@@ -124,30 +125,33 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # channels with a menu ⋯ on cards have the button in that menu
-    command: str = ""  # the help text of the command ``VERB ID [WORDS]`` in chats; empty: no such command
-    asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
-    sure: Sure | None = None  # the question before the press counts; None: no question
+    # the help text of the command ``VERB ID [WORDS]`` in chats; empty: no such command
+    command_help: str = ""
+    asks: TextQuestion | None = None  # the question for a reason or words; None: it needs neither
+    sure: Confirmation | None = None  # the question before the press counts; None: no question
 
 
-_WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
-_CHANGES = AskedFor("What should change?", "The agent is told what you write.", "CHANGES")
-_QUESTION = AskedFor("What do you want to know?", "The agent answers. This decides nothing.", "QUESTION")
-_ANSWER = AskedFor("What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER")
-_WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
+_WHY = TextQuestion("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
+_CHANGES = TextQuestion("What should change?", "The agent is told what you write.", "CHANGES")
+_QUESTION = TextQuestion("What do you want to know?", "The agent answers. This decides nothing.", "QUESTION")
+_ANSWER = TextQuestion(
+    "What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER"
+)
+_WHO = TextQuestion("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
-_FOR_REAL = Sure(
+_FOR_REAL = Confirmation(
     "Run it for real?",
     "Approve and run it for real",
     "Not now",
     "It can reach the network and have effects outside files. "
-    f"It may do something else than when it was tried. {PERHAPS_TEXT}",
+    f"It may do something else than when it was tried. {MAY_NOT_BE_UNDOABLE_TEXT}",
 )
 
-RETRY_CHECK = Sure(
+RETRY_CHECK = Confirmation(
     "Retry?", "Retry", "Not now", "It runs again exactly as shown. Check first whether it already happened."
 )
 
-_UNDO_ALL = Sure(
+_UNDO_ALL = Confirmation(
     "Undo all?",
     "Undo all",
     "Keep them",
@@ -157,13 +161,13 @@ _UNDO_ALL = Sure(
 BUTTONS: Mapping[Verb, Button] = {
     button.verb: button
     for button in (
-        Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command="approve it as it is"),
+        Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command_help="approve it as it is"),
         Button(
             Verb.DECLINE,
             "Decline",
             "Declining…",
             Needs.REASON,
-            command="decline it",
+            command_help="decline it",
             asks=_WHY,
         ),
         Button(Verb.EDIT, "Edit", "Saving…", Needs.FORM),
@@ -171,22 +175,22 @@ BUTTONS: Mapping[Verb, Button] = {
             Verb.ASK,
             "Ask",
             "Asking…",
-            Needs.WORDS,
+            Needs.TEXT,
             rare=True,
-            command="ask the agent about it; decides nothing",
+            command_help="ask the agent about it; decides nothing",
             asks=_QUESTION,
         ),
-        Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.LADDER, rare=True),
-        Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command="restart its expiry timer"),
-        Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command="withdraw it"),
+        Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.GRANT_TERMS, rare=True),
+        Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command_help="restart its expiry timer"),
+        Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command_help="withdraw it"),
         Button(Verb.RETRY, "Retry", "Retrying…", Needs.CONFIRM),
-        Button(Verb.STOP, "Stop", "Stopping…", look=Look.DANGER, command="stop it while it runs"),
+        Button(Verb.STOP, "Stop", "Stopping…", look=Look.DANGER, command_help="stop it while it runs"),
         Button(
             Verb.REVISE,
             "Ask for changes",
             "Sending…",
-            Needs.WORDS,
-            command="send a plan back for changes",
+            Needs.TEXT,
+            command_help="send a plan back for changes",
             asks=_CHANGES,
         ),
         Button(
@@ -197,14 +201,14 @@ BUTTONS: Mapping[Verb, Button] = {
             Look.PRIMARY,
             rare=True,
         ),
-        Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command="make it expire now"),
+        Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command_help="make it expire now"),
         Button(
             Verb.REASSIGN,
             "Reassign",
             "Reassigning…",
-            Needs.WORDS,
+            Needs.TEXT,
             rare=True,
-            command="say who may decide it: accounts, requester, approver, admin",
+            command_help="say who may decide it: accounts, requester, approver, admin",
             asks=_WHO,
         ),
         Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
@@ -215,7 +219,7 @@ BUTTONS: Mapping[Verb, Button] = {
             "Approving…",
             Needs.CONFIRM,
             rare=True,
-            command="run it for real instead of applying what its trial did",
+            command_help="run it for real instead of applying what its trial did",
             sure=_FOR_REAL,
         ),
         Button(
@@ -223,29 +227,29 @@ BUTTONS: Mapping[Verb, Button] = {
             "Mute this kind",
             "Muting…",
             rare=True,
-            command="not be told of its kind for 8 h, a second time for a week",
+            command_help="not be told of its kind for 8 h, a second time for a week",
         ),
         Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
-        Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
+        Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command_help="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
         Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM, sure=_UNDO_ALL),
         Button(
             Verb.ANSWER,
             "Answer in words",
             "Sending…",
-            Needs.WORDS,
-            command="answer a question of the agent",
+            Needs.TEXT,
+            command_help="answer a question of the agent",
             asks=_ANSWER,
         ),
         *(Button(verb, f"Choice {number}", "Sending…") for number, verb in enumerate(CHOICES, 1)),
     )
 }
 
-COMMANDS = tuple(button for button in BUTTONS.values() if button.command)
+COMMANDS = tuple(button for button in BUTTONS.values() if button.command_help)
 """The buttons that are also commands in every chat, since they need only a proposal's ID and words."""
 
 
-def with_reason(decline: Button) -> str:
+def make_label_with_reason(decline: Button) -> str:
     """Return the label of the button that asks for a reason before it declines."""
     return f"{decline.label} with a reason"
 
@@ -258,10 +262,10 @@ class Way(StrEnum):
     WHY = "why"  # it asks for a reason first
     VIEW = "view"  # it shows the complete content
     FILL = "fill"  # it opens one page of a form
-    SENT = "sent"  # it submits a window, with what was entered in it
+    SUBMIT = "sent"  # it submits a window, with what was entered in it
     CHOOSE = "choose"  # it shows a page of the rows of a batch, to pick from
     TOGGLE = "toggle"  # it picks the row with the number ``page``, or unpicks it
-    LOOK = "look"  # it shows a page of the rows of a batch, with buttons that open single rows
+    SHOW_ROWS = "look"  # it shows a page of the rows of a batch, with buttons that open single rows
     ROW = "row"  # it opens one row of a batch by itself
     CONTEXT = "context"  # it shows what led to the proposal
     DECIDE = "decide"  # it decides the picked rows; page 1: the press was below their complete content

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 from bot.agent.models import Models
 from bot.approvals.agents import AgentCalls
 from bot.approvals.commands.words import CommandParts, CommandSet
-from bot.channels.base import IsShared, Standing
+from bot.channels.base import AskMembership, IsShared
 from bot.domain.chat import Clock
 from bot.domain.connection_port import Connections
 from bot.domain.findings import Finding
@@ -65,7 +65,7 @@ class SweepParts(FeatureParts):
     registry: Registry
     wake: Wake
     """Starts jobs, which are work for the dispatcher, such as an agent's turn."""
-    standing: Standing
+    standing: AskMembership
     """Asks a platform for a person's membership in a chat."""
     has_account: Callable[[Actor], Awaitable[bool]]
     """Asks a platform if an account still exists."""

@@ -32,7 +32,7 @@ class Runner(Dispatcher, Protocol):
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """Start. ``handler`` does a job and returns the next jobs; ``queue_of`` gives a job's queue."""
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when nothing runs in this process."""
 
     async def close(self, seconds: float) -> None:
@@ -61,7 +61,7 @@ class Cluster(Protocol):
     def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Register this process. It owns the work that it takes up, until the context ends."""
 
-    def join(self, notifier: ChangeNotifier) -> None:
+    def connect_notifier(self, notifier: ChangeNotifier) -> None:
         """Connect the notifier of this process with those of the others: each reports its changes to all."""
 
     def changes(self) -> AsyncIterator[None]:
@@ -91,11 +91,11 @@ class SingleProcess:
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Register this process in place of the last one, whose work it takes over."""
-        self._lock.mark()  # from now on, a start finds out if the file was lost
+        self._lock.record_database_exists()  # from now on, a start finds out if the file was lost
         self._database.write_now(processes.enter_alone, self._process, self._clock())
         yield
 
-    def join(self, notifier: ChangeNotifier) -> None:
+    def connect_notifier(self, notifier: ChangeNotifier) -> None:
         """Do nothing: no other process serves people who wait for changes."""
 
     def changes(self) -> AsyncIterator[None]:

@@ -120,7 +120,7 @@ class EmbeddedDispatcher:
         task = self._tasks.get(Job(Work.TURN, conversation_id))
         return task is not None and task.cancel()
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when nothing runs."""
         while self._tasks:
             await asyncio.wait(self._tasks.values())  # `gather` would cancel the tasks with this one
@@ -180,8 +180,8 @@ class EmbeddedDispatcher:
 class Slots:
     """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
-    Queues with waiting jobs get slots in turn. A queue that runs as many jobs as it may (`Queue.most`) is
-    passed over. Queues of jobs for which no person waits (`Queue.later`) come last.
+    Queues with waiting jobs get slots in turn. A queue that runs as many jobs as it may (`Queue.max_running`)
+    is passed over. Queues of jobs for which no person waits (`Queue.runs_last`) come last.
     """
 
     def __init__(self, size: int) -> None:
@@ -196,7 +196,7 @@ class Slots:
 
     def is_crowded(self, queue: Queue) -> bool:
         """Return whether a queue runs as many jobs as it may."""
-        return self._taken[queue.name] >= queue.most
+        return self._taken[queue.name] >= queue.max_running
 
     def wait(self, ticket: "SlotTicket") -> None:
         """Put a ticket at the end of its queue, and give it a slot if it is its turn."""
@@ -239,7 +239,7 @@ class Slots:
 
     def _choose_queue(self) -> Queue | None:
         ready = [queue for queue in self._waiting if not self.is_crowded(queue)]
-        return min(ready, key=lambda queue: queue.later, default=None)
+        return min(ready, key=lambda queue: queue.runs_last, default=None)
 
 
 class SlotTicket:

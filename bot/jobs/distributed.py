@@ -20,11 +20,11 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.domain.jobs import HERE, Job, Queue, Work
+from bot.domain.jobs import LOCAL_QUEUE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
 from bot.jobs.dispatcher import SLOTS, EmbeddedDispatcher, Handler, QueueOf
 from bot.store.engine import explain_refusal
-from bot.store.notifications import Wire, conninfo
+from bot.store.notifications import Wire, build_conninfo
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -56,7 +56,7 @@ def prepare(url: str) -> None:
 
     Raises SettingsError.
     """
-    connector = procrastinate.SyncPsycopgConnector(conninfo=conninfo(url), min_size=1, max_size=1)
+    connector = procrastinate.SyncPsycopgConnector(conninfo=build_conninfo(url), min_size=1, max_size=1)
     try:
         with procrastinate.App(connector=connector).open() as app:
             if not app.check_connection():
@@ -80,22 +80,22 @@ class DistributedDispatcher:
         url: str,
         wire: Wire,
         *,
-        works: bool = True,
+        does_jobs: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``wire``: sends messages to the other processes, and tells if there are any.
 
-        ``works`` False: this process does no jobs, and defers all that it wakes to the others. ``sleep``:
+        ``does_jobs`` False: this process does no jobs, and defers all that it wakes to the others. ``sleep``:
         waits for some seconds, between two tries of a worker.
         """
         self._wire = wire
-        self._works = works
+        self._works = does_jobs
         self._sleep = sleep
         self._local = EmbeddedDispatcher()
         self._app = procrastinate.App(
             connector=procrastinate.PsycopgConnector(
                 # without waiting for the disk at each commit: a lost wake-up costs only seconds
-                conninfo=conninfo(url, hasty=True),
+                conninfo=build_conninfo(url, without_sync=True),
                 min_size=1,
                 max_size=_CONNECTIONS,
                 timeout=_PATIENCE_SECONDS,
@@ -180,9 +180,9 @@ class DistributedDispatcher:
         """Cancel the turn of a conversation; return False if none runs in this process."""
         return self._local.interrupt(conversation_id)
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when nothing runs here."""
-        await self._local.idle()
+        await self._local.wait_until_idle()
 
     async def close(self, seconds: float) -> None:
         """Let running executions end for up to ``seconds``; other processes take up all other work."""
@@ -199,11 +199,11 @@ class DistributedDispatcher:
 
     def _is_local(self, job: Job, queue: Queue) -> bool:
         """Return whether this process runs a job that it wakes itself, instead of deferring it."""
-        if queue is HERE:  # the queue of jobs that cost next to nothing
+        if queue is LOCAL_QUEUE:  # the queue of jobs that cost next to nothing
             return True
         if not self._works:
             return False
-        if not self._wire.others:
+        if not self._wire.has_others:
             return True
         crowded = self._local.is_crowded(job.work, queue)
         return not crowded and self._local.count_taken(job.work) < _SLOTS_FOR_OWN_JOBS[job.work]
@@ -211,10 +211,10 @@ class DistributedDispatcher:
     async def _defer(self, job: Job, queue: Queue) -> None:
         """Put a job into Procrastinate's queue, once, for any worker.
 
-        It comes after all other jobs if no person waits for it (`Queue.later`), or if its own queue, such as
-        that of one person's turns, is crowded.
+        It comes after all other jobs if no person waits for it (`Queue.runs_last`), or if its own queue, such
+        as that of one person's turns, is crowded.
         """
-        priority = -1 if queue.later or self._local.is_crowded(job.work, queue) else 0
+        priority = -1 if queue.runs_last or self._local.is_crowded(job.work, queue) else 0
         deferrer = self._procrastinate_task.configure(
             queue=job.work, queueing_lock=f"{job.work}:{job.key}:{priority}", priority=priority
         )

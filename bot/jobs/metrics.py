@@ -1,8 +1,8 @@
 """Metrics for Prometheus: figures of the rows, read at each scrape, and of model calls in this process.
 
-While Nod works, only model calls, and problems in the log, are counted. A scrape (`Metrics.text`) reads what
-has changed in the rows since the last one. Figures of rows are the same in every process on one database;
-events, such as ended turns, are counted from this process's start on.
+While Nod works, only model calls, and problems in the log, are counted. A scrape (`Metrics.render_metrics`)
+reads what has changed in the rows since the last one. Figures of rows are the same in every process on one
+database; events, such as ended turns, are counted from this process's start on.
 """
 
 import asyncio
@@ -125,7 +125,7 @@ class Metrics:
         turns = await self._database.read(counts.list_turns, self._last_turn, self._under_way)
         self._counted = {turn.id for turn in turns if turn.seconds is not None}
 
-    async def text(self) -> bytes:
+    async def render_metrics(self) -> bytes:
         """Return all figures, in Prometheus's text format."""
         async with self._reading_lock:
             await self._read_rows()
@@ -140,13 +140,13 @@ class Metrics:
         self._outcome_unknown.set(self._tally.unknown)
         for move in moves:
             self._moves.labels(move.state).inc()
-            if move.decided_in is not None:  # the seconds until a person decided
-                self._decisions.observe(move.decided_in)
+            if move.decided_after_seconds is not None:  # the seconds until a person decided
+                self._decisions.observe(move.decided_after_seconds)
         current = await read(counts.count_waiting)
         self._recorded.set(current.recorded)
         self._sealed.set(current.sealed)
         for work, waiting in current.waiting.items():
-            self._waiting.labels(work).set(waiting.many)
+            self._waiting.labels(work).set(waiting.row_count)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
         for gauge in (self._budget_spent, self._budget_limit):
@@ -173,8 +173,8 @@ class Metrics:
                 self._turns.labels(turn.state).observe(turn.seconds)
                 self._counted.add(turn.id)
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
-        # only the last `counts.LATE` ids are read again, so turns with lower ids can't be counted twice
-        first_read_again = self._last_turn - counts.LATE
+        # only the last `counts.REREAD_IDS` ids are read again, so turns with lower ids can't be counted twice
+        first_read_again = self._last_turn - counts.REREAD_IDS
         self._counted = {ident for ident in self._counted if ident > first_read_again}
 
     def time_model(self, model: Model) -> Model:

@@ -1,7 +1,7 @@
 """A POST to a server that a script or a device named: once, and without reading the body of the answer.
 
 It is *pinned*: the connection goes only to the addresses of the host that were checked. No redirect is
-followed, and the server can't delay the end of a POST beyond `SECONDS`.
+followed, and the server can't delay the end of a POST beyond `MAX_POST_SECONDS`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from bot.errors import ToolError
 from bot.tools.builtin.fetch import PinnedBackend
 from bot.tools.target import Resolve, parse_target, resolve_by_system, resolve_target
 
-SECONDS = 10.0
+MAX_POST_SECONDS = 10.0
 """The longest time of one POST."""
 _ACCEPTED_STATUSES = range(200, 300)
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})  # refusals after which another try may succeed
@@ -62,13 +62,13 @@ class PinnedClient:
         hosts: Collection[str] = (),
         *,
         resolve: Resolve = resolve_by_system,
-        connector: httpcore2.AsyncNetworkBackend | None = None,
-        seconds: float = SECONDS,
+        backend: httpcore2.AsyncNetworkBackend | None = None,
+        seconds: float = MAX_POST_SECONDS,
     ) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
         self._resolve = resolve
         self._seconds = seconds
-        self._backend = connector or httpcore2.AnyIOBackend()
+        self._backend = backend or httpcore2.AnyIOBackend()
 
     async def check(self, url: str) -> None:
         """Raise ToolError, in words, where nothing can be sent to this address."""

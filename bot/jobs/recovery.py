@@ -93,10 +93,14 @@ class Recovery:
         # approved here, but this process has not begun to run them
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
-        for list_ids in (turns.list_with_undelivered, outputs.list_with_unposted, questions.list_with_untold):
+        for list_ids in (
+            turns.list_with_undelivered,
+            outputs.list_with_unposted,
+            questions.list_homes_with_untold,
+        ):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(list_ids, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.list_outdated_messages)]
-        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_outdated)]
+        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_with_outdated_message)]
         await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
@@ -126,14 +130,14 @@ class Recovery:
             jobs += await self.database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs
 
-    async def stop(self, _: datetime) -> None:
+    async def stop_requested_runs(self, _: datetime) -> None:
         """End the runs in this process that someone wants stopped, wherever they pressed Stop."""
         under_way = self.execution.under_way
         if under_way:
             for ident in await self.database.read(proposals.list_stop_requested, under_way):
                 self.execution.stop(ident)
 
-    async def retry(self, _: datetime) -> None:
+    async def retry_refused_posts(self, _: datetime) -> None:
         """Repeat posts that a platform refused for a moment; `recover` repeats all others later."""
         await self.dispatcher.wake(*self.delivery.due())
 

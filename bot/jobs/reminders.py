@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals.groups import Groups
-from bot.channels.delivery.audience import tell_added
+from bot.channels.delivery.audience import notify_added_deciders
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
@@ -26,15 +26,15 @@ from bot.domain.proposals import Proposal, describe_others, group_by_card, time_
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.steps import REMINDER, is_place, take_steps
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.domain.times import format_span
 from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.hooks import find_notifier, hooks_of
 from bot.store.rules import Policies
-from bot.store.state import claim_day, keep_task_state, load_task_state
+from bot.store.state import claim_day, load_task_state, store_task_state
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -74,7 +74,7 @@ class Reminders:
         await self.database.write(self._store_admin_news, now)
         book = (await self.database.read(self.policies.load)).book
         if book.list_ended(now):
-            await self.database.write(rules.end_due, book, now)
+            await self.database.write(rules.end_overdue_rules, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             await self._ask_for_groups(book, now)
@@ -90,9 +90,9 @@ class Reminders:
         anchor = verification.take_due_anchor(session, now)
         if anchor:
             log.info("audit anchor", anchor=anchor)
-            self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_ANCHOR_USE_TEXT}")
+            self.notices.queue_for_approvers(session, f"Audit anchor `{anchor}`. {_ANCHOR_USE_TEXT}")
         for text in _take_new_links(session, now):
-            self.notices.for_admins(session, text)
+            self.notices.queue_for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
         """Post the stored notices that are due, also those to be tried again."""
@@ -101,7 +101,7 @@ class Reminders:
     def _take_due(self, session: Session, act: Act, now: datetime) -> None:
         """Claim the due steps of proposals, and tell each target about each card."""
         steps_by_card: dict[str, list[_ClaimedStep]] = {}
-        for proposal in proposals.list_due_for(session, act, now, _BATCH):
+        for proposal in proposals.list_due_for_action(session, act, now, _BATCH):
             claimed = self._claim_step(session, act, proposal, now)
             if claimed is not None:
                 steps_by_card.setdefault(claimed.proposal.card_id, []).append(claimed)
@@ -127,7 +127,7 @@ class Reminders:
             due_columns = time_steps(steps_after)
             reason = ", ".join(targets)
         # the row is changed only if no other process has changed it: that claims the step
-        moved = transitions.move(session, proposal, By.nod(act, reason), now, **due_columns)
+        moved = transitions.move(session, proposal, Author.nod(act, reason), now, **due_columns)
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
@@ -140,11 +140,11 @@ class Reminders:
         if proposal.steps:
             due_columns = time_steps(steps_after)
         deciders = proposal.deciders.escalate(added_roles, targets)
-        by = By.nod(Act.ESCALATE)
+        by = Author.nod(Act.ESCALATE)
         moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due_columns)
         if moved is None:
             return None
-        tell_added(session, self.policies, proposal, moved, now)
+        notify_added_deciders(session, self.policies, proposal, moved, now)
         return _ClaimedStep(moved, targets)
 
     def _tell_target(
@@ -157,7 +157,7 @@ class Reminders:
         proposal = on_card[0]
         more_count = len(on_card) - 1
         if target == REMINDER:
-            self.notices.nudge(session, proposal, _format_reminder(act, proposal, more_count, now))
+            self.notices.queue_reminders(session, proposal, _format_reminder(act, proposal, more_count, now))
         elif is_group(target):
             self._tell_group(session, target, proposal, more_count, now)
         elif is_place(target):
@@ -175,7 +175,9 @@ class Reminders:
         for account in members[:_MAX_PRIVATE_CARDS]:
             notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
         if not members or len(members) > _MAX_PRIVATE_CARDS:
-            self.notices.nudge(session, proposal, _format_reminder(Act.REMIND, proposal, more_count, now))
+            self.notices.queue_reminders(
+                session, proposal, _format_reminder(Act.REMIND, proposal, more_count, now)
+            )
 
     def _use_notifier(
         self, session: Session, name: str, proposal: Proposal, more_count: int, now: datetime
@@ -184,10 +186,10 @@ class Reminders:
         notifier = find_notifier(session, name)
         if notifier is None or notifier.hindrance:
             hindrance = notifier.hindrance if notifier else f"Nothing here is called {name}."
-            about = as_written(f"{proposal.description}{describe_others(more_count)}")
+            about = escape_markdown(f"{proposal.description}{describe_others(more_count)}")
             change = "Change the rule: `/approvals rules`."
             text = f"The step `{name}` can't be taken for {about}. {hindrance} {change}"
-            self.notices.for_admins(session, text)
+            self.notices.queue_for_admins(session, text)
             return
         notifier.notify(session, proposal, more_count, now)
 
@@ -196,7 +198,7 @@ class Reminders:
         steps = [step for rule in book.list_about(Subject.NOTIFY) for step in rule.steps]
         if not any(is_group(step.to) for step in steps):
             return
-        due = await self.database.read(proposals.list_due_for, Act.ESCALATE, now, _BATCH)
+        due = await self.database.read(proposals.list_due_for_action, Act.ESCALATE, now, _BATCH)
         targets: set[str] = set()
         for proposal in due:
             targets.update(take_steps(proposal.steps, now, escalating=True).targets)
@@ -223,9 +225,9 @@ def _format_reminder(act: Act, proposal: Proposal, more_count: int, now: datetim
 def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
     last = load_task_state(session, _LINKS_TASK)
-    changes = admin_changes.links_after(session, last.get("row", 0))
+    changes = admin_changes.list_link_changes_after(session, last.get("row", 0))
     if changes:  # another process may have stored a state since ``last``: then this transaction runs again
-        keep_task_state(session, _LINKS_TASK, last, {"row": changes[-1].row, "at": now.isoformat()})
+        store_task_state(session, _LINKS_TASK, last, {"row": changes[-1].row, "at": now.isoformat()})
     return [change.words for change in changes]
 
 
@@ -233,7 +235,7 @@ def is_quiet(book: Rulebook, now: datetime) -> bool:
     """Return whether it is a quiet hour in the team's time zone. Quiet hours may go over midnight."""
     time_of_day = now.astimezone(book.zone).time()
     return any(
-        rule.value.cover(time_of_day)
+        rule.value.contains(time_of_day)
         for rule in book.list_about(Subject.QUIET)
         if isinstance(rule.value, Hours)
     )

@@ -76,13 +76,13 @@ class Scheduler:
         self.sweeps = (
             *sweeps,  # first, so that their notices are posted with the first reminders
             Sweep("expire_due", EXPIRE_SECONDS, recovery.expire_due),
-            Sweep("stop", STOP_SECONDS, recovery.stop),
-            Sweep("retry", RETRY_SECONDS, recovery.retry),
+            Sweep("stop", STOP_SECONDS, recovery.stop_requested_runs),
+            Sweep("retry", RETRY_SECONDS, recovery.retry_refused_posts),
             Sweep("recover", RECOVER_SECONDS, recovery.recover),
             Sweep("remind", REMIND_SECONDS, reminders.remind),
             Sweep("send", SEND_SECONDS, reminders.send),
             Sweep("purge", PURGE_SECONDS, recovery.purge),
-            Sweep("sweep", WEBHOOK_SECONDS, webhooks.sweep),
+            Sweep("sweep", WEBHOOK_SECONDS, webhooks.send_due),
         )
         self._clock = clock
         self._tasks: set[asyncio.Task[Any]] = set()  # tasks of sweeps under way

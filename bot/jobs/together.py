@@ -18,15 +18,15 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.chat import Clock
-from bot.domain.jobs import BEAT_SECONDS, Peers, Process, Watch
+from bot.domain.jobs import BEAT_SECONDS, FailureDetector, Peers, Process
 from bot.errors import SettingsError
 from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.engine import explain_refusal
-from bot.store.locks.process_lock import notify
-from bot.store.notifications import HERE, Wire
+from bot.store.locks.process_lock import notify_processes
+from bot.store.notifications import LISTENING, Wire
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -50,7 +50,7 @@ class DatabaseCluster:
         process: Process,
         clock: Clock,
         *,
-        works: bool,
+        does_jobs: bool,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """``settings``: a hash of each setting that must be equal in all processes, by variable."""
@@ -62,7 +62,7 @@ class DatabaseCluster:
         self._clock = clock
         self.wire = Wire(url, process.id)
         self.others: Peers = self
-        self.dispatcher = DistributedDispatcher(url, self.wire, works=works)
+        self.dispatcher = DistributedDispatcher(url, self.wire, does_jobs=does_jobs)
         self._ended = threading.Event()
         self.wire.on(_SETTINGS_KIND, self._compare_settings)
 
@@ -93,7 +93,7 @@ class DatabaseCluster:
             await self.wire.close()
             with contextlib.suppress(SQLAlchemyError):  # others notice by the missing heartbeats
                 self._database.write_now(processes.leave_process, self._process)
-                notify(self._database.engine)  # the others take over the work that is left
+                notify_processes(self._database.engine)  # the others take over the work that is left
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
         """Call the handler with the body of each message of this kind from another process."""
@@ -105,13 +105,15 @@ class DatabaseCluster:
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
         """Call the handler when another process begins to listen."""
-        self.wire.on(HERE, lambda _: handler())  # the message by which a new process tells that it listens
+        self.wire.on(
+            LISTENING, lambda _: handler()
+        )  # the message by which a new process tells that it listens
 
     async def lease(self, name: str) -> bool:
         """Try to take the lease on a name, and tell if this process has it."""
         return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
 
-    def join(self, notifier: ChangeNotifier) -> None:
+    def connect_notifier(self, notifier: ChangeNotifier) -> None:
         """Connect the notifiers of all processes: a change in one wakes the listeners of each."""
         self.wire.on(_ROWS_KIND, lambda _: notifier.notify(others=False))
         notifier.notify_others = lambda: self.wire.broadcast(_ROWS_KIND, None)
@@ -142,16 +144,16 @@ class DatabaseCluster:
 
         This runs in a thread, so that a tool that blocks the event loop makes no process look dead.
         """
-        watch = Watch()  # finds the processes whose number of beats no longer grows
+        watch = FailureDetector()  # finds the processes whose number of beats no longer grows
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
-                pieces_before = self.wire.heard_of_others  # the number so far, see `Wire.update_others`
+                pieces_before = self.wire.pieces_received  # the number so far, see `Wire.update_others`
                 # the numbers of beats of the other processes
-                beats = self._database.write_now(processes.beat, self._process, self._clock())
-                update = partial(self.wire.update_others, others=bool(beats), heard=pieces_before)
+                beats = self._database.write_now(processes.raise_beats, self._process, self._clock())
+                update = partial(self.wire.update_others, others=bool(beats), pieces_before=pieces_before)
                 loop.call_soon_threadsafe(update)
-                silent = watch.look(beats)
+                silent = watch.record_beats(beats)
                 gone_before = gone
                 gone = self._database.write_now(processes.forget_processes, silent) if silent else []
             except SQLAlchemyError as error:
@@ -162,7 +164,7 @@ class DatabaseCluster:
             # wake the sweeps to find their work now, and again a beat later, when Procrastinate has released
             # their jobs
             if gone or gone_before:
-                loop.call_soon_threadsafe(self.wire.notify)
+                loop.call_soon_threadsafe(self.wire.signal_self)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.domain.outcomes import end_of
+from bot.domain.outcomes import name_outcome
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
@@ -59,7 +59,7 @@ class Webhooks:
         self._secret = secret
         self._client = PinnedClient(hosts)
 
-    async def objection(self, url: str) -> str | None:
+    async def find_url_objection(self, url: str) -> str | None:
         """Return why nothing can be sent to this address, with the fix; None when it can."""
         if self._secret is None:
             return _UNSIGNED_TEXT
@@ -69,7 +69,7 @@ class Webhooks:
             return f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
         return None
 
-    async def sweep(self, now: datetime) -> None:
+    async def send_due(self, now: datetime) -> None:
         """Send the webhooks that are due, at most `_BATCH`. Without a secret, send none."""
         if self._secret is None:
             return
@@ -106,7 +106,7 @@ class Webhooks:
         return answer.fault, answer.status == _GONE
 
 
-def content_of(proposal: Proposal, hidden_values: Sequence[str] = ()) -> dict[str, Any]:
+def make_webhook_content(proposal: Proposal, hidden_values: Sequence[str] = ()) -> dict[str, Any]:
     """Return the content of a webhook: how a request ended, without the request, which the requester knows.
 
     ``hidden_values``: the secret values of the arguments, which the content must not repeat.
@@ -120,7 +120,7 @@ def content_of(proposal: Proposal, hidden_values: Sequence[str] = ()) -> dict[st
         "timestamp": proposal.updated_at.isoformat(),
         "data": {
             "id": proposal.id,
-            "end": end_of(proposal),
+            "end": name_outcome(proposal),
             "summary": redact(proposal.description),
             "decided_by": proposal.decided_by,
             "decided_at": proposal.decided_at.isoformat() if proposal.decided_at else None,
@@ -134,7 +134,7 @@ def content_of(proposal: Proposal, hidden_values: Sequence[str] = ()) -> dict[st
 def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
     """Return the headers of a webhook, with its signature: HMAC-SHA256 over ``id.timestamp.body``."""
     moment = str(int(now.timestamp()))
-    mac = hmac.new(key_of(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()
+    mac = hmac.new(decode_secret(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()
     return [
         ("Content-Type", "application/json"),
         ("User-Agent", "nod"),
@@ -144,7 +144,7 @@ def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tu
     ]
 
 
-def key_of(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """Return the key in a secret. After ``whsec_`` it is base64, as libraries for receivers expect it."""
     if secret.startswith("whsec_"):
         return base64.b64decode(secret.removeprefix("whsec_"))
@@ -157,6 +157,6 @@ def _list_due(session: Session, now: datetime) -> list[_DueWebhook]:
         proposal = proposals.get(session, webhook.proposal_id)
         if proposal is not None:
             schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
-            content = content_of(proposal, secrets_in(proposal.arguments, schema))
+            content = make_webhook_content(proposal, secrets_in(proposal.arguments, schema))
             due.append(_DueWebhook(webhook, f"{proposal.id}-{proposal.version}", content))
     return due

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, func, select
 
-from bot.domain.agents import REPEATED_FOR
+from bot.domain.agents import REUSE_OUTCOME_FOR
 from bot.domain.files import File, choose_for_program
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.text import storable
@@ -41,7 +41,7 @@ _PROPOSAL = table_of(ProposalRow)
 
 def lock_calls(session: Session, agent: str) -> None:
     """Lock the opening of an agent's calls until the commit, so that a second equal call finds the first."""
-    conversation_lock.in_conversation(session, f"agent {agent}")
+    conversation_lock.lock_conversation(session, f"agent {agent}")
 
 
 def add_call(session: Session, proposal: Proposal, depth: int, now: datetime) -> None:
@@ -65,7 +65,8 @@ def find_repeated(session: Session, agent: str, call_digest: str, now: datetime)
     """Return the proposal of the earlier equal call of an agent that a new call would repeat, or None.
 
     A new call repeats the newest equal call while that one waits or runs. An ended call is repeated only
-    within `REPEATED_FOR` of its end, and only if it was declined, or if the agent was not told its end yet.
+    within `REUSE_OUTCOME_FOR` of its end, and only if it was declined, or if the agent was not told its end
+    yet.
     """
     newest = (
         select(AgentCallRow)
@@ -79,7 +80,7 @@ def find_repeated(session: Session, agent: str, call_digest: str, now: datetime)
         return None
     if proposal.state in OPEN:
         return proposal
-    is_recent = abs(now - proposal.updated_at) < REPEATED_FOR
+    is_recent = abs(now - proposal.updated_at) < REUSE_OUTCOME_FOR
     if is_recent and (proposal.state is State.DECLINED or row.told_at is None):
         return proposal
     return None

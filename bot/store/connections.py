@@ -2,14 +2,14 @@
 
 The rows belong to a feature, which implements the port of ``bot/domain/connection_port.py``. If a database
 was given the port, each of its sessions has the port in its ``info``. Without a port there are no
-connections, and nothing here costs a statement. A `Whose` says for whom a connection is looked up: the
-accounts of a person, and the address of a chat.
+connections, and nothing here costs a statement. A `ConnectionOwner` says for whom a connection is looked up:
+the accounts of a person, and the address of a chat.
 """
 
 from sqlmodel import Session
 
 from bot.domain.connection_port import Connections
-from bot.domain.connections import Connection, Identity, Whose
+from bot.domain.connections import Connection, ConnectionOwner, Identity
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.store import conversations, people
@@ -29,7 +29,9 @@ def get_connections(database: Database) -> Connections | None:
     return found
 
 
-def find_connection(session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+def find_connection(
+    session: Session, server: str, identity: Identity, whose: ConnectionOwner
+) -> Connection | None:
     """Return the connection at a server, or None.
 
     ``identity``: whose connection, the person's or the place's. ``whose``: that person and that place.
@@ -47,25 +49,25 @@ def find_current(session: Session, connection: Connection) -> Connection | None:
     return find_connection(session, connection.server, connection.identity, owner)
 
 
-def load_owner(session: Session, owner: str) -> Whose:
+def load_owner(session: Session, owner: str) -> ConnectionOwner:
     """Return the owner of connections with the accounts that are linked now.
 
     ``owner``: an account or the address of a chat, as in `Connection.owner`.
     """
-    accounts = people.person_of(session, Actor.parse(owner)).accounts
-    return Whose(accounts | {owner}, owner)
+    accounts = people.load_person(session, Actor.parse(owner)).accounts
+    return ConnectionOwner(accounts | {owner}, owner)
 
 
-def load_requester(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
+def load_requester(session: Session, actor: Actor, conversation_id: str) -> ConnectionOwner | None:
     """Return the person and the place for which a new call of an account in a conversation is made.
 
     None for someone from outside the team, and if the conversation does not exist.
     """
-    person = people.person_of(session, actor)
+    person = people.load_person(session, actor)
     conversation = conversations.get_conversation(session, conversation_id)
     if person.outside or conversation is None:
         return None
-    return Whose(person.accounts | {str(actor)}, str(conversation.origin))
+    return ConnectionOwner(person.accounts | {str(actor)}, str(conversation.origin))
 
 
 def is_owner(proposal: Proposal, person: Person) -> bool:

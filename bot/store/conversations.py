@@ -2,8 +2,8 @@
 
 At one address there is one open conversation at a time; ``/nod new`` ends it, and the next message begins
 another. The lines are in ``bot/store/messages.py``; `load_transcript_of` puts them in the order the model
-reads, with their proposals and files. `find_asked_already` finds the calls about which the agent need not
-ask people again.
+reads, with their proposals and files. `find_calls_already_asked` finds the calls about which the agent need
+not ask people again.
 
 A conversation may be that of a *teammate*, an agent that the agent of another conversation, its *lead*, has
 started.
@@ -33,7 +33,7 @@ from sqlmodel import Session, col, select
 from bot.domain import kinds
 from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import (
-    HEARD,
+    ANSWERABLE_ROLES,
     Conversation,
     Line,
     LineRole,
@@ -60,11 +60,11 @@ _SELECT_OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
 )
-# the columns of `Arrival`; the first column of `people.KNOWN` is the id of the Person
+# the columns of `Arrival`; the first column of `people.SELECT_PERSON` is the id of the Person
 _SELECT_ARRIVAL = select(
     _SELECT_OPEN_AT.scalar_subquery(),
-    messages.SAID_SINCE.scalar_subquery(),
-    people.KNOWN.selected_columns[0],
+    messages.COUNT_SENT_SINCE.scalar_subquery(),
+    people.SELECT_PERSON.selected_columns[0],
 )
 _COUNT_BEGUN_SINCE = select(func.count().label("found")).select_from(
     select(_CONVERSATION.c.id)
@@ -126,7 +126,7 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
     return bool(session.execute(select(exists().where(there, has_their_message))).scalar())
 
 
-def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
+def find_calls_already_asked(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
     """Return the calls that people of a conversation were asked about already, by digest.
 
     These are calls that wait or run, and calls that were declined since a person last asked for work. The
@@ -141,7 +141,7 @@ def find_asked_already(session: Session, conversation_id: str, now: datetime) ->
 
 @cache
 def _select_asked_already() -> Any:
-    """Return the query of `find_asked_already`, built once."""
+    """Return the query of `find_calls_already_asked`, built once."""
     conversation_id = bindparam("conversation_id", type_=String)
     last_request = _select_last_request(conversation_id)
     requested_at = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == last_request).scalar_subquery()
@@ -192,7 +192,7 @@ def load_place(session: Session, conversation_id: str) -> Place:
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
 
-def list_private(session: Session, addresses: Collection[str]) -> set[str]:
+def filter_private_addresses(session: Session, addresses: Collection[str]) -> set[str]:
     """Return the addresses, as text, that are private chats of one person."""
     if not addresses:
         return set()
@@ -243,7 +243,7 @@ class Arrival(NamedTuple):
     """The stored facts about a message before it is accepted: its conversation, and its sender."""
 
     conversation_id: str | None  # the current conversation at its address
-    said: int  # the number of messages that the sender's account has sent since a moment, up to a limit
+    sent_count: int  # the number of messages that the sender's account has sent since a moment, up to a limit
     person: str  # the id of the Person behind the account
 
 
@@ -351,7 +351,7 @@ def _has_words(words: str) -> ColumnElement[bool]:
     return or_(in_title, in_message)
 
 
-def rename(session: Session, conversation_id: str, title: str) -> None:
+def rename_conversation(session: Session, conversation_id: str, title: str) -> None:
     session.execute(
         update(_CONVERSATION).where(_CONVERSATION.c.id == conversation_id).values(title=_shorten_title(title))
     )
@@ -414,7 +414,7 @@ def _place_for_model(line: Line) -> tuple[int, bool, int]:
 
     An answer comes after the lines that it answers, and before those that came while it was written.
     """
-    is_heard = line.role in HEARD  # the agent answers it: a message, or a note
+    is_heard = line.role in ANSWERABLE_ROLES  # the agent answers it: a message, or a note
     return line.after, not is_heard, line.id
 
 

@@ -13,27 +13,30 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, case, func, literal_column, or_, select
 from sqlmodel import Session
 
-from bot.domain.chat import Parts, Used
+from bot.domain.chat import Parts, UsageRow
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import posted_cards
 from bot.store.proposals import IS_MOVING
-from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow, inside
+from bot.store.tables.conversations import ADDRESS_SHOWN, ConversationRow, MessageRow, TurnRow, is_inside
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
-from bot.store.turns import IS_WANTED, OPINION
+from bot.store.turns import IS_WANTED, OTHER_MODEL
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)  # a private chat is only named by channel
+_CHAT = case(
+    (_PLACE.c.private, _PLACE.c.channel), else_=ADDRESS_SHOWN
+)  # a private chat is only named by channel
 _MAX_READ_ROWS = 5000  # the most rows of one read
-MOST_PARTS = 1000  # the most groups of usage in one answer
+MAX_GROUPS = 1000  # the most groups of usage in one answer
 # usage by person or place is read by account or thread; the caller adds it up
 _SUMMED_BY_CALLER = (Parts.PERSON, Parts.PLACE)
 _MAX_SUMMED_BY_CALLER = 100_000  # the most accounts or threads that are read for such a sum
-LATE = 100  # ids before the last one that are read again: PostgreSQL may commit a row after a greater id
+# ids before the last one that are read again: PostgreSQL may commit a row after a greater id
+REREAD_IDS = 100
 WEBHOOK = "webhook"
 """The kind of waiting work that is webhooks to send, next to the kinds of `Work`."""
 
@@ -60,7 +63,7 @@ _TOTAL_COST = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.c
 class Waiting(NamedTuple):
     """The waiting work of one kind."""
 
-    many: int  # the number of rows that wait
+    row_count: int  # the number of rows that wait
     # the time since which the oldest row waits; None if none waits, or the time is not known
     since: datetime | None = None
 
@@ -85,7 +88,7 @@ class Move(NamedTuple):
     """A change of a proposal's state."""
 
     state: str
-    decided_in: float | None  # if a person decided: the seconds since the proposal was made
+    decided_after_seconds: float | None  # if a person decided: the seconds since the proposal was made
     before: str | None = None  # the state before; None for a new proposal
 
 
@@ -170,13 +173,13 @@ def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
 
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
-    """Return the turns from a little before ``last_id`` on (see `LATE`), and those ``under_way``."""
-    which = _TURN.c.id > last_id - LATE
+    """Return the turns from a little before ``last_id`` on (see `REREAD_IDS`), and those ``under_way``."""
+    which = _TURN.c.id > last_id - REREAD_IDS
     if under_way:  # with an empty list next to OR, all turns would be read
         which |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
-    # a row in the state `OPINION` is no turn: it has the cost of a call of another model
-    turns = select(*columns).where(which, _TURN.c.state != OPINION).order_by(_TURN.c.id)
+    # a row in the state `OTHER_MODEL` is no turn: it has the cost of a call of another model
+    turns = select(*columns).where(which, _TURN.c.state != OTHER_MODEL).order_by(_TURN.c.id)
     return [
         TurnState(row.id, row.state, _compute_duration(row.created_at, row.ended_at))
         for row in session.connection().execute(turns)
@@ -198,7 +201,9 @@ class _Grouping(NamedTuple):
     name: Any = literal_column("''")  # a column with the name of a group
 
 
-def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
+def list_usage(
+    session: Session, by: Parts, since: datetime, accounts: Collection[str] | None
+) -> list[UsageRow]:
     """Return the usage of the turns since then, grouped by ``by``, in the conversations of these accounts.
 
     ``accounts``: None for all conversations. Days begin with the newest, other groups with the one whose
@@ -220,17 +225,17 @@ def list_usage(session: Session, by: Parts, since: datetime, accounts: Collectio
         Parts.MODEL: _Grouping(func.coalesce(_TURN.c.model, literal_column("''")), most_tokens),
         Parts.ORDER: _Grouping(_TURN.c.asked, most_tokens, title),
     }[by]
-    columns = (grouping.key, grouping.name, func.count(), *sums)  # in the order of the fields of `Used`
+    columns = (grouping.key, grouping.name, func.count(), *sums)  # in the order of the fields of `UsageRow`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     found = found.where(_TURN.c.created_at >= since)
     found = found.group_by(grouping.key).order_by(grouping.order, grouping.key)
-    found = found.limit(_MAX_SUMMED_BY_CALLER if by in _SUMMED_BY_CALLER else MOST_PARTS)
+    found = found.limit(_MAX_SUMMED_BY_CALLER if by in _SUMMED_BY_CALLER else MAX_GROUPS)
     if by is Parts.ORDER:
         found = found.where(_TURN.c.asked > 0)
     if accounts is not None:
         found = found.where(_PLACE.c.owner.in_(accounts))
     rows = session.connection().execute(found).all()
-    return [Used(str(key), name, *numbers) for key, name, *numbers in rows]
+    return [UsageRow(str(key), name, *numbers) for key, name, *numbers in rows]
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
@@ -239,12 +244,12 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
     A scope is a place for rules, as in `bot.domain.rules.covers`.
     """
     found = _TOTAL_COST.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
+    there = or_(is_inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
     return float(session.connection().execute(found).scalar_one())
 
 
-def sum_spent_on_order(session: Session, order: int) -> float:
+def sum_spent_on_request(session: Session, order: int) -> float:
     """Return the cost of all turns that one request of a person led to, also of the turns of teammates.
 
     ``order``: the id of the line with the request, as in the column ``asked``.

@@ -29,7 +29,7 @@ from sqlmodel import Session
 from bot.errors import LostRace
 from bot.store.audit import chain
 from bot.store.engine import (
-    PATIENCE,
+    LOCK_PATIENCE_SECONDS,
     POSTGRES_WRITERS,
     READERS,
     open_engine,
@@ -47,9 +47,9 @@ _MAX_TRIES = 8  # the most tries of one transaction
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
 _MAX_URGENT_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+EMPTY_INFO: Mapping[str, Any] = MappingProxyType({})
 """An empty ``info`` of a session, the dictionary in which it has what store functions need."""
-READ_ONCE = "read once"
+SNAPSHOT_CACHE = "read once"
 """The key of the cache in the ``info`` of a session that reads one snapshot and changes nothing."""
 
 _Identity = tuple[int, int]  # the device and the inode of a file
@@ -120,7 +120,7 @@ class Database:
         audit_keys: Sequence[bytes] = (),
         *,
         readonly: bool = False,
-        patience: float = PATIENCE,
+        patience: float = LOCK_PATIENCE_SECONDS,
     ) -> None:
         """``readonly``: no file is changed or made.
 
@@ -148,16 +148,16 @@ class Database:
         """True unless SQLite's file is missing; a connection would create it."""
         return self.dialect != "sqlite" or Path(self.engine.url.database or "").exists()
 
-    async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, first: bool = False) -> T:
+    async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, urgent: bool = False) -> T:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
         Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
-        ``first``: this write comes before others that wait, since a person waits for it.
+        ``urgent``: this write comes before others that wait, since a person waits for it.
         Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
         must itself read the rows that it changes: a row that its caller has read may be stale by then.
         """
         write: _QueuedWrite = _QueuedWrite(lambda session: function(session, *args))
-        self._queue.add(write, urgent=first)
+        self._queue.add(write, urgent=urgent)
         # a thread takes the write that is next, perhaps another one, or all that wait
         self._writers.submit(self._do_waiting_writes if self._file else self._do_next_write)
         try:
@@ -203,7 +203,7 @@ class Database:
             with self._snapshots.connect() as connection:
                 if self._file:
                     connection.exec_driver_sql("BEGIN")
-                info = {READ_ONCE: {}, **self.info}
+                info = {SNAPSHOT_CACHE: {}, **self.info}
                 with Session(connection, autoflush=False, expire_on_commit=False, info=info) as session:
                     value = function(session, *args, **kwargs)
                     if not self._file:
@@ -293,19 +293,19 @@ class Database:
 
 def is_snapshot(session: Session) -> bool:
     """Return whether a session only reads, over one snapshot, so that it sees only committed rows."""
-    return READ_ONCE in session.info
+    return SNAPSHOT_CACHE in session.info
 
 
 def cache_read(session: Session, key: Hashable, value: object) -> None:
     """Cache a value that another statement has read, for `read_once` in this snapshot."""
-    cache = session.info.get(READ_ONCE)
+    cache = session.info.get(SNAPSHOT_CACHE)
     if cache is not None:
         cache[key] = value
 
 
 def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
     """Return ``read()``, cached for the rest of this snapshot; in a transaction that writes, not cached."""
-    cache = session.info.get(READ_ONCE)
+    cache = session.info.get(SNAPSHOT_CACHE)
     if cache is None:
         return read()
     if key not in cache:
@@ -330,7 +330,7 @@ def _repeat_until_done(transaction: Callable[[], T]) -> T:
 
 
 def run_in_transaction(
-    connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING
+    connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = EMPTY_INFO
 ) -> T:
     """Run a store function in the transaction of this connection, which its caller commits."""
     [value] = _run_all(connection, [work], info)
@@ -341,18 +341,18 @@ def _run_all(
     connection: Connection, works: Sequence[Callable[[Session], T]], info: Mapping[str, Any]
 ) -> list[T]:
     """Run each function in a session of its own, then add what all of them recorded to the audit log."""
-    added = chain.Additions()
+    added = chain.NewRows()
     values = []
     for work in works:
         with Session(
             connection,
             expire_on_commit=False,
             join_transaction_mode="rollback_only",
-            info={chain.ADDITIONS: added, **info},
+            info={chain.NEW_ROWS_KEY: added, **info},
         ) as session:
             values.append(work(session))
             session.flush()
-    chain.link(connection, added)
+    chain.insert_rows(connection, added)
     return values
 
 

@@ -1,7 +1,7 @@
 """Engines with Nod's settings for SQLite and PostgreSQL, backups of SQLite's file, inserts in each dialect.
 
 `open_engine` is for `Database`; `open_unpooled` is for connections that hold locks. On SQLite the settings
-are pragmas, on PostgreSQL options of the connection. `insert_new` and `insert_or_replace` insert without a
+are pragmas, on PostgreSQL options of the connection. `insert_new` and `insert_or_update` insert without a
 race, and `insert_or_ignore` returns such a statement. Its SQL differs between the databases.
 """
 
@@ -26,7 +26,7 @@ from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
-PATIENCE = 10.0  # seconds to wait for a lock that another process or session holds
+LOCK_PATIENCE_SECONDS = 10.0  # seconds to wait for a lock that another process or session holds
 READERS = 4  # reading threads, each with a connection
 POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
 _CONNECTIONS = READERS + POSTGRES_WRITERS
@@ -49,9 +49,9 @@ _SESSION_OPTIONS = (
 )
 _TIMEOUT_OPTIONS = (
     # a process that is stopped within a transaction would otherwise keep its locks for good
-    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
+    f"-cidle_in_transaction_session_timeout={LOCK_PATIENCE_SECONDS:.0f}s",
     # a longer lock of others, as during a change of a table, is reported like a database that is away
-    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
+    f"-clock_timeout={1.5 * LOCK_PATIENCE_SECONDS:.0f}s",
 )
 _NETWORK_OPTIONS = {
     "connect_timeout": 5,
@@ -90,7 +90,7 @@ def find_damage(connection: sqlite3.Connection) -> str:
     return "" if result == "ok" else result
 
 
-def session_options(url: str | URL, *more: str) -> dict[str, str | int]:
+def make_connect_arguments(url: str | URL, *more: str) -> dict[str, str | int]:
     """Return the arguments of psycopg's ``connect`` for a session: options, and limits on a bad network.
 
     They override settings of the server, the database and the role. ``more`` are further options. The options
@@ -108,7 +108,7 @@ def session_options(url: str | URL, *more: str) -> dict[str, str | int]:
 def open_unpooled(url: str | URL) -> Engine:
     """Return an engine without a pool and without transactions, for locks that end with their connection."""
     return create_engine(
-        url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session_options(url)
+        url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=make_connect_arguments(url)
     )
 
 
@@ -134,7 +134,7 @@ def insert_new(session: Session, table: type[SQLModel], values: Mapping[str, Any
     return session.connection().execute(insert_or_ignore(session, table, "id"), values).scalar()
 
 
-def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
+def insert_or_update(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
     """Insert a row, or update the row with the same primary key, in one statement without a race."""
     session.connection().execute(_build_insert_or_replace(session.connection().dialect.name, table), values)
 
@@ -171,7 +171,11 @@ def explain_refusal(error: object) -> str:
 
 
 def open_engine(
-    url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
+    url: str,
+    audit_keys: Sequence[bytes] = (),
+    *,
+    readonly: bool = False,
+    patience: float = LOCK_PATIENCE_SECONDS,
 ) -> Engine:
     """Return an engine with Nod's settings. On SQLite its users begin transactions themselves, with BEGIN.
 
@@ -184,7 +188,7 @@ def open_engine(
     if parts.get_backend_name() != "sqlite":
         return create_engine(
             url,
-            connect_args=session_options(url, *_TIMEOUT_OPTIONS),
+            connect_args=make_connect_arguments(url, *_TIMEOUT_OPTIONS),
             isolation_level="READ COMMITTED",
             pool_size=_CONNECTIONS,
             pool_use_lifo=True,  # the connection used last has prepared the usual statements
@@ -226,7 +230,7 @@ def open_engine(
     return engine
 
 
-def _open_readonly(file: Path, patience: float = PATIENCE) -> sqlite3.Connection:
+def _open_readonly(file: Path, patience: float = LOCK_PATIENCE_SECONDS) -> sqlite3.Connection:
     """Open a database for reading, so that no file is changed or left behind.
 
     SQLite makes a write-ahead log for a reader as well where it is missing:

@@ -13,7 +13,13 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.engine import insert_new, insert_or_ignore
-from bot.store.tables.row import Row, as_json, delete_older, partial, serial
+from bot.store.tables.row import (
+    Row,
+    delete_older,
+    make_json_column,
+    make_key_numbered_by_database,
+    make_partial_index,
+)
 
 
 class EventRow(Row, table=True):
@@ -21,20 +27,20 @@ class EventRow(Row, table=True):
 
     __tablename__ = "event"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "event_unhandled",
             "channel",
             "id",
             where="handled_at IS NULL",
         ),
-        partial("event_handled", "handled_at", where="handled_at IS NOT NULL"),
+        make_partial_index("event_handled", "handled_at", where="handled_at IS NOT NULL"),
         UniqueConstraint("channel", "event_id", name="event_once"),
     )
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     channel: str
     event_id: str
-    payload: dict[str, Any] = as_json()
+    payload: dict[str, Any] = make_json_column()
     received_at: datetime = Field(sa_type=UTCDateTime)
     handled_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 

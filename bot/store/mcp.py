@@ -1,10 +1,10 @@
 """Sign-ins of Nod itself at MCP servers, as rows: the tokens of each server, and sign-ins under way.
 
 A finished sign-in (`FinishedSignInRow`, `SignIn`) has the tokens of one server, encrypted, which are sent to
-one address alone. One process at a time refreshes them: it claims the row (`claim`) and stores new tokens
-(`renew`).
+one address alone. One process at a time refreshes them: it claims the row (`claim_refresh`) and stores new
+tokens (`store_refreshed_tokens`).
 
-A sign-in under way (`PendingSignInRow`, `PendingMcpSignIn`) is a row as well: a person goes to the server's
+A sign-in under way (`SignInAttemptRow`, `SignInAttempt`) is a row as well: a person goes to the server's
 page to sign in, and their browser may come back to another process than the one that began. That process
 stores what the browser brought (`store_return`), and the process that began takes it (`pop_return`). No other
 can use the code that the browser brought, since its secret is only in the memory of the process that began.
@@ -20,7 +20,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.text import hash_text
 from bot.errors import SecretLost
-from bot.store.engine import insert_or_replace
+from bot.store.engine import insert_or_update
 from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
 
@@ -46,7 +46,7 @@ class FinishedSignInRow(Row, table=True):
     busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class PendingSignInRow(Row, table=True):
+class SignInAttemptRow(Row, table=True):
     """A sign-in under way, or one that has just ended."""
 
     __tablename__ = "mcp_sign_in"
@@ -63,7 +63,7 @@ class PendingSignInRow(Row, table=True):
 
 
 @dataclass(frozen=True, slots=True)
-class PendingMcpSignIn:
+class SignInAttempt:
     """A sign-in under way, or one that has just ended."""
 
     server: str
@@ -92,7 +92,7 @@ class SignIn:
         return f"SignIn({self.server!r})"
 
 
-def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
+def compute_token_end(seconds: float | None, now: datetime) -> datetime | None:
     """Return the time at which a token expires, by the lifetime that its server gives; None without one."""
     if seconds is None:
         return None
@@ -125,7 +125,7 @@ def store_sign_in(session: Session, sign_in: SignIn) -> None:
     # random, so that a process that still refreshes the sign-in before this one can't change the new row
     values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}
     del values["is_lost"]
-    insert_or_replace(session, FinishedSignInRow, values)
+    insert_or_update(session, FinishedSignInRow, values)
 
 
 def forget_sign_in(session: Session, server: str) -> bool:
@@ -136,7 +136,7 @@ def forget_sign_in(session: Session, server: str) -> bool:
     )
 
 
-def claim(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> bool:
+def claim_refresh(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> bool:
     """Claim the refresh of tokens for the time up to ``until``.
 
     False if another process has claimed it, or if the row has changed since it was read. A refresh token may
@@ -146,19 +146,24 @@ def claim(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> 
     return _change(session, sign_in, is_free, busy_until=until)
 
 
-def renew(session: Session, sign_in: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+def store_refreshed_tokens(
+    session: Session, sign_in: SignIn, tokens: str, expires_at: datetime | None
+) -> bool:
     """Store new tokens and end the claim on their refresh; return False if a new sign-in came first."""
     encrypted = encrypt_in(session, FinishedSignInRow, "tokens", sign_in.server, tokens)
     values = {"tokens": encrypted, "expires_at": expires_at, "busy_until": None}
     return _change(session, sign_in, **values, version=sign_in.version + 1)
 
 
-def spoil(session: Session, sign_in: SignIn) -> bool:
-    """Delete tokens that the server has refused for good, and end the claim; False as in `renew`."""
-    return renew(session, sign_in, "", None)
+def clear_refused_tokens(session: Session, sign_in: SignIn) -> bool:
+    """Delete tokens that the server has refused for good, and end the claim.
+
+    Return False as `store_refreshed_tokens` does.
+    """
+    return store_refreshed_tokens(session, sign_in, "", None)
 
 
-def release(session: Session, sign_in: SignIn) -> bool:
+def release_refresh(session: Session, sign_in: SignIn) -> bool:
     """End the claim without new tokens, so that another process may refresh them."""
     return _change(session, sign_in, busy_until=None)
 
@@ -167,8 +172,8 @@ def begin_sign_in(
     session: Session, ident: str, state: str, server: str, now: datetime, until: datetime
 ) -> None:
     """Store a sign-in that waits for a person, and delete the sign-ins whose time is up."""
-    session.execute(delete(PendingSignInRow).where(col(PendingSignInRow.until) < now))
-    session.add(PendingSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
+    session.execute(delete(SignInAttemptRow).where(col(SignInAttemptRow.until) < now))
+    session.add(SignInAttemptRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
 
 
 def store_return(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
@@ -178,24 +183,24 @@ def store_return(session: Session, state: str, said: dict[str, str], now: dateti
     if no sign-in with this state waits.
     """
     waits = (
-        col(PendingSignInRow.state) == hash_text(state),
-        col(PendingSignInRow.until) >= now,
-        col(PendingSignInRow.back).is_(False),
-        col(PendingSignInRow.ended).is_(None),
+        col(SignInAttemptRow.state) == hash_text(state),
+        col(SignInAttemptRow.until) >= now,
+        col(SignInAttemptRow.back).is_(False),
+        col(SignInAttemptRow.ended).is_(None),
     )
-    taken = update(PendingSignInRow).where(*waits).values(said=said, back=True)
-    return session.execute(taken.returning(col(PendingSignInRow.id))).scalar_one_or_none()
+    taken = update(SignInAttemptRow).where(*waits).values(said=said, back=True)
+    return session.execute(taken.returning(col(SignInAttemptRow.id))).scalar_one_or_none()
 
 
 def has_returned(session: Session, ident: str) -> bool:
     """Return whether the browser came back to another process, and its parameters are still stored."""
-    row = session.get(PendingSignInRow, hash_text(ident))
+    row = session.get(SignInAttemptRow, hash_text(ident))
     return row is not None and row.said is not None
 
 
 def pop_return(session: Session, ident: str) -> dict[str, str] | None:
     """Return the parameters with which the browser came back to another process, and delete them."""
-    row = session.get(PendingSignInRow, hash_text(ident))
+    row = session.get(SignInAttemptRow, hash_text(ident))
     if row is None or row.said is None:
         return None
     parameters = row.said
@@ -208,15 +213,15 @@ def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None
 
     ``well``: the sign-in succeeded.
     """
-    this = update(PendingSignInRow).where(col(PendingSignInRow.id) == hash_text(ident))
+    this = update(SignInAttemptRow).where(col(SignInAttemptRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
-def find_sign_in(session: Session, key: str) -> PendingMcpSignIn | None:
+def find_sign_in(session: Session, key: str) -> SignInAttempt | None:
     """Return a sign-in under way, or just ended, by the key that `store_return` gave."""
-    row = session.get(PendingSignInRow, key)
+    row = session.get(SignInAttemptRow, key)
     if row:
-        return value_of(PendingMcpSignIn, row)
+        return value_of(SignInAttempt, row)
     return None
 
 

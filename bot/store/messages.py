@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, insert, literal_column, true, update
 from sqlmodel import Session, col, select
 
-from bot.domain.conversations import HEARD, SPOKEN, Call, CallResult, Line, LineRole, Turn
+from bot.domain.conversations import ANSWERABLE_ROLES, MODEL_ROLES, Call, CallResult, Line, LineRole, Turn
 from bot.domain.people import NOD, Actor
 from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
@@ -39,7 +39,7 @@ _SELECT_LINES = select(*(_MESSAGE.c[name] for name in _LINE_COLUMNS))
 _SELECT_LAST_LINES = _SELECT_LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
 UNDELIVERED = _SELECT_LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _SELECT_FIRST_HEARD = (
-    _SELECT_LINES.where(_IN_CONVERSATION, is_one_of(_MESSAGE.c.role, sorted(HEARD)))
+    _SELECT_LINES.where(_IN_CONVERSATION, is_one_of(_MESSAGE.c.role, sorted(ANSWERABLE_ROLES)))
     .order_by(_MESSAGE.c.id)
     .limit(1)
 )
@@ -49,7 +49,7 @@ HEARD_SINCE = (
     .where(
         _MESSAGE.c.conversation_id == bindparam("heard_in"),
         _MESSAGE.c.id > bindparam("seen"),
-        is_one_of(_MESSAGE.c.role, sorted(HEARD)),
+        is_one_of(_MESSAGE.c.role, sorted(ANSWERABLE_ROLES)),
     )
     .limit(1)
 )
@@ -57,10 +57,12 @@ _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 _INSERT_ANSWER = insert(_MESSAGE).returning(_MESSAGE.c.id, HEARD_SINCE.exists())
 SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
-    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), is_one_of(_MESSAGE.c.role, sorted(SPOKEN)))
+    .where(
+        _IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), is_one_of(_MESSAGE.c.role, sorted(MODEL_ROLES))
+    )
     .limit(1)
 )
-SAID_SINCE = select(func.count().label("found")).select_from(
+COUNT_SENT_SINCE = select(func.count().label("found")).select_from(
     select(_MESSAGE.c.id)
     .where(
         _MESSAGE.c.role == literal_column(f"'{LineRole.USER}'"),
@@ -116,7 +118,7 @@ def add_summary(session: Session, conversation_id: str, text: str, upto: int, no
     _append(session, conversation_id, LineRole.SUMMARY, text, now, after=upto)
 
 
-def was_noticed(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
+def has_notice(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
     """Return whether a conversation has got a notice with exactly this text since then."""
     same = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
     found = select(_MESSAGE.c.id).where(*same, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
@@ -159,7 +161,7 @@ def find_last_heard(session: Session, conversation_id: str) -> int:
     """Return the id of the last heard line of a conversation, or 0."""
     newest = session.execute(
         select(func.max(MessageRow.id)).where(
-            MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
+            MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(ANSWERABLE_ROLES)
         )
     )
     return newest.scalar_one() or 0
@@ -268,7 +270,7 @@ def add_answer(
     delivered: bool,
 ) -> tuple[int, bool]:
     """Store the agent's answer. Return its id, and True if heard lines came while it was written."""
-    seen = turn.transcript.seen  # the id of the last line that the model has read
+    seen = turn.transcript.last_heard_id  # the id of the last line that the model has read
     ident = turn.transcript.conversation.id
     row = {
         "conversation_id": ident,

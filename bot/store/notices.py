@@ -16,13 +16,13 @@ from bot.domain.chat import Address, LinkButton
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import SHELL, Actor
 from bot.store import people
-from bot.store.tables.row import Row, as_json, count_changed, serial
+from bot.store.tables.row import Row, count_changed, make_json_column, make_key_numbered_by_database
 
 _LONGEST_PAUSE = timedelta(minutes=5)  # to the next try; if that is later, the clock was set back
 # the number of texts in an inner list of `NoticeRow.offers`
 _COMMAND_TEXTS = 3  # its subject, its label, its words
 _PAGE_TEXTS = 2  # its label, its address
-POSTLESS = frozenset({"http", SHELL})
+CHANNELS_WITHOUT_CHATS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
 
@@ -32,14 +32,14 @@ class NoticeRow(Row, table=True):
     __tablename__ = "notice"
     __table_args__ = (Index("notice_due", "next_at"),)
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     channel: str
     key: str
     instead: str = ""  # the address to try if the first refuses for good; empty: none
     proposal_id: str | None = None  # the proposal that the notice is about
     text: str = ""  # empty: the card of the proposal is posted
     # either offered commands, each a list of `_COMMAND_TEXTS` texts, or one page, a list of `_PAGE_TEXTS`
-    offers: list[list[str]] | None = as_json(nullable=True)
+    offers: list[list[str]] | None = make_json_column(nullable=True)
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)
@@ -94,7 +94,7 @@ def store_notice(
     session.flush()
 
 
-def tell_privately(
+def store_private_notice(
     session: Session, account: Actor, text: str, now: datetime, link: LinkButton | None = None
 ) -> bool:
     """Store a notice to a person in private; return False where nothing can be posted to them.
@@ -103,9 +103,9 @@ def tell_privately(
     linked with it. ``link``: a button below the text.
     """
     chats = [account]
-    if account.channel in POSTLESS:
-        linked = sorted(people.person_of(session, account).accounts)
-        chats = [chat for chat in map(Actor.parse, linked) if chat.channel not in POSTLESS]
+    if account.channel in CHANNELS_WITHOUT_CHATS:
+        linked = sorted(people.load_person(session, account).accounts)
+        chats = [chat for chat in map(Actor.parse, linked) if chat.channel not in CHANNELS_WITHOUT_CHATS]
     for chat in chats:
         store_notice(session, Address(chat.channel, chat.key), text, now, link=link)
     return bool(chats)

@@ -18,8 +18,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from bot.store.engine import session_options
-from bot.store.locks.process_lock import AT_WORK, CHANNEL
+from bot.store.engine import make_connect_arguments
+from bot.store.locks.process_lock import CHANNEL_SQL, WORK_LOCK_SQL
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -27,7 +27,7 @@ log = logger(__name__)
 _PIECE_BYTES = 7000  # NOTIFY takes fewer than 8,000
 _PAUSE_SECONDS = 1.0  # between two tries to connect
 
-HERE = "here"
+LISTENING = "here"
 """The kind of message that a process sends when it begins to listen.
 
 A process that has connected again also calls its own handler of this kind, since other processes may have
@@ -38,26 +38,26 @@ MessageHandler = Callable[[Any], None]
 """A function that is called with the body of a message."""
 
 
-def conninfo(url: str, *, hasty: bool = False) -> str:
+def build_conninfo(url: str, *, without_sync: bool = False) -> str:
     """Return psycopg's connection string for a database that SQLAlchemy knows by this URL.
 
-    ``hasty``: no commit waits for the disk, where losing the last rows with the server does no harm.
+    ``without_sync``: no commit waits for the disk, where losing the last rows with the server does no harm.
     """
     parsed = make_url(url)
     dialect = parsed.get_dialect()()
     _, parameters = dialect.create_connect_args(parsed)
-    further_options = ["-csynchronous_commit=off"] if hasty else []
-    return make_conninfo(**{**parameters, **session_options(url, *further_options)})
+    further_options = ["-csynchronous_commit=off"] if without_sync else []
+    return make_conninfo(**{**parameters, **make_connect_arguments(url, *further_options)})
 
 
 class Wire:
     """Two connections to PostgreSQL, one for LISTEN and one for NOTIFY; both reconnect when they break."""
 
     def __init__(self, url: str, process: str) -> None:
-        self._conninfo = conninfo(url, hasty=True)
+        self._conninfo = build_conninfo(url, without_sync=True)
         self.process = process
         self._channel = ""
-        self._handlers: dict[str, MessageHandler] = {HERE: lambda _: None}  # by kind
+        self._handlers: dict[str, MessageHandler] = {LISTENING: lambda _: None}  # by kind
         self._was_signalled = asyncio.Event()
         self._numbers = itertools.count()  # of the messages that this process sends
         self._pieces: dict[str, list[str]] = {}  # the pieces of messages that are not complete, by sender
@@ -66,8 +66,8 @@ class Wire:
         self._unsent: list[str] = []  # pieces
         self._has_unsent = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.others = True  # there may be other processes; if False, nothing is sent
-        self.heard_of_others = 0  # the number of pieces that have come from other processes so far
+        self.has_others = True  # there may be other processes; if False, nothing is sent
+        self.pieces_received = 0  # the number of pieces that have come from other processes so far
 
     def on(self, kind: str, handler: MessageHandler) -> None:
         """Call the handler with each message of a kind from another process."""
@@ -80,7 +80,7 @@ class Wire:
             asyncio.create_task(self._listen(self._listening), name="wire"),
             asyncio.create_task(self._send(), name="wire"),
         ]
-        self.broadcast(HERE, None)
+        self.broadcast(LISTENING, None)
 
     async def close(self) -> None:
         """Send what is not sent yet, and close both connections."""
@@ -93,14 +93,14 @@ class Wire:
             if connection is not None:
                 await connection.close()
 
-    def update_others(self, *, others: bool, heard: int) -> None:
+    def update_others(self, *, others: bool, pieces_before: int) -> None:
         """Store whether there are other processes, as read from the rows.
 
-        False is ignored if a piece of a message has come since the rows were read. ``heard``: the value of
-        ``heard_of_others`` before they were read.
+        False is ignored if a piece of a message has come since the rows were read. ``pieces_before``: the
+        value of ``pieces_received`` before they were read.
         """
-        if others or self.heard_of_others == heard:
-            self.others = others
+        if others or self.pieces_received == pieces_before:
+            self.has_others = others
 
     async def wait_for_signals(self) -> AsyncIterator[None]:
         """Yield, without end, each time another process has signalled that rows changed, or may have."""
@@ -109,13 +109,13 @@ class Wire:
             self._was_signalled.clear()
             yield
 
-    def notify(self) -> None:
+    def signal_self(self) -> None:
         """Signal this process itself, as another process would."""
         self._was_signalled.set()
 
     def broadcast(self, kind: str, body: Any) -> None:
         """Send a message to all other processes soon, in the order of the calls. It may be lost."""
-        if self.others:
+        if self.has_others:
             self._unsent += self._cut(kind, body)
             self._has_unsent.set()
 
@@ -155,7 +155,9 @@ class Wire:
         """Return a connection that listens and shares the advisory lock of processes at work."""
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
-            found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
+            found = await connection.execute(
+                f"SELECT {CHANNEL_SQL}, pg_advisory_lock_shared({WORK_LOCK_SQL})"
+            )
             self._channel = str((await found.fetchone() or ("",))[0])
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         except BaseException:  # also where the start is cancelled
@@ -178,8 +180,8 @@ class Wire:
                 with contextlib.suppress(psycopg.Error):
                     self._listening = connection = await self._connect()
             log.info("the connection to other processes is back")
-            self.broadcast(HERE, None)
-            self._handlers[HERE](None)  # for processes that began to listen while this one did not
+            self.broadcast(LISTENING, None)
+            self._handlers[LISTENING](None)  # for processes that began to listen while this one did not
             self._was_signalled.set()
 
     def _take(self, payload: str) -> None:
@@ -189,8 +191,8 @@ class Wire:
             return
         if payload.startswith(f"{self.process} "):
             return  # this process sent it
-        self.others = True
-        self.heard_of_others += 1
+        self.has_others = True
+        self.pieces_received += 1
         sender, number, remaining, text = payload.split(" ", 3)
         pieces = self._pieces.setdefault(sender, [])
         pieces.append(text)

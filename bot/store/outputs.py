@@ -23,11 +23,11 @@ from bot.domain.files import File, fits_card, safe_name
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import secrets_in, veil
+from bot.domain.redaction import hide_values, secrets_in
 from bot.domain.text import storable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, count_changed, delete_older, is_old, partial, table_of
+from bot.store.tables.row import Row, count_changed, delete_older, is_old, make_partial_index, table_of
 
 
 class OutputRow(Row, table=True):
@@ -35,7 +35,7 @@ class OutputRow(Row, table=True):
 
     __tablename__ = "output"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "output_unposted",
             "conversation_id",
             "created_at",
@@ -44,7 +44,7 @@ class OutputRow(Row, table=True):
             postgresql="NOT posted",
         ),
         Index("output_created", "created_at"),
-        partial("output_of_person", "actor", "created_at", where="actor IS NOT NULL"),
+        make_partial_index("output_of_person", "actor", "created_at", where="actor IS NOT NULL"),
     )
 
     id: str = Field(primary_key=True)  # the handle
@@ -143,13 +143,13 @@ def store_result(session: Session, proposal: Proposal, files: Sequence[File], no
     to_store: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if proposal.result and not fits_card(proposal.result):
         result_file = File(f"{proposal.tool_name}-{proposal.id}.txt", proposal.result)
-        to_store.insert(0, (result_file, proposal.output))
+        to_store.insert(0, (result_file, proposal.output_handle))
     if not to_store:
         return False
     schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
     hidden_values = secrets_in(proposal.arguments, schema)
     for file, handle in to_store:
-        safe_file = replace(file, text=veil(file.text, hidden_values))
+        safe_file = replace(file, text=hide_values(file.text, hidden_values))
         store_output(
             session, proposal.conversation_id, safe_file, now, handle=handle, proposal_id=proposal.id
         )
@@ -246,7 +246,7 @@ def store_attached(
     session.connection().execute(insert(_OUTPUT), rows)
 
 
-def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
+def count_attached_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
     """Return the number of files that an account attached since then, and the bytes of those not refused."""
     accepted_size = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
     found = select(func.count(), func.coalesce(func.sum(accepted_size), 0)).where(
@@ -295,7 +295,12 @@ def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     """Store the content of an attached file; False where the file was deleted, or read before."""
-    content = {"text": storable(read.told), "data": read.data, "kind": read.kind, "fault": read.fault}
+    content = {
+        "text": storable(read.text_for_model),
+        "data": read.data,
+        "kind": read.kind,
+        "fault": read.fault,
+    }
     size = {"size": len(read.data)} if read.data else {}
     unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
     done = update(_OUTPUT).where(*unread).values(**content, **size, ref="", ready=True)

@@ -13,19 +13,19 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Membership, Names, Person, find_written, with_names, within
+from bot.domain.people import Actor, Membership, Names, Person, find_accounts_in, list_enclosing, with_names
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.text import storable
 from bot.store import database
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
 
 _ACCOUNT = table_of(AccountRow)
 _NAME = table_of(NameRow)
-KNOWN = select(
+SELECT_PERSON = select(
     select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
     select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
 )
@@ -34,14 +34,14 @@ _MAX_NAME_CHARS = 100
 _MAX_LISTED_ACCOUNTS = 500
 
 
-def person_of(session: Session, actor: Actor) -> Person:
+def load_person(session: Session, actor: Actor) -> Person:
     """Return the Person behind an account; an account that is not linked is a Person of its own."""
     return database.read_once(session, make_cache_key(actor), lambda: _load_person(session, actor))
 
 
-def by(session: Session, verb: Act, actor: Actor) -> By:
+def make_author(session: Session, verb: Act, actor: Actor) -> Author:
     """Return the author of a change for the audit log, by their account."""
-    return By.press(verb, actor, person_of(session, actor))
+    return Author.press(verb, actor, load_person(session, actor))
 
 
 def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
@@ -50,12 +50,12 @@ def make_cache_key(actor: Actor) -> tuple[Hashable, ...]:
 
 
 def _load_person(session: Session, actor: Actor) -> Person:
-    person_id, stored_standing = session.connection().execute(KNOWN, {"actor": str(actor)}).one()
+    person_id, stored_standing = session.connection().execute(SELECT_PERSON, {"actor": str(actor)}).one()
     return make_person(session, actor, person_id, stored_standing)
 
 
 def make_person(session: Session, actor: Actor, person_id: str | None, stored_standing: str | None) -> Person:
-    """Return the Person behind an account, from the two columns that `KNOWN` selects.
+    """Return the Person behind an account, from the two columns that `SELECT_PERSON` selects.
 
     ``person_id``: None for an account that is not linked. ``stored_standing``: used only if the channel does
     not report the standing with the account. Without any report, an account is a member.
@@ -99,7 +99,7 @@ def list_voters(session: Session, proposal: Proposal, verb: str | None = None) -
     for vote in proposal.votes:
         if verb is not None and vote.verb != verb:
             continue
-        voter = {person_of(session, account).id for account in (vote.actor, vote.absent) if account}
+        voter = {load_person(session, account).id for account in (vote.actor, vote.absent) if account}
         # earlier voters that share a Person with this one are the same voter
         same = [other for other in voters if other & voter]
         voters = [other for other in voters if not other & voter]
@@ -107,7 +107,7 @@ def list_voters(session: Session, proposal: Proposal, verb: str | None = None) -
     return voters
 
 
-def learn(session: Session, names: Names) -> None:
+def store_names(session: Session, names: Names) -> None:
     """Store the current names of accounts and places, by account or address."""
     for key, name in sorted(names.items()):  # sorted, or two transactions could wait for each other
         line = storable(" ".join(name.split()))[:_MAX_NAME_CHARS]
@@ -119,7 +119,7 @@ def learn(session: Session, names: Names) -> None:
             session.add(row)
 
 
-def learn_standing(session: Session, actor: Actor) -> None:
+def store_standing(session: Session, actor: Actor) -> None:
     """Store the membership of an account in the team; nothing changes if its platform does not say it now.
 
     An account that has no row yet gets one, with its current name.
@@ -146,7 +146,7 @@ def find_by_name(session: Session, name: str) -> list[Actor]:
     return found
 
 
-def accounts_in(session: Session, channel: str) -> list[str]:
+def list_accounts_in(session: Session, channel: str) -> list[str]:
     """Return accounts of a channel that have a name, up to a limit, to compare with a mistyped one."""
     keys = select(NameRow.key).where(col(NameRow.key).startswith(f"{channel}:", autoescape=True))
     return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MAX_LISTED_ACCOUNTS)))
@@ -159,7 +159,7 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
     """
     keys: set[str] = set()
     for account_or_place in wanted:
-        keys.update(within(account_or_place))  # itself, and the places around it
+        keys.update(list_enclosing(account_or_place))  # itself, and the places around it
     if not keys:
         return {}
     rows = session.exec(select(NameRow).where(col(NameRow.key).in_(sorted(keys))))
@@ -168,7 +168,7 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
 
 def put_names_in(session: Session, text: str) -> str:
     """Return a text with its accounts and places called by name."""
-    found = find_written(text)
+    found = find_accounts_in(text)
     if found:
         return with_names(text, find_known_names(session, found))
     return text

@@ -132,7 +132,7 @@ def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> 
     return known is not None and not known.gone and known.proposal_id in (proposal.id, proposal.card_id)
 
 
-def revive(session: Session, channel: str, ref: str) -> None:
+def mark_reachable(session: Session, channel: str, ref: str) -> None:
     """Mark the copies with this reference that are gone as reachable again, and as outdated."""
     gone = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone))
     session.execute(gone.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
@@ -193,7 +193,7 @@ def mark_gone(session: Session, copy: Copy) -> None:
     session.execute(update(CopyRow).where(col(CopyRow.id) == copy.id).values(gone=True))
 
 
-def mark_lost(session: Session, channel: str, ref: str) -> None:
+def mark_message_gone(session: Session, channel: str, ref: str) -> None:
     """Mark the posted message ``ref`` as gone."""
     is_message = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
     session.execute(update(CopyRow).where(is_message).values(gone=True))
@@ -222,7 +222,7 @@ def mark_group_outdated(session: Session, message_id: int) -> None:
     session.execute(outdated.values(wanted=CopyRow.wanted + 1))
 
 
-def find_key(session: Session, channel: str, ref: str) -> str | None:
+def find_address_key(session: Session, channel: str, ref: str) -> str | None:
     """Return the key of the address at which the message ``ref`` was posted; None for an unknown message."""
     return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
 

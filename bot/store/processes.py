@@ -1,6 +1,6 @@
 """The processes on this database, and their leases. Others take over the work of a process whose row is gone.
 
-A process shows that it lives by raising its ``beats``, at the same pace as the others. `Watch` in
+A process shows that it lives by raising its ``beats``, at the same pace as the others. `FailureDetector` in
 ``bot/domain/jobs.py`` judges, without a clock, which processes have stopped, and their rows are removed. A
 *lease* is a task that one process at a time may do, for as long as that process lives.
 """
@@ -34,7 +34,7 @@ class ProcessRow(Row, table=True):
     beats: int = 0
 
 
-class HoldRow(Row, table=True):
+class LeaseRow(Row, table=True):
     """A lease: a task by its name, such as polling Telegram, and the process that does it."""
 
     __tablename__ = "hold"
@@ -44,10 +44,10 @@ class HoldRow(Row, table=True):
 
 
 _PROCESS = table_of(ProcessRow)
-_HOLD = table_of(HoldRow)
+_HOLD = table_of(LeaseRow)
 
 
-def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
+def has_no_living_owner(owner: Any, process: Any) -> ColumnElement[bool]:
     """Return the SQL condition that no living process has the id in the column ``owner``, or it is NULL.
 
     ``process``: the id of the process that asks, which counts as living.
@@ -69,7 +69,7 @@ def enter_alone(session: Session, process: Process, now: datetime) -> None:
     enter_process(session, process, now)
 
 
-def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
+def raise_beats(session: Session, process: Process, now: datetime) -> dict[str, int]:
     """Raise the beats of this process by one, also if its row was removed; return those of the others."""
     mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
     if not count_changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
@@ -104,9 +104,9 @@ def leave_process(session: Session, process: Process) -> None:
 def take_lease(session: Session, name: str, process: str) -> str:
     """Take the lease on a name if no living process has it, and return its owner."""
     has_name = _HOLD.c.name == name
-    may_be_taken = (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
+    may_be_taken = (_HOLD.c.owner == process) | has_no_living_owner(_HOLD.c.owner, process)
     while True:
-        new = insert_or_ignore(session, HoldRow, "owner")
+        new = insert_or_ignore(session, LeaseRow, "owner")
         if session.execute(new, {"name": name, "owner": process}).first():
             return process
         session.execute(update(_HOLD).where(has_name, may_be_taken).values(owner=process))

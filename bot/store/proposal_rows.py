@@ -18,13 +18,13 @@ from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.proposals import (
     Cause,
+    CheckedField,
     Deciders,
     Edited,
     Inverse,
     Level,
     PreviewField,
     Proposal,
-    Reread,
     Risk,
     State,
     Vote,
@@ -60,7 +60,7 @@ def from_row(row: Row[Any]) -> Proposal:
         Proposal,
         row,
         **converted,
-        kind=find_kind(row.kind, called=bool(row.call_id)),
+        kind=find_kind(row.kind, asked_by_model=bool(row.call_id)),
         risk=Risk(Level(row.level), row.risk_reason, vouched=row.vouched is not False),
         requester=Actor.parse(row.requester, row.requester_name),
         ttl=timedelta(seconds=row.ttl_seconds),
@@ -160,12 +160,12 @@ def _edits_from_json(stored: list[list[Any]] | None) -> tuple[Edited, ...]:
     return tuple(Edited(round_, by, _fields_from_json(fields)) for round_, by, fields in stored or ())
 
 
-def _reread_to_json(found: tuple[Reread, ...]) -> list[list[Any]] | None:
+def _reread_to_json(found: tuple[CheckedField, ...]) -> list[list[Any]] | None:
     return [[field.field, field.now, field.approved, field.agrees] for field in found] or None
 
 
-def _reread_from_json(stored: list[list[Any]] | None) -> tuple[Reread, ...]:
-    return tuple(Reread(*values) for values in stored or ())
+def _reread_from_json(stored: list[list[Any]] | None) -> tuple[CheckedField, ...]:
+    return tuple(CheckedField(*values) for values in stored or ())
 
 
 def _inverse_to_json(inverse: Inverse) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 A proposal *waits* while people can decide it. It is *open* until it has ended (`OPEN`), and *moving* while it
 is approved or runs (`IS_MOVING`). A list for a person is limited to their `Reach`, the proposals that they
-may see, and is read a page at a time (`list_seen`). Changes of proposals are in ``bot/store/transitions.py``,
-the conversion of rows in ``bot/store/proposal_rows.py``.
+may see, and is read a page at a time (`list_within_reach`). Changes of proposals are in
+``bot/store/transitions.py``, the conversion of rows in ``bot/store/proposal_rows.py``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,8 +18,8 @@ from bot.domain.bounds import AnswerRoom, Bounds
 from bot.domain.proposals import (
     Cause,
     Level,
-    Mark,
     Order,
+    PageEnd,
     Proposal,
     ProposalFilter,
     ProposalKind,
@@ -29,9 +29,9 @@ from bot.domain.proposals import (
 )
 from bot.domain.rules import EVERYWHERE
 from bot.store import database
-from bot.store.engine import insert_or_ignore, insert_or_replace
+from bot.store.engine import insert_or_ignore, insert_or_update
 from bot.store.proposal_rows import from_row
-from bot.store.tables.conversations import ConversationRow, inside
+from bot.store.tables.conversations import ConversationRow, is_inside
 from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRow, ToolVersionRow
 from bot.store.tables.row import delete_older, is_one_of, starts_with, table_of
 
@@ -223,7 +223,7 @@ def find_declined_before(session: Session, proposals: Sequence[Proposal]) -> dic
 
 def list_in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
     """Return proposals in these states, the last changed first, without a check of who may see them."""
-    return list_seen(session, Reach(frozenset(), everything=True), states, limit)
+    return list_within_reach(session, Reach(frozenset(), everything=True), states, limit)
 
 
 class Reach(NamedTuple):
@@ -236,16 +236,16 @@ class Reach(NamedTuple):
     """The accounts of the person."""
     everything: bool
     """True: all proposals are within reach. The caller hides those that the person may not see."""
-    named: frozenset[str] = frozenset()
+    deciding_for: frozenset[str] = frozenset()
     """Other accounts and user groups for which the person may decide."""
 
 
-def list_seen(
+def list_within_reach(
     session: Session,
     reach: Reach,
     states: Sequence[State],
     limit: int = 200,
-    before: Mark | None = None,
+    before: PageEnd | None = None,
     only: ProposalFilter = ProposalFilter(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
     """Return a page of the proposals within reach, filtered and ordered by ``only``.
@@ -289,7 +289,7 @@ def _list_parts(reach: Reach, states: Sequence[State], *, own: bool) -> list[Any
     in_each_state = [_TABLE.c.state == state for state in states]
     if reach.everything and not own:
         return in_each_state
-    requesters = reach.accounts if own else reach.accounts | reach.named
+    requesters = reach.accounts if own else reach.accounts | reach.deciding_for
     parts = []
     for requester in sorted(requesters):
         is_theirs = _TABLE.c.requester == requester
@@ -330,7 +330,7 @@ def list_soonest(
     in_scope = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
-        .where(_IS_PROPOSED, inside(scope), _TABLE.c.kind != kinds.SUGGESTION.name)
+        .where(_IS_PROPOSED, is_inside(scope), _TABLE.c.kind != kinds.SUGGESTION.name)
     )
     page = in_scope.order_by(*_BY_EXPIRY).limit(limit)
     proposals = _read(session, SELECT_PROPOSALS.where(_TABLE.c.id.in_(page)).order_by(*_BY_EXPIRY))
@@ -340,7 +340,7 @@ def list_soonest(
     return proposals, session.connection().execute(count).scalar_one()
 
 
-def list_waiting_of(session: Session, card_ids: Any) -> list[Proposal]:
+def list_waiting_on_cards(session: Session, card_ids: Any) -> list[Proposal]:
     """Return the waiting proposals on these cards, soonest to expire first.
 
     ``card_ids``: the `Proposal.card_id` of each card, or a subquery that selects them.
@@ -389,7 +389,7 @@ def list_of_kind(session: Session, conversation_id: str, kind: ProposalKind) -> 
     return _read(session, here.order_by(_TABLE.c.message_id, _TABLE.c.position))
 
 
-def list_due(session: Session, now: datetime, limit: int) -> list[Proposal]:
+def list_due_to_expire(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Return proposals that wait for people and whose time to expire has come, the first to expire first."""
     due = SELECT_PROPOSALS.where(text(WAITS), _TABLE.c.expires_at <= now)
     return _read(session, due.order_by(_TABLE.c.expires_at, _TABLE.c.id).limit(limit))
@@ -401,7 +401,7 @@ def list_waiting_after(session: Session, after: str, limit: int) -> list[Proposa
     return _read(session, waiting.order_by(_TABLE.c.id).limit(limit))
 
 
-def list_due_for(session: Session, action: str, now: datetime, limit: int) -> list[Proposal]:
+def list_due_for_action(session: Session, action: str, now: datetime, limit: int) -> list[Proposal]:
     """Return proposals that wait for people and whose time for an action has come, the first due first.
 
     ``action``: ``warn``, ``remind``, ``notify`` or ``escalate``.
@@ -471,7 +471,7 @@ def store_inverse(session: Session, proposal: Proposal, arguments: Mapping[str, 
         "arguments": dict(arguments),
         "created_at": now,
     }
-    insert_or_replace(session, InverseRow, row)
+    insert_or_update(session, InverseRow, row)
 
 
 def find_inverse(session: Session, proposal_id: str) -> Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from sqlalchemy import String, bindparam
 from sqlmodel import Session, col, select
 
 from bot.domain.conversations import AskedQuestion, LineRole
-from bot.store.state import StateRow, forget_states, keep_state, list_states, list_unchanged_keys, load_state
+from bot.store.state import StateRow, forget_states, list_states, list_unchanged_keys, load_state, store_state
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import table_of
 from bot.store.turns import is_turn_wanted
@@ -31,7 +31,7 @@ _A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
 _ROWS = table_of(StateRow)
 _OF_HOME = _ROWS.c.key.startswith(bindparam("conversation_id", type_=String) + "/")
-ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED_ROOM, _OF_HOME)
+SELECT_ASKED_KEYS = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED_ROOM, _OF_HOME)
 """The keys of a conversation's questions whose askers have not been told the answer."""
 
 
@@ -44,13 +44,13 @@ def count_question(session: Session, person_id: str, most: int, now: datetime) -
     lately = [at for at in stored["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
         return False
-    keep_state(session, _ASKERS_ROOM, person_id, {"at": [*lately, now.isoformat()]}, now)
+    store_state(session, _ASKERS_ROOM, person_id, {"at": [*lately, now.isoformat()]}, now)
     return True
 
 
 def store_question(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Store a question whose answer is awaited."""
-    keep_state(session, _ASKED_ROOM, _make_key(question), asdict(question), now)
+    store_state(session, _ASKED_ROOM, _make_key(question), asdict(question), now)
 
 
 def _make_key(question: AskedQuestion) -> str:
@@ -69,14 +69,14 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
     return [replace(each, answer=_answer(session, each)) for each in waiting]
 
 
-def settle_question(session: Session, question: AskedQuestion, now: datetime) -> None:
+def mark_answer_told(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Store that the asker of a question was told the answer: it is kept for a day."""
-    keep_state(session, _ASKED_ROOM, _make_key(question), None, now)
+    store_state(session, _ASKED_ROOM, _make_key(question), None, now)
     key = f"{question.proposal_id}/{question.note}"
-    keep_state(session, _ANSWERED_ROOM, key, asdict(question), now)
+    store_state(session, _ANSWERED_ROOM, key, asdict(question), now)
 
 
-def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
+def list_of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
     """Return the questions about a proposal that are open or were answered within a day, oldest first.
 
     Each has its answer, or an empty one while it is awaited.
@@ -99,7 +99,7 @@ def list_unanswered(session: Session) -> Mapping[str, str]:
     }
 
 
-def list_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
+def list_homes_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
     """Return the ids of conversations with a question since before a moment whose answer was not told yet."""
     keys = list_unchanged_keys(session, _ASKED_ROOM, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))

@@ -21,12 +21,12 @@ from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
-from bot.domain.people import Actor, channel_called, place_called
-from bot.domain.proposals import Mark, Proposal, State
+from bot.domain.people import Actor, name_of_channel, name_of_place
+from bot.domain.proposals import PageEnd, Proposal, State
 from bot.domain.unusual import MAX_CALLS, MIN_KNOWN_PROPOSALS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
-from bot.store.tables.conversations import SEEN_AT, SEEN_IN, ConversationRow
+from bot.store.tables.conversations import ADDRESS_SHOWN, CHAT_SHOWN, ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
@@ -36,7 +36,8 @@ _PAGE_ROWS = 500  # the rows that are fetched at a time
 _MAX_PARTS = 200  # the most tools, places or people in statistics
 _APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
-# the columns of a proposal that `list_newest` reads: always, and those that ``ended`` and ``arguments`` add
+# the columns of a proposal that `list_newest` reads: always, and those that ``with_decision`` and
+# ``arguments`` add
 _COLUMNS = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
@@ -48,40 +49,40 @@ _COLUMNS_OF_ARGUMENTS = ("arguments", "tool_version")
 def list_newest(
     session: Session,
     since: datetime,
-    before: Mark | None = None,
+    before: PageEnd | None = None,
     accounts: Collection[str] | None = None,
     *,
-    most: int = MAX_ROWS,
-    ended: bool = False,
-    arguments: bool = False,
+    limit: int = MAX_ROWS,
+    with_decision: bool = False,
+    with_arguments: bool = False,
 ) -> Iterator[Any]:
     """Yield a row for each proposal since then that these accounts requested, newest first.
 
     - ``before``: only proposals that are older than the one at that mark
     - ``accounts``: None for the proposals of all accounts
-    - ``most``: the most rows
-    - ``ended``: add the votes, the time of the decision, the requester's name and the connection; open
-      proposals are still among the rows
-    - ``arguments``: add the arguments of each call, and the version of its tool
+    - ``limit``: the most rows
+    - ``with_decision``: add the votes, the time of the decision, the requester's name and the connection;
+      open proposals are still among the rows
+    - ``with_arguments``: add the arguments of each call, and the version of its tool
 
     A row has the columns of the proposal by name, the ``place`` where people see the conversation, which is
     an address as text, and ``private``, True if that is a private chat.
     """
     columns = [*_COLUMNS]
-    if ended:
+    if with_decision:
         columns += _COLUMNS_OF_DECISION
-    if arguments:
+    if with_arguments:
         columns += _COLUMNS_OF_ARGUMENTS
     query = select(
         *(_PROPOSAL.c[name] for name in columns),
-        SEEN_AT.label("place"),
+        ADDRESS_SHOWN.label("place"),
         _PLACE.c.private,
     ).join_from(_PROPOSAL, _PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
     mark = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
     is_older: Any = true() if before is None else tuple_(*mark) < tuple_(*before)
     is_theirs: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
     query = query.where(_PROPOSAL.c.created_at >= since, is_older, is_theirs)
-    query = query.order_by(*(column.desc() for column in mark)).limit(most)
+    query = query.order_by(*(column.desc() for column in mark)).limit(limit)
     with session.connection().execute(query, execution_options={"yield_per": _PAGE_ROWS}) as rows:
         yield from rows
 
@@ -102,7 +103,7 @@ def count_insights(
     names: dict[str, str] = {}  # of persons and connections
     rows_read = 0
     oldest = None
-    for row in list_newest(session, since, accounts=accounts, ended=True):
+    for row in list_newest(session, since, accounts=accounts, with_decision=True):
         rows_read += 1
         oldest = row.created_at
         if not is_counted(row) or not was_asked(row):
@@ -139,7 +140,7 @@ def count_insights(
     chats = [place for place in tallies[Facet.PLACE] if ":" in place]
     chat_names = people.find_known_names(session, chats)
     place_names = {
-        place: place_called(place, chat_names) if ":" in place else _name_private_chats(place)
+        place: name_of_place(place, chat_names) if ":" in place else _name_private_chats(place)
         for place in tallies[Facet.PLACE]
     }
     return Insights(
@@ -177,7 +178,9 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
         for row in sorted(rows, key=attrgetter("created_at"), reverse=True)
         if is_counted(row) and _may_all_see(row, proposal)
     ]
-    return PastCalls(calls[:MAX_CALLS], is_first=not rows, known=found[0].known, is_cut=len(rows) > MAX_CALLS)
+    return PastCalls(
+        calls[:MAX_CALLS], is_first=not rows, proposal_count=found[0].known, is_cut=len(rows) > MAX_CALLS
+    )
 
 
 @cache
@@ -189,7 +192,7 @@ def _select_past_calls() -> Any:
     """
     of_new_call = _PLACE.c.id == bindparam("asked_in")
     # the chat of the new call, if it is a shared one; and its requester, if the call is made in private
-    this_chat = select(SEEN_IN).where(of_new_call, _PLACE.c.private.is_(False)).scalar_subquery()
+    this_chat = select(CHAT_SHOWN).where(of_new_call, _PLACE.c.private.is_(False)).scalar_subquery()
     asker_in_private = select(bindparam("asked_by")).where(of_new_call, _PLACE.c.private).scalar_subquery()
     in_chat = _PROPOSAL.c.chat == this_chat
     is_shared = _PROPOSAL.c.chat.is_not(None)
@@ -288,7 +291,7 @@ def _find_chat(row: Any) -> str:
 
 
 def _name_private_chats(channel: str) -> str:
-    name = channel_called(channel)
+    name = name_of_channel(channel)
     if name[:1].islower():
         return name
     return f"private chats in {name}"

@@ -28,7 +28,7 @@ from bot.domain.times import now as system_clock
 from bot.store import database, people, proposal_rows, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.tables.people import AbsenceRow
@@ -42,19 +42,24 @@ GROUP_VALID_FOR = timedelta(seconds=30)
 """The time for which a platform's list of the members of a user group counts."""
 _BOOKS = table_of(BookRow)
 _SELECT_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
-VERSION = tuple(
+VERSION_COLUMNS = tuple(
     select(column).where(_BOOKS.c.id == BOOK_ID).scalar_subquery()
     for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
 )
-"""The columns with the book's version and pause, for statements of other modules; see `know_version`."""
-# for `Policies.load_for` and `Policies.find_for`: the last four columns are those of `people.KNOWN` and
-# `VERSION`
-_SELECT_PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
-_SELECT_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
+"""The columns with the book's version and pause, for statements of other modules; see `cache_version`."""
+# for `Policies.load_with_person` and `Policies.find_proposal_with_policy`: the last four columns are those of
+# `people.SELECT_PERSON` and `VERSION_COLUMNS`
+_SELECT_PERSON_AND_VERSION = people.SELECT_PERSON.add_columns(*VERSION_COLUMNS)
+_SELECT_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(
+    *people.SELECT_PERSON.selected_columns, *VERSION_COLUMNS
+)
 
 
-def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
-    """Cache the book's version and pause, which another statement of this snapshot has read (`VERSION`)."""
+def cache_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
+    """Cache the book's version and pause.
+
+    Another statement of this snapshot has read them, by `VERSION_COLUMNS`.
+    """
     database.cache_read(session, BookRow, (version, paused_at))
 
 
@@ -78,21 +83,25 @@ class Policies:
         # the user groups by name, each with the time at which its platform listed the members
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}
 
-    def know_group(self, name: str, group: UserGroup) -> None:
+    def cache_group(self, name: str, group: UserGroup) -> None:
         """Cache the members of a group, as its platform has just listed them."""
         self._groups = {**self._groups, name: (group, self._clock())}
 
-    def unknown_groups(self) -> list[str]:
+    def list_unlisted_groups(self) -> list[str]:
         """Return the user groups whose members are needed, but not known now.
 
-        Rules name the groups, or a policy was asked about them (`Policy.missed`).
+        Rules name the groups, or a policy was asked about them (`Policy.unknown_groups_needed`).
         """
         named: set[str] = set()
         for rule in self.last_read.book.list_about(Subject.DECIDERS):
             if isinstance(rule.value, tuple):
                 named.update(map(str, rule.value))
         named.update(rule.scope for rule in self.last_read.book.list_about(Subject.ATTENTION))
-        needed = {name for name in named if is_group(name)} | self._groups.keys() | self.last_read.missed
+        needed = (
+            {name for name in named if is_group(name)}
+            | self._groups.keys()
+            | self.last_read.unknown_groups_needed
+        )
         return sorted(needed - self._list_known_groups().keys())
 
     def _list_known_groups(self) -> dict[str, UserGroup]:
@@ -107,12 +116,12 @@ class Policies:
         """Return the policy as this transaction sees it. Rules are read only after the version changed."""
         return self._make_policy(session, *_load_version(session))
 
-    def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+    def load_with_person(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """Return the policy, and the Person of an account."""
         key = (self, people.make_cache_key(actor))
         return database.read_once(session, key, lambda: self._read_policy_and_person(session, actor))
 
-    def find_for(
+    def find_proposal_with_policy(
         self, session: Session, proposal_id: str, actor: Actor
     ) -> tuple[Proposal, Policy, Person] | None:
         """Return a proposal, the policy, and the Person of the account ``actor``, by one statement.
@@ -143,11 +152,11 @@ class Policies:
     ) -> tuple[Policy, Person]:
         """Return the policy and the Person of an account, and cache the values for the rest of the snapshot.
 
-        They are made from the columns of `people.KNOWN` and `VERSION`.
+        They are made from the columns of `people.SELECT_PERSON` and `VERSION_COLUMNS`.
         """
         person = people.make_person(session, actor, person_id, stored_standing)
         database.cache_read(session, people.make_cache_key(actor), person)
-        know_version(session, version, paused_at)
+        cache_version(session, version, paused_at)
         return self._make_policy(session, version, paused_at), person
 
     def _make_policy(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
@@ -177,15 +186,15 @@ class Policies:
         return replace(policy, groups=self._list_known_groups(), absences=away)
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
-        return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
+        return Role.ADMIN in self.load(session).roles_of(people.load_person(session, actor))
 
-    def bound_to(self, session: Session, actor: Actor) -> str | None:
+    def find_workspace_bound(self, session: Session, actor: Actor) -> str | None:
         """Return the only workspace whose rules an admin may change, such as ``slack:T1``; None for no limit.
 
         There is a limit only where Nod is in several workspaces: in a single one, its admins are admins of
         all of Nod.
         """
-        bound = self.load(session).find_admin_workspace(people.person_of(session, actor))
+        bound = self.load(session).find_admin_workspace(people.load_person(session, actor))
         if bound and _count_workspaces(session) > 1:
             return bound
         return None
@@ -202,16 +211,16 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
 
     It takes the place of the rule with the same `Rule.slot`: a rule on the same subject for the same calls.
     """
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
 
     # end the rule whose place the new one takes
-    before: admin_changes.State = None
+    before: admin_changes.ThingState = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
     for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
         if _to_rule(row, UTC).slot == rule.slot:
             row.ended_at, row.ended_by = now, str(by)
             session.add(row)
-            before = admin_changes.rule_state(row)
+            before = admin_changes.make_rule_state(row)
 
     # store and record the new one
     limits = rule.limits or Limits()
@@ -233,29 +242,29 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     session.add(new)
     session.flush()
     raise_version(session)
-    author = people.by(session, Act.SET, by)
-    key = admin_changes.rule_key(new)
-    after = admin_changes.rule_state(new)
+    author = people.make_author(session, Act.SET, by)
+    key = admin_changes.make_rule_key(new)
+    after = admin_changes.make_rule_state(new)
     admin_changes.record(session, Thing.RULE, key, author, before, after, now, new.pattern)
     return replace(rule, id=new.id or 0)
 
 
 def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
     """End a rule and return it; None if there is no current rule of that number."""
-    return _end(session, rule_id, people.by(session, Act.DROP, by), now, zone)
+    return _end(session, rule_id, people.make_author(session, Act.DROP, by), now, zone)
 
 
-def end_due(session: Session, book: Rulebook, now: datetime) -> None:
+def end_overdue_rules(session: Session, book: Rulebook, now: datetime) -> None:
     """Mark the rules of a book whose time is over as ended in their rows.
 
     They match nothing any longer, with or without that mark.
     """
     for rule in book.list_ended(now):
-        _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
+        _end(session, rule.id, Author.nod(Act.END_BY_ITSELF), now, book.zone)
 
 
-def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) -> Rule | None:
-    conversation_lock.everywhere(session)
+def _end(session: Session, rule_id: int, by: Author, now: datetime, zone: tzinfo) -> Rule | None:
+    conversation_lock.lock_everything(session)
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
@@ -263,8 +272,8 @@ def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) ->
     session.add(row)
     session.flush()
     raise_version(session)
-    key = admin_changes.rule_key(row)
-    before = admin_changes.rule_state(row)
+    key = admin_changes.make_rule_key(row)
+    before = admin_changes.make_rule_state(row)
     admin_changes.record(session, Thing.RULE, key, by, before, None, now, row.pattern)
     return _to_rule(row, zone)
 
@@ -291,7 +300,7 @@ def count_versions(session: Session, rule: Rule) -> int:
 
 def pause_all(session: Session, by: Actor, now: datetime) -> bool:
     """Pause all runs of calls, and the time of all proposals; False if they are paused already."""
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     raise_version(session)
     paused = session.execute(
         update(BookRow)
@@ -301,11 +310,13 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
     if not count_changed(paused):
         return False
     after = {"since": now.isoformat(), "name": by.name}
-    admin_changes.record(session, Thing.PAUSE, _ALL, people.by(session, Act.PAUSE, by), None, after, now)
+    admin_changes.record(
+        session, Thing.PAUSE, _ALL, people.make_author(session, Act.PAUSE, by), None, after, now
+    )
     return True
 
 
-def resume(session: Session, by: By, now: datetime) -> timedelta:
+def resume(session: Session, by: Author, now: datetime) -> timedelta:
     """End the pause and return its length.
 
     The caller has moved the due times of proposals before.
@@ -320,7 +331,7 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
     return max(now - since, timedelta())
 
 
-def move_pause_start(session: Session, by: By, since: datetime, now: datetime) -> None:
+def move_pause_start(session: Session, by: Author, since: datetime, now: datetime) -> None:
     """Move the start of the current pause to ``since``.
 
     The caller has moved all due times by the time between the old start and the new one.
@@ -367,10 +378,10 @@ def _load_absences(session: Session) -> tuple[Absence, ...]:
     rows = session.exec(
         select(AbsenceRow).where(col(AbsenceRow.ended_at).is_(None)).order_by(col(AbsenceRow.id))
     )
-    return tuple(absence_of(row) for row in rows)
+    return tuple(make_absence(row) for row in rows)
 
 
-def absence_of(row: AbsenceRow) -> Absence:
+def make_absence(row: AbsenceRow) -> Absence:
     absent = Actor.parse(row.account, row.name)
     stand_in = Actor.parse(row.stand_in, row.stand_in_name)
     return Absence(row.id or 0, absent, stand_in, row.until)

@@ -20,11 +20,11 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import LostRace
 from bot.store import rules
-from bot.store.engine import insert_or_replace
-from bot.store.tables.row import Row, as_json, is_old, table_of
+from bot.store.engine import insert_or_update
+from bot.store.tables.row import Row, is_old, make_json_column, table_of
 from bot.store.tables.rules import BookRow
 
-State = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 """A JSON object."""
 
 
@@ -35,7 +35,7 @@ class StateRow(Row, table=True):
 
     channel: str = Field(primary_key=True)  # the name of the room
     key: str = Field(primary_key=True)
-    state: dict[str, Any] = as_json()
+    state: dict[str, Any] = make_json_column()
     updated_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -86,16 +86,16 @@ def count_states(session: Session, room: str) -> int:
     return session.exec(select(func.count()).select_from(StateRow).where(_ROWS.c.channel == room)).one()
 
 
-def keep_state(session: Session, room: str, key: str, state: State | None, now: datetime) -> None:
+def store_state(session: Session, room: str, key: str, state: JsonObject | None, now: datetime) -> None:
     """Store a state in place of the one before; None deletes the one before."""
     if state is None:
         session.execute(delete(StateRow).where(_is_at(room, key)))
         return
     values = {"channel": room, "key": key, "state": dict(state), "updated_at": now}
-    insert_or_replace(session, StateRow, values)
+    insert_or_update(session, StateRow, values)
 
 
-def take_state(session: Session, room: str, key: str, after: datetime) -> State | None:
+def pop_state(session: Session, room: str, key: str, after: datetime) -> JsonObject | None:
     """Delete and return a state that was stored after a moment, or None: at most one caller gets it."""
     taken = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
     row = session.execute(taken.returning(col(StateRow.state))).first()
@@ -107,13 +107,13 @@ def forget_states(session: Session, room: str, until: datetime) -> None:
     session.execute(delete(StateRow).where(_ROWS.c.channel == room, _ROWS.c.updated_at <= until))
 
 
-def load_task_state(session: Session, name: str) -> State:
+def load_task_state(session: Session, name: str) -> JsonObject:
     """Return the state that a recurring task, by its name, keeps between its runs; empty at first."""
     row = session.get(BookRow, rules.BOOK_ID)
     return (row.memory or {}).get(name, {}) if row else {}
 
 
-def keep_task_state(session: Session, name: str, before: State, state: State) -> None:
+def store_task_state(session: Session, name: str, before: JsonObject, state: JsonObject) -> None:
     """Store the state of a recurring task in place of the state that this transaction has read.
 
     Raises LostRace if another process has stored one since, so that the transaction runs again and reads it.
@@ -138,7 +138,7 @@ def claim_day(session: Session, name: str, today: date) -> bool:
     claim = {"day": today.isoformat()}
     if before == claim:
         return False
-    keep_task_state(session, name, before, claim)
+    store_task_state(session, name, before, claim)
     return True
 
 

@@ -17,7 +17,7 @@ from bot.domain.chat import Address
 from bot.domain.conversations import LineRole, Transcript, Turn
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import SETTLED, Proposal
-from bot.domain.teams import Standing, Teammate, TeamStatus
+from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
 from bot.store.engine import insert_or_ignore
@@ -140,7 +140,7 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         Teammate,
         row,
         tools=tuple(row.tools) if row.tools is not None else None,
-        standing=Standing(row.standing),
+        standing=TeammateState(row.standing),
         plan=next((proposal for proposal in own_proposals if proposal.id == row.plan_id), None),
         waits_for=tuple(proposal for proposal in own_proposals if proposal.state not in SETTLED),
         doing=_describe_activity(session, row.id),
@@ -184,13 +184,13 @@ def mark_team_changed(session: Session, lead_id: str, origin: Address | None = N
     return Job(Work.TEAM, lead_id)
 
 
-def find_outdated(session: Session, lead_id: str) -> TeamStatusRow | None:
+def find_outdated_message(session: Session, lead_id: str) -> TeamStatusRow | None:
     """Return the row of a team's message if the message is outdated, or None."""
     outdated = select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _IS_OUTDATED)
     return session.exec(outdated).one_or_none()
 
 
-def list_outdated(session: Session) -> list[str]:
+def list_with_outdated_message(session: Session) -> list[str]:
     """Return the ids of the lead conversations whose team's message is outdated."""
     return list(session.exec(select(TeamStatusRow.lead_id).where(_IS_OUTDATED)))
 

@@ -24,7 +24,7 @@ from bot.errors import NodError
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
@@ -70,7 +70,7 @@ class AgentTerms:
     person: Actor  # the person for whom it calls tools
     tools: Sequence[str]  # patterns of the names of tools that it may call
     servers: Sequence[str]  # the servers at which it may act as that person
-    known: Sequence[str]  # the names of the tools that the patterns match now
+    shown_tools: Sequence[str]  # the names of the tools that the patterns match now
     until: datetime | None
     agreed: bool = False  # that person has agreed, as they make the token themselves
 
@@ -84,7 +84,7 @@ def issue_token(
     """
     if len(name) > _MAX_NAME_CHARS or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     _check_name(session, name, terms)
     label = secrets.token_hex(_LABEL_CHARS // 2)
     token = f"{AGENT_BEGINNING if terms else _BEGINNING}{label}_{secrets.token_urlsafe(32)}"
@@ -92,14 +92,14 @@ def issue_token(
     if terms is not None:
         row.tools = list(terms.tools)
         row.servers = list(terms.servers)
-        row.known = sorted(terms.known)
+        row.known = sorted(terms.shown_tools)
         row.accounts = _list_accounts(session, terms.person)
         row.person = str(terms.person)
         row.person_name = terms.person.name
         row.until = terms.until
         row.agreed_at = now if terms.agreed else None
     session.add(row)
-    _record(session, row, people.by(session, Act.ISSUE, by), now)
+    _record(session, row, people.make_author(session, Act.ISSUE, by), now)
     return token
 
 
@@ -110,8 +110,8 @@ def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
     """
     for row in session.exec(select(TokenRow).where(TokenRow.name == name)):
         # the id of the agent's Person; None for a script
-        theirs = people.person_of(session, Actor.parse(row.person)).id if row.person else None
-        mine = people.person_of(session, terms.person).id if terms else None
+        theirs = people.load_person(session, Actor.parse(row.person)).id if row.person else None
+        mine = people.load_person(session, terms.person).id if terms else None
         if theirs != mine:
             raise NodError(f"'{name}' is the name of another one's token. Choose another name.")
 
@@ -119,19 +119,21 @@ def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
 def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the token with this label, or all tokens with this name; return the ended tokens."""
     named = or_(TokenRow.label == which, TokenRow.name == which)
-    return _end(session, named, people.by(session, Act.REVOKE, by), now)
+    return _end(session, named, people.make_author(session, Act.REVOKE, by), now)
 
 
-def revoke_agent(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
+def revoke_agent_for_admin(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the agent's token with this label, for an admin."""
     which = (col(TokenRow.label) == label) & col(TokenRow.person).is_not(None)
-    return _end(session, which, people.by(session, Act.REVOKE, by), now)
+    return _end(session, which, people.make_author(session, Act.REVOKE, by), now)
 
 
-def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
+def revoke_own_agent(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End an agent's token for its own person; another person's token stays."""
-    mine = col(TokenRow.person).in_(sorted(people.person_of(session, by).accounts | {str(by)}))
-    return _end(session, (col(TokenRow.label) == label) & mine, people.by(session, Act.REVOKE, by), now)
+    mine = col(TokenRow.person).in_(sorted(people.load_person(session, by).accounts | {str(by)}))
+    return _end(
+        session, (col(TokenRow.label) == label) & mine, people.make_author(session, Act.REVOKE, by), now
+    )
 
 
 def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
@@ -150,29 +152,29 @@ def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[Is
             row.accounts = accounts_now
             session.add(row)
         else:
-            by = By.nod(Act.REVOKE, "an account left")
+            by = Author.nod(Act.REVOKE, "an account left")
             ended += _end(session, col(TokenRow.label) == row.label, by, now)
     return ended
 
 
 def end_with_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens of an account that is gone from its platform."""
-    by = By.nod(Act.REVOKE, "the account is gone")
+    by = Author.nod(Act.REVOKE, "the account is gone")
     return _end(session, col(TokenRow.person) == str(account), by, now)
 
 
 def end_due(session: Session, now: datetime) -> list[IssuedToken]:
     """End the agents' tokens whose time is over."""
     due = col(TokenRow.person).is_not(None) & (col(TokenRow.until) <= now)
-    return _end(session, due, By.nod(Act.END_BY_ITSELF), now)
+    return _end(session, due, Author.nod(Act.END_BY_ITSELF), now)
 
 
 def _list_accounts(session: Session, person: Actor) -> list[str]:
     """Return the accounts of the Person behind an account."""
-    return sorted(people.person_of(session, person).accounts | {str(person)})
+    return sorted(people.load_person(session, person).accounts | {str(person)})
 
 
-def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[IssuedToken]:
+def _end(session: Session, which: ColumnElement[bool], by: Author, now: datetime) -> list[IssuedToken]:
     """End the tokens that meet the SQL condition ``which`` and have not ended; return them."""
     found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), which)).all()
     for row in found:
@@ -192,15 +194,15 @@ def confirm_agent(
     row = session.get(TokenRow, label)
     if row is None or row.person is None or row.revoked_at is not None:
         return None
-    if row.person not in people.person_of(session, person).accounts | {str(person)}:
+    if row.person not in people.load_person(session, person).accounts | {str(person)}:
         return None
     row.agreed_at, row.servers = row.agreed_at or now, sorted(servers)
     session.add(row)
-    _record(session, row, people.by(session, Act.SET, person), now)
+    _record(session, row, people.make_author(session, Act.SET, person), now)
     return _agent_of(session, row)
 
 
-def note_told(session: Session, label: str, names: Collection[str]) -> list[str]:
+def store_shown_tools(session: Session, label: str, names: Collection[str]) -> list[str]:
     """Store the tools that are shown to an agent's person now; return the names that are new to them."""
     row = session.get(TokenRow, label)
     if row is None:
@@ -223,7 +225,7 @@ def is_use_due(agent: Agent, now: datetime) -> bool:
     return last is None or abs(now - last) >= timedelta(seconds=_USE_RECORDED_SECONDS)
 
 
-def _record(session: Session, row: TokenRow, by: By, now: datetime) -> None:
+def _record(session: Session, row: TokenRow, by: Author, now: datetime) -> None:
     """Record a change of a token in the audit log."""
     if row.person is None:
         whose: dict[str, object] = {"account": str(Actor("http", row.name))}
@@ -239,7 +241,7 @@ def _record(session: Session, row: TokenRow, by: By, now: datetime) -> None:
         admin_changes.record(session, Thing.TOKEN, row.label, by, None, whose, now)
 
 
-def list_working(session: Session) -> list[IssuedToken]:
+def list_unrevoked(session: Session) -> list[IssuedToken]:
     """Return the tokens that are not revoked, oldest first."""
     unrevoked = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
     return [
@@ -262,7 +264,7 @@ def list_agents(session: Session, accounts: Collection[str] | None, now: datetim
 
 def is_working_name(session: Session, name: str) -> bool:
     """Return whether there is a token of this name that is an account of the HTTP interface."""
-    return any(token.name == name and not token.is_agent for token in list_working(session))
+    return any(token.name == name and not token.is_agent for token in list_unrevoked(session))
 
 
 def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:
@@ -281,7 +283,7 @@ def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | No
     if row.person is None or row.tools is None:
         return TokenHolder(Actor("http", row.name, row.name))
     agent = _agent_of(session, row)
-    person = people.person_of(session, agent.person)
+    person = people.load_person(session, agent.person)
     if _is_over(row, now):
         refusal = _OVER_TEXT
     elif person.outside:

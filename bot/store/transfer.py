@@ -51,7 +51,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
             if target.dialect.name == "postgresql":
                 _advance_sequence(new, table)
         with Session(new) as session:
-            faults = verification.faults(session)
+            faults = verification.find_faults_in_session(session)
             if faults:
                 raise SettingsError(
                     f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."

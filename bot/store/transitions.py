@@ -20,13 +20,13 @@ from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State
 from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log
-from bot.store.audit.log import By, Change
+from bot.store.audit.log import Author, Change
 from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.proposal_rows import COLUMNS, UNRECORDED, from_row, to_row
 from bot.store.proposals import SELECT_PROPOSALS
-from bot.store.tables.conversations import SEEN_IN, ConversationRow
+from bot.store.tables.conversations import CHAT_SHOWN, ConversationRow
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow
@@ -40,12 +40,12 @@ _TIMER_FIELDS = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "
 
 # for `insert_proposals`: ``chat`` is the chat in which the proposal is seen; NULL for a private one
 _CHAT = (
-    select(SEEN_IN)
+    select(CHAT_SHOWN)
     .where(_CONVERSATIONS.c.id == bindparam("asked_in"), _CONVERSATIONS.c.private.is_(False))
     .scalar_subquery()
 )
-_INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.PLACE_AND_SCHEMA)
-_PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
+_INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.REQUEST_COLUMNS)
+_PLACE_AND_SCHEMA = select(*log.REQUEST_COLUMNS)
 
 # the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
 # of its answer, whose card has the buttons for all; `_cards_of` returns the parameters
@@ -98,7 +98,7 @@ def _update(columns: tuple[str, ...]) -> Any:
     return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
 
 
-def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
+def insert_proposals(session: Session, proposals: Sequence[Proposal], by: Author) -> tuple[Proposal, ...]:
     """Store new proposals, each with its first audit row; return them as stored.
 
     They have the lines that features add to their cards (`annotations`).
@@ -107,7 +107,7 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) ->
     for new in proposals:
         proposal = _annotate(session, new)
         row = to_row(proposal)
-        parameters = row | log.key_of_place_and_schema(proposal)
+        parameters = row | log.make_request_parameters(proposal)
         place, schema = session.connection().execute(_INSERT, parameters).one()
         _store_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
@@ -137,7 +137,7 @@ def _annotate(session: Session, proposal: Proposal) -> Proposal:
 def move(
     session: Session,
     before: Proposal,
-    by: By,
+    by: Author,
     now: datetime,
     state: State | None = None,
     owner: str | None = None,
@@ -168,7 +168,7 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
-    conversation_lock.in_conversation(session, before.conversation_id)
+    conversation_lock.lock_conversation(session, before.conversation_id)
     is_new_round = after.round != before.round and after.state is State.PROPOSED
     if is_new_round:
         after = _annotate(session, after)
@@ -210,7 +210,7 @@ def move(
     about = None  # the request for the log, if it changed
     has_new_lines = is_new_round and "annotations" in changes
     if after.digest != before.digest or has_new_lines:
-        parameters = log.key_of_place_and_schema(after)
+        parameters = log.make_request_parameters(after)
         place, schema = session.connection().execute(_PLACE_AND_SCHEMA, parameters).one()
         about = log.describe_request(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
@@ -232,7 +232,7 @@ def _tell_end(session: Session, proposal: Proposal, now: datetime) -> None:
 def raise_requirements(
     session: Session,
     before: Proposal,
-    by: By,
+    by: Author,
     now: datetime,
     *,
     deciders: Deciders,
@@ -309,7 +309,7 @@ def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
     session.connection().execute(outdated.values(wanted=_COPIES.c.wanted + 1))
 
 
-def own_question(session: Session, proposal_id: str, process: str) -> None:
+def claim_question(session: Session, proposal_id: str, process: str) -> None:
     """Store this process as the one that waits for the answer to a question."""
     session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
 
@@ -319,7 +319,7 @@ def list_abandoned_questions(session: Session, process: str) -> list[str]:
 
     ``process``: the id of the process that asks, which counts as living.
     """
-    is_abandoned = processes.has_left(_TABLE.c.owner, process)
+    is_abandoned = processes.has_no_living_owner(_TABLE.c.owner, process)
     is_of_server = _TABLE.c.call_id == ""  # the agent's own questions have a call
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), is_of_server, is_abandoned)
     return list(session.connection().execute(found).scalars())
@@ -331,13 +331,13 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
     The caller knows which of the calls of its own process still run.
     """
     is_own = _TABLE.c.owner == process
-    is_abandoned = processes.has_left(_TABLE.c.owner, process)
+    is_abandoned = processes.has_no_living_owner(_TABLE.c.owner, process)
     found = SELECT_PROPOSALS.where(_TABLE.c.state == State.EXECUTING, is_own | is_abandoned)
     return [from_row(row) for row in session.connection().execute(found)]
 
 
 def _store_deciders(session: Session, proposal: Proposal) -> None:
-    """Store the accounts that a proposal names or that voted, for `bot.store.proposals.list_seen`.
+    """Store the accounts that a proposal names or that voted, for `bot.store.proposals.list_within_reach`.
 
     No account is ever removed.
     """

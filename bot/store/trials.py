@@ -21,7 +21,7 @@ from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.domain.trials import MAX_CONCURRENT, MAX_PER_HOUR
-from bot.errors import TooMuch
+from bot.errors import TooManyCalls
 from bot.store import people
 from bot.store.audit import admin_changes, chain
 from bot.store.audit.admin_changes import Thing
@@ -62,16 +62,16 @@ def begin_trial(
     Raises TooMuch for too many trials within an hour. An earlier trial that no living process runs is
     recorded as ended.
     """
-    person = people.person_of(session, asker)
+    person = people.load_person(session, asker)
     # the lock takes any name: trials of one person begin one after the other
-    conversation_lock.in_conversation(session, f"trials of {person.id}")
+    conversation_lock.lock_conversation(session, f"trials of {person.id}")
     # the rows of this transaction are inserted at its end; the query below must see them
-    chain.link_added(session)
+    chain.insert_recorded_rows(session)
     values = {"accounts": list(person.accounts), "since": now - _HOUR}
     rows = session.connection().execute(_RECENT, values).all()
     begun_within_hour = {row.key: row for row in rows if row.verb == Act.TRY}
     if len(begun_within_hour) >= MAX_PER_HOUR:
-        raise TooMuch(f"{MAX_PER_HOUR} calls were tried for this person within an hour.")
+        raise TooManyCalls(f"{MAX_PER_HOUR} calls were tried for this person within an hour.")
     ended = {row.key for row in rows if row.verb == Act.TRIED}
     living = {process, *session.connection().execute(_LIVING_PROCESSES).scalars()}
     under_way = 0
@@ -81,7 +81,7 @@ def begin_trial(
         if row.after["process"] in living:
             under_way += 1
         else:
-            end(session, key, asker, tool, {"ended": "Nod stopped while it ran"}, now)
+            end_trial(session, key, asker, tool, {"ended": "Nod stopped while it ran"}, now)
     if under_way >= MAX_CONCURRENT:
         return None
     key = secrets.token_hex(8)
@@ -89,7 +89,7 @@ def begin_trial(
     return key
 
 
-def end(
+def end_trial(
     session: Session,
     key: str,
     asker: Actor,
@@ -108,7 +108,9 @@ def end(
 def _record(
     session: Session, key: str, verb: Act, asker: Actor, tool: str, facts: Mapping[str, Any], now: datetime
 ) -> None:
-    admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, facts, now, tool)
+    admin_changes.record(
+        session, Thing.TRIAL, key, people.make_author(session, verb, asker), None, facts, now, tool
+    )
 
 
 def load_token(session: Session, digest: str) -> str | None:

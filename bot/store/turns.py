@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, case, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
-from bot.domain.conversations import SPOKEN, Call, CallResult, LineRole, Turn, TurnEnd, Usage
+from bot.domain.conversations import MODEL_ROLES, Call, CallResult, LineRole, Turn, TurnEnd, Usage
 from bot.domain.events import Ending
 from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
@@ -29,10 +29,10 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, is_old, is_one_of, table_of
 
 WANTED = "wanted"
-OPINION = "opinion"
+OTHER_MODEL = "opinion"
 """The state of a row that is no turn: it holds the cost of another model's call (`add_cost`)."""
 LONGEST_PAUSE = timedelta(minutes=10)  # the longest time between two tries of a turn
-WAKE_UPS = Queue("wake-ups", 20, later=True)
+WAKE_UPS = Queue("wake-ups", 20, runs_last=True)
 """The queue of turns that no person waits for."""
 AFTER_A_CRASH = Queue("after a crash", 4)
 """The queue of turns that failed before, as their process died: one of them may have been the reason."""
@@ -54,7 +54,7 @@ _LOCKED_TURN = _WANTED_TURN.with_for_update()
 
 # for `load_turn`: the turn with its conversation and the version of the rules, and whether lines or files of
 # the conversation are undelivered
-_RULES_VERSION, _RULES_PAUSED_AT = rules.VERSION
+_RULES_VERSION, _RULES_PAUSED_AT = rules.VERSION_COLUMNS
 _HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
 _WANTED_TURN_WITH_CONVERSATION = (
     select(
@@ -82,13 +82,15 @@ _END_TURN = (
 )
 _NEWEST_END = (
     select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
-    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~IS_WANTED, _TURN.c.state != OPINION)
+    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~IS_WANTED, _TURN.c.state != OTHER_MODEL)
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
 
 # for `claim_turn`, `give_up_turn` and `list_wanted`: no other living process owns the turn
-_IS_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
+_IS_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_no_living_owner(
+    _TURN.c.owner, bindparam("process")
+)
 _LOST_ATTEMPT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
 """1 for a turn that another process owns, else 0.
 
@@ -164,7 +166,7 @@ def _select_queue_facts() -> Any:
     )
     newest_spoken = (
         select(_LINE.c.id)
-        .where(here, is_one_of(_LINE.c.role, sorted(SPOKEN)))
+        .where(here, is_one_of(_LINE.c.role, sorted(MODEL_ROLES)))
         .order_by(_LINE.c.id.desc())
         .limit(1)
     )
@@ -196,7 +198,7 @@ def load_turn(session: Session, conversation_id: str) -> Turn | None:
     )
     if row is None:
         return None
-    rules.know_version(session, row.rules_version, row.rules_paused_at)
+    rules.cache_version(session, row.rules_version, row.rules_paused_at)
     transcript = conversations.load_transcript_of(session, conversations.from_row(row))
     usage = Usage(*(getattr(row, name) for name in _USAGE))
     return Turn(row.turn_id, transcript, usage, row.turn_owner, row.has_undelivered)
@@ -231,7 +233,7 @@ def store_answer(
         "turn_owner": turn.owner,
         **asdict(turn.usage),
         "asker": str(turn.transcript.asker),
-        "asked": turn.transcript.order,
+        "asked": turn.transcript.request_line_id,
         "state": ending or WANTED,
         "ended_at": now if ending else None,
     }
@@ -290,7 +292,7 @@ def store_usage(session: Session, turn: Turn, usage: Usage) -> None:
 
 
 def add_cost(
-    session: Session, conversation_id: str, asker: str, asked: int | None, usage: Usage, now: datetime
+    session: Session, conversation_id: str, asker: str, asked_line_id: int | None, usage: Usage, now: datetime
 ) -> None:
     """Store the cost of another model's call, as of a second opinion or a transcription, in a row of its own.
 
@@ -299,10 +301,10 @@ def add_cost(
     """
     row = TurnRow(
         conversation_id=conversation_id,
-        state=OPINION,
+        state=OTHER_MODEL,
         **asdict(usage),
         asker=asker,
-        asked=asked,
+        asked=asked_line_id,
         created_at=now,
         ended_at=now,
     )

@@ -23,7 +23,7 @@ _WHICH_ROWS = select(
     *_CONVERSATION.c,
     messages.UNDELIVERED.exists().label("has_lines"),
     outputs.UNPOSTED.exists().label("has_files"),
-    questions.ASKED.exists().label("has_questions"),  # of which some may be answered
+    questions.SELECT_ASKED_KEYS.exists().label("has_questions"),  # of which some may be answered
 ).where(_CONVERSATION.c.id == bindparam("conversation_id"))
 
 

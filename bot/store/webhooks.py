@@ -22,7 +22,7 @@ def add_webhook(session: Session, proposal_id: str, url: str, now: datetime) -> 
     session.flush()
 
 
-def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
+def find_webhook(session: Session, proposal_id: str) -> CallbackRow | None:
     """Return the webhook of a request, or None."""
     return session.get(CallbackRow, proposal_id)
 

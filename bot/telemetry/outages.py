@@ -37,7 +37,7 @@ class FileFault(OperationalError):
 
     def __init__(self, words: str) -> None:
         super().__init__(None, None, sqlite3.OperationalError(words))
-        self.words = words
+        self.advice = words
 
 
 def is_damage(error: DBAPIError) -> bool:

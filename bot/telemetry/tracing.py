@@ -28,7 +28,7 @@ class TracedSpan:
     def __init__(self, span: Any = None) -> None:
         self.span = span
 
-    def say(self, values: Mapping[str, Value]) -> None:
+    def set_attributes(self, values: Mapping[str, Value]) -> None:
         """Set attributes of the span, by their names."""
         if self.span is not None:
             self.span.set_attributes(values)
@@ -178,11 +178,11 @@ class TracedModel:
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
         call = begin_model_call(self.name, self._provider)
         if self._server:
-            call.say({"server.address": self._server})
+            call.set_attributes({"server.address": self._server})
         try:
             async for part in self._model.stream(transcript, tools):
                 if isinstance(part, Finished):
-                    call.say(_describe_end(part))
+                    call.set_attributes(_describe_end(part))
                 yield part
         except (GeneratorExit, asyncio.CancelledError):
             call.fail("stopped")

@@ -333,7 +333,7 @@ async def settles(driver: Driver) -> None:
     for _ in range(3):
         await driver.world.let_pass(timedelta(minutes=1))
         await driver.world.app.core.reminders.remind(driver.world.clock())
-        await driver.world.app.dispatcher.idle()
+        await driver.world.app.dispatcher.wait_until_idle()
 
 
 class Contract(RulesContract):
@@ -470,7 +470,7 @@ class Contract(RulesContract):
 
         for _ in range(4):
             await driver.world.let_pass(timedelta(minutes=1))
-            await driver.world.app.dispatcher.idle()
+            await driver.world.app.dispatcher.wait_until_idle()
         assert (await becomes(driver, 0, "Done. Approved by")).verbs == ()
         assert driver.world.notes == ["milk"]
 

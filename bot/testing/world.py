@@ -204,11 +204,11 @@ class World:
     async def let_pass(self, time: timedelta) -> None:
         """Wait for the work under way, move the clock, and do what the scheduler does at that time."""
         assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
-        await self.app.dispatcher.idle()
+        await self.app.dispatcher.wait_until_idle()
         self.clock.forward(time)
         # the jobs of the scheduler
         await self.app.core.recovery.expire_due(self.clock())
-        await self.app.core.recovery.retry(self.clock())
+        await self.app.core.recovery.retry_refused_posts(self.clock())
         for sweep in self.app.sweeps:
             await sweep.run(self.clock())
         await self.app.core.recovery.recover(self.clock())

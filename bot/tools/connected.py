@@ -2,7 +2,7 @@
 
 A *connection* is such an account, with the tokens that its owner (the person or the chat) allowed Nod to use.
 It is an account at an MCP server or at a *provider*: another service, such as GitHub, that a team's own tools
-call. `ConnectedTools` wraps a toolset whose tools may name a provider (`Tool.acts_at`): it binds such a tool
+call. `ConnectedTools` wraps a toolset whose tools may name a provider (`Tool.provider`): it binds such a tool
 to the connection at that provider, or leaves it out. The token is fetched when a tool runs, and only its
 context has it. `hide_secrets` removes it from everything that the tool returns or logs.
 
@@ -17,10 +17,10 @@ from pydantic_core import to_jsonable_python
 from sqlmodel import Session
 
 from bot.domain.connection_port import Connections
-from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose, encodings_of
+from bot.domain.connections import Connection, ConnectionAccess, ConnectionOwner, Identity, encodings_of
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.redaction import HIDDEN, veil
+from bot.domain.redaction import HIDDEN, hide_values
 from bot.errors import ToolError
 from bot.store.connections import find_connection, get_connections, load_owner, load_requester
 from bot.store.database import Database
@@ -50,7 +50,7 @@ class ConnectedTools:
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
         """Return the tools. A tool that names a provider is bound to the connection there, or left out."""
         tools = await self._source.list_tools(context)
-        provider_names = {tool.acts_at for tool in tools if tool.acts_at}
+        provider_names = {tool.provider for tool in tools if tool.provider}
         if not provider_names:
             return tools
         connections = get_connections(self._database)
@@ -60,8 +60,8 @@ class ConnectedTools:
         by_provider = await find_connections(self._database, identities, context)
         available = []
         for tool in tools:
-            connection = by_provider.get(tool.acts_at)
-            if not tool.acts_at:
+            connection = by_provider.get(tool.provider)
+            if not tool.provider:
                 available.append(tool)
             elif connection is not None and connections is not None:
                 available.append(_bind(tool, connection, connections))
@@ -70,9 +70,9 @@ class ConnectedTools:
     def _log_unknown(self, tools: Sequence[Tool], providers: Mapping[str, Identity]) -> None:
         """Log each tool whose provider is not configured, once."""
         for tool in tools:
-            if tool.acts_at and tool.acts_at not in providers and tool.name not in self._logged_names:
+            if tool.provider and tool.provider not in providers and tool.name not in self._logged_names:
                 self._logged_names.add(tool.name)
-                log.error("a tool is left out: no one set its accounts up", tool=tool.name, at=tool.acts_at)
+                log.error("a tool is left out: no one set its accounts up", tool=tool.name, at=tool.provider)
 
 
 async def find_connections(
@@ -87,7 +87,7 @@ async def find_connections(
     call_context = context  # for the type checker: not None in the function below
 
     def find(session: Session) -> dict[str, Connection]:
-        owners = find_whose(session, call_context)
+        owners = find_owners(session, call_context)
         if owners is None:
             return {}
         connections = {}
@@ -100,7 +100,7 @@ async def find_connections(
     return await database.read(find)
 
 
-def find_whose(session: Session, context: CallContext) -> Whose | None:
+def find_owners(session: Session, context: CallContext) -> ConnectionOwner | None:
     """Return the owners whose connections a call uses: a person and a chat. None if they are not known.
 
     A proposed call names the owner of its connection. Any other call uses those of the person who asks, and
@@ -123,7 +123,7 @@ def hide_secrets(run: Run, secrets: SecretLister) -> Run:
 
     def hide_in(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
         async def show_hidden(words: str) -> None:
-            await show(veil(words, secrets()))
+            await show(hide_values(words, secrets()))
 
         return show_hidden
 
@@ -135,10 +135,10 @@ def hide_secrets(run: Run, secrets: SecretLister) -> Run:
             try:
                 return hide_output(await run(arguments, hidden_context), secrets())
             except ToolError as error:
-                error.args = (veil(error.message, secrets()), *error.args[1:])
+                error.args = (hide_values(error.message, secrets()), *error.args[1:])
                 raise
             except Exception as error:  # noqa: BLE001 - a tool's own code, whose traceback may have the token
-                kind, why = type(error).__name__, veil(str(error), secrets())
+                kind, why = type(error).__name__, hide_values(str(error), secrets())
                 log.error("a tool raised under a connection", error=kind, why=why)
                 raise ToolError(f"It failed with {kind}; the log has the details.") from None
 
@@ -152,7 +152,7 @@ def hide_output(output: ToolOutput, secrets: Sequence[str]) -> ToolOutput:
     """
 
     def hide(text: str | None) -> str | None:
-        return None if text is None else veil(text, secrets)
+        return None if text is None else hide_values(text, secrets)
 
     return replace(
         output,
@@ -189,7 +189,7 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
 def _hide_in(data: Any, secrets: Sequence[str]) -> Any:
     """Return data as JSON without the secrets. Never raises, for the tool has run."""
     if isinstance(data, str):
-        return veil(data, secrets)
+        return hide_values(data, secrets)
     try:
         return _hide_in_json(to_jsonable_python(data, bytes_mode="base64", fallback=str), secrets)
     except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
@@ -198,9 +198,9 @@ def _hide_in(data: Any, secrets: Sequence[str]) -> Any:
 
 def _hide_in_json(data: Any, secrets: Sequence[str]) -> Any:
     if isinstance(data, str):
-        return veil(data, secrets)
+        return hide_values(data, secrets)
     if isinstance(data, dict):
-        return {veil(key, secrets): _hide_in_json(value, secrets) for key, value in data.items()}
+        return {hide_values(key, secrets): _hide_in_json(value, secrets) for key, value in data.items()}
     if isinstance(data, list):
         return [_hide_in_json(item, secrets) for item in data]
     return data
@@ -211,4 +211,6 @@ def _hide_in_file(file: File, secrets: Sequence[str]) -> File:
     if data:
         for secret in secrets:
             data = data.replace(secret.encode(), HIDDEN.encode())
-    return replace(file, name=veil(file.name, secrets), text=veil(file.text, secrets), data=data)
+    return replace(
+        file, name=hide_values(file.name, secrets), text=hide_values(file.text, secrets), data=data
+    )

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.errors import SettingsError
-from bot.plugins import ENTRY, TOOLS, import_named, where_it_failed
+from bot.plugins import ENTRY, TOOLS, describe_import_failure, import_named
 from bot.plugins import load_entry_point as load_entry
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
@@ -40,7 +40,7 @@ class OwnTools:
 
     def __init__(self, sources: Sequence[Source], reserved_names: frozenset[str] = frozenset()) -> None:
         self.sources = tuple(sources)
-        self.known: frozenset[str] = frozenset()
+        self.found_names: frozenset[str] = frozenset()
         """The names of the tools that were found last."""
         self._reserved_names = reserved_names
 
@@ -73,7 +73,7 @@ class OwnTools:
                 else:
                     tools[tool.name] = tool
                     owners[tool.name] = source.name
-        self.known = frozenset(tools)
+        self.found_names = frozenset(tools)
         return list(tools.values()), faults
 
 
@@ -94,7 +94,9 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
         try:
             tools += map(_complete, await ToolSource(toolset).list_tools(context))
         except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
-            faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({where_it_failed(error)}); fix it")
+            faults.append(
+                f"NOD_TOOLS: a toolset of {source.name} failed ({describe_import_failure(error)}); fix it"
+            )
     return tools, faults
 
 

@@ -24,8 +24,8 @@ from bot.domain.attachments import (
     ZIP,
     FileContent,
     describe_kind,
+    find_type_by_magic_bytes,
     strip_controls,
-    type_by_sign,
 )
 from bot.tools.child import Child, TookTooLong
 
@@ -81,7 +81,7 @@ def cut_text(text: str, on_cut: Callable[[str], None]) -> str:
 def _read(data: bytes) -> FileContent:
     if not data.strip():
         return FileContent(TEXT, fault=_EMPTY_TEXT, data=data)
-    kind = type_by_sign(data)  # empty if the first bytes tell no type, as those of a text
+    kind = find_type_by_magic_bytes(data)  # empty if the first bytes tell no type, as those of a text
     if not kind and _is_plain_utf8(data):
         return _read_here(data)
     if kind and kind not in _PARSED_TYPES:

@@ -1,13 +1,13 @@
 """Bounds on the responses of MCP servers and sign-in providers, applied before anything parses them.
 
 A message is one JSON text: a line of a server's output, an event of a stream, or a full body. The event loop
-parses it, which takes as long as it has bytes and values. So a message beyond `MOST_BYTES` or `MOST_VALUES`
-is refused (`TooLarge`).
+parses it, which takes as long as it has bytes and values. So a message beyond `MAX_MESSAGE_BYTES` or
+`MAX_MESSAGE_VALUES` is refused (`TooLarge`).
 
 Two faults are repaired instead, because the SDK's parser (jiter) would refuse the full message for them, and
-with it each harmless tool of a list. A value nested more than `DEEPEST` levels deep (jiter: 200) becomes the
-text `_TOO_DEEP`. A tool whose schema had such a value is later left out, but no other tool is. Half a
-surrogate pair becomes the replacement character.
+with it each harmless tool of a list. A value nested more than `MAX_VALUE_DEPTH` levels deep (jiter: 200)
+becomes the text `_TOO_DEEP`. A tool whose schema had such a value is later left out, but no other tool is.
+Half a surrogate pair becomes the replacement character.
 
 `bound_response` is a hook of the HTTP clients. The transport to a process uses `Lines` and `bound_message`.
 """
@@ -20,11 +20,13 @@ from typing import Any
 
 import httpx2
 
-MOST_BYTES = 8 << 20  # in one message
-MOST_VALUES = 100_000  # in one message
-DEEPEST = 100  # the levels of values in values
+MAX_MESSAGE_BYTES = 8 << 20  # in one message
+MAX_MESSAGE_VALUES = 100_000  # in one message
+MAX_VALUE_DEPTH = 100  # the levels of values in values
 _TOO_DEEP = b'"nested too deeply"'
-_TOO_LARGE_TEXT = f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
+_TOO_LARGE_TEXT = (
+    f"it sent a message larger than {MAX_MESSAGE_BYTES >> 20} MiB or with over {MAX_MESSAGE_VALUES:,} values"
+)
 _HEAD_BYTES = 200  # the beginning of a refused message that its error keeps
 _MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
@@ -60,14 +62,14 @@ class UnknownPacking(TooLarge):
 
 async def bound_message(message: bytes) -> bytes:
     """Return the message without too deeply nested values and lone surrogates. Raises TooLarge."""
-    if len(message) > MOST_BYTES:
+    if len(message) > MAX_MESSAGE_BYTES:
         raise TooLarge(message)
     if b"\\u" in message:
         message = _ESCAPE.sub(_replace_lone_half, message)
     # upper bounds, since brackets and commas in strings are counted, too
     max_depth = message.count(b"[") + message.count(b"{")
     max_values = max_depth + message.count(b",")
-    if max_depth <= DEEPEST and max_values <= MOST_VALUES:
+    if max_depth <= MAX_VALUE_DEPTH and max_values <= MAX_MESSAGE_VALUES:
         return message
     return await asyncio.to_thread(_replace_deep_values, message)
 
@@ -95,7 +97,7 @@ class Lines:
     def __init__(self) -> None:
         self.incomplete = bytearray()
 
-    def cut(self, chunk: bytes) -> list[bytes]:
+    def split(self, chunk: bytes) -> list[bytes]:
         """Add a chunk, and return the lines that end in it, without their newlines."""
         first, *others = chunk.split(b"\n")
         self.extend(first)
@@ -108,7 +110,7 @@ class Lines:
     def extend(self, piece: bytes) -> None:
         """Add bytes to the incomplete line, without a search for newlines in them."""
         self.incomplete += piece
-        if len(self.incomplete) > MOST_BYTES:
+        if len(self.incomplete) > MAX_MESSAGE_BYTES:
             raise TooLarge(self.incomplete)
 
 
@@ -117,8 +119,9 @@ def _replace_lone_half(escape: re.Match[bytes]) -> bytes:
 
 
 def _replace_deep_values(message: bytes) -> bytes:
-    """Return the message with `_TOO_DEEP` in place of each value that is nested deeper than `DEEPEST`.
+    """Return the message with `_TOO_DEEP` in place of each value that is nested too deeply.
 
+    Values may be nested `MAX_VALUE_DEPTH` levels deep.
     A value is counted by the mark before it: an opening bracket or a comma. Raises TooLarge for too many.
     """
     parts: list[bytes] = []
@@ -130,18 +133,18 @@ def _replace_deep_values(message: bytes) -> bytes:
         if mark == b'"':
             continue
         if mark in b"]}":
-            if depth == DEEPEST + 1:
+            if depth == MAX_VALUE_DEPTH + 1:
                 parts.append(_TOO_DEEP)
                 begin = token.end()
             depth -= 1
             continue
-        if depth <= DEEPEST:
+        if depth <= MAX_VALUE_DEPTH:
             value_count += 1
-        if value_count > MOST_VALUES:
+        if value_count > MAX_MESSAGE_VALUES:
             raise TooLarge(message)
         if mark in b"[{":
             depth += 1
-            if depth == DEEPEST + 1:
+            if depth == MAX_VALUE_DEPTH + 1:
                 parts.append(message[begin : token.start()])
     return b"".join([*parts, message[begin:]])
 
@@ -170,7 +173,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             if not self._is_event_stream:
                 lines.extend(chunk)
                 continue
-            for line in lines.cut(chunk):
+            for line in lines.split(chunk):
                 yield await bound_message(line) + b"\n"
         yield await bound_message(bytes(lines.incomplete))
 

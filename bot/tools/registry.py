@@ -13,7 +13,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain.conversations import Call
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, secrets_in
 from bot.domain.rules import Rulebook
@@ -40,7 +40,7 @@ class AvailableTools:
         return iter(self.tools.values())
 
     @property
-    def offered(self) -> "AvailableTools":
+    def offered_only(self) -> "AvailableTools":
         """The tools that are offered to a model and that it may call."""
         if all(tool.offered for tool in self):
             return self
@@ -75,7 +75,7 @@ class AvailableTools:
         if not isinstance(arguments, dict):
             return {}
         redacted = redact_arguments(arguments, tool.parameters if tool else None)
-        return {name: value for name, value in redacted.items() if name != REASON}
+        return {name: value for name, value in redacted.items() if name != REASON_PARAMETER}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:
         """Return the values in a call's arguments that are hidden, since its result may repeat them."""
@@ -135,9 +135,9 @@ class Registry:
             self._logged_duplicates.add((tool_name, toolset))
             log.error("two tools have one name; rename the one left out", tool=tool_name, left_out_of=toolset)
 
-    async def misfits(self, rulebook: Rulebook) -> dict[int, str]:
+    async def find_misfits(self, rulebook: Rulebook) -> dict[int, str]:
         """Return why the conditions of rules do not fit the available tools, by the rules' numbers."""
-        if not rulebook.conditional:
+        if not rulebook.has_conditions:
             return {}  # no rule has a condition; to ask for the tools may start servers
         forms = {tool.name: tool.form for tool in await self.available()}
-        return rulebook.misfits(forms, every=True)
+        return rulebook.explain_misfits(forms, all_tools=True)

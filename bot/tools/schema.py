@@ -1,8 +1,8 @@
 """JSON schemas of tools' arguments in the form that language models take.
 
-`make_offered` turns pydantic's schema of a tool into the form that is offered to a model. `fits_strict` tells
-if OpenAI's *strict mode* takes a schema: a model's calls are then sure to fit it. The rules of strict mode:
-https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+`make_model_schema` turns pydantic's schema of a tool into the form that is offered to a model.
+`fits_strict_mode` tells if OpenAI's *strict mode* takes a schema: a model's calls are then sure to fit it.
+The rules of strict mode: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ _LARGE_ENUM_VALUES = 250  # an enum with more values is large
 _MAX_LARGE_ENUM_CHARS = 15_000  # all values of a large enum
 
 
-def make_offered(schema: Schema) -> Schema:
+def make_model_schema(schema: Schema) -> Schema:
     """Return the schema with all properties required, no others allowed, and references written out.
 
     It has no defaults and no titles. A reference to a definition that refers to itself stays a reference.
@@ -36,7 +36,7 @@ def make_offered(schema: Schema) -> Schema:
     return offered
 
 
-def fits_strict(schema: Any) -> bool:
+def fits_strict_mode(schema: Any) -> bool:
     """Tell if strict mode takes a schema. A request fails if it wrongly says that a tool is strict."""
     return _has_strict_form(schema) and _is_small_enough(schema)
 

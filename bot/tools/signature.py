@@ -5,7 +5,7 @@ or a form gives into canonical arguments: JSON data, which people see and approv
 `Signature.make_call_arguments` turns canonical arguments into what the function takes (dates, enums).
 ``bot/tools/schema.py`` makes the JSON schema for language models from the pydantic model.
 
-`Storable`, `STORABLE` and `SEEN` are annotations for text parameters of tools.
+`Storable`, `STORABLE` and `NOT_BLANK` are annotations for text parameters of tools.
 """
 
 import copy
@@ -22,9 +22,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializationError, to_jsonable_python
 
 from bot.domain.forms import describe_bound, is_same
-from bot.domain.text import blank, unstorable
+from bot.domain.text import is_blank, unstorable
 from bot.errors import BadArguments
-from bot.tools.schema import Schema, fits_strict, make_offered
+from bot.tools.schema import Schema, fits_strict_mode, make_model_schema
 
 _BOUNDS = {
     "string_too_short": ("minLength", "min_length"),
@@ -84,7 +84,7 @@ class Signature:
 
     For example 0 as "no limit" for a number from 1. Such a value in a call counts as not given.
     """
-    caller_types: Mapping[str, type]
+    injected_types: Mapping[str, type]
     """The types of the parameters that Nod passes and a model does not see (`CallContext`), by parameter."""
 
     @classmethod
@@ -97,12 +97,12 @@ class Signature:
         parameters = _read_parameters(function, descriptions, injected_types)
         model = create_model(f"{function.__name__}_arguments", __config__=_MODEL_CONFIG, **parameters.fields)
         filled_defaults, refused_defaults = _check_defaults(parameters.fillable)
-        schema = make_offered(model.model_json_schema())
+        schema = make_model_schema(model.model_json_schema())
         return cls(
             description,
             model,
             schema,
-            fits_strict(schema),
+            fits_strict_mode(schema),
             parameters.defaults,
             filled_defaults,
             refused_defaults,
@@ -134,7 +134,7 @@ class Signature:
             value = getattr(model, name)
             if not self._is_left_out(name, value):
                 call_arguments[name] = value
-        for name, kind in self.caller_types.items():
+        for name, kind in self.injected_types.items():
             for value in injected_values:
                 if isinstance(value, kind):
                     call_arguments[name] = value
@@ -160,13 +160,13 @@ class Signature:
             raise BadArguments(faults) from None
 
     def _describe_fault(self, fault: ErrorDetails) -> str:
-        words = fault_in_words(fault)
+        words = describe_pydantic_error(fault)
         if fault["type"] != "extra_forbidden" or len(fault["loc"]) != 1:
             return words
         return f"{words} There are: {', '.join(self.model.model_fields) or 'none'}."
 
 
-def fault_in_words(fault: ErrorDetails) -> str:
+def describe_pydantic_error(fault: ErrorDetails) -> str:
     """Return a text for one error of pydantic's, in Nod's own words: for forms, models and scripts."""
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
@@ -324,7 +324,7 @@ def _refuse_unstorable(text: str) -> str:
 
 
 def _refuse_unseen(text: str) -> str:
-    if text and blank(text):
+    if text and is_blank(text):
         raise PydanticCustomError("blank", "This is empty. Write something")
     return text
 
@@ -332,7 +332,7 @@ def _refuse_unseen(text: str) -> str:
 # put these last in an annotation: pydantic does not know that the value of a rule after them is a text
 STORABLE = AfterValidator(_refuse_unstorable)
 """Refuses a text with characters that a database can't store."""
-SEEN = AfterValidator(_refuse_unseen)
+NOT_BLANK = AfterValidator(_refuse_unseen)
 """Refuses a text of nothing but blank and invisible characters. The empty text is allowed."""
 Storable = Annotated[str, STORABLE]
 """A text without NUL and without halves of characters, which a database and other programs take."""

@@ -14,10 +14,10 @@ that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Too
 ``preview``, ``title``, ``key``, ``begins``, ``touches``, ``current``, ``undo`` and ``settle`` only read. They
 are called *looks*, and may take a `CallContext`.
 
-Three sorts of tools differ. A tool with a `Trying` is tried before people decide, and its trial is applied. A
-tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. The
-proposals of a third sort run nothing once they are approved: such a tool has ``conclude`` instead of ``run``.
-``conclude`` returns the output of the approved proposal.
+Three sorts of tools differ. A tool with a `TrialFunctions` is tried before people decide, and its trial is
+applied. A tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's
+answer. The proposals of a third sort run nothing once they are approved: such a tool has ``conclude`` instead
+of ``run``. ``conclude`` returns the output of the approved proposal.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ from bot.domain.files import File
 from bot.domain.forms import list_values, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Level, PreviewField, ProposalKind, Risk, canonical, digest
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
-from bot.domain.spellings import KEYWORD, Referent
+from bot.domain.spellings import REFERENT_KEYWORD, Referent
 from bot.domain.text import storable
 from bot.domain.trials import TriedFile
 from bot.domain.value_text import summarize_arguments, summarize_value
@@ -57,7 +57,7 @@ Arguments = Mapping[str, Any]
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
 """The names of the looks of a `Tool`."""
 _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
-"""The names of the looks of a `Trying`."""
+"""The names of the looks of a `TrialFunctions`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
@@ -154,7 +154,7 @@ class TrialOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
+class TrialFunctions:
     """The functions by which a tool's calls are tried before people decide, and their trials applied."""
 
     trial: Callable[..., Awaitable[TrialOutput]]
@@ -265,7 +265,7 @@ Begins = Callable[..., Awaitable[Beginning]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class EffectContext:
     """The context of an effect: of a tool that only changes Nod's own rows (`Effect`)."""
 
     conversation: Conversation
@@ -278,7 +278,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Effected:
+class EffectResult:
     """The result of an effect: a text for the model, and jobs to start."""
 
     text: str
@@ -288,10 +288,10 @@ class Effected:
 Check = Callable[[Session, CallContext, Arguments], object]
 """Raises ToolError, in words for the model, if a call can only fail: people are then not asked."""
 
-Function = Callable[..., Awaitable[Any] | Effected]
-"""The function under `@tool`: async, or an effect that takes a `Moment`."""
+Function = Callable[..., Awaitable[Any] | EffectResult]
+"""The function under `@tool`: async, or an effect that takes an `EffectContext`."""
 
-Effect = Callable[[Session, Moment, Arguments], Effected]
+Effect = Callable[[Session, EffectContext, Arguments], EffectResult]
 """Changes Nod's own rows and nothing else. Raises ToolError before it changes any row."""
 
 
@@ -341,7 +341,7 @@ class Tool:
     """Values that ``validate`` fills in."""
     names: Mapping[str, Referent] = field(default_factory=dict)
     """The kind of thing that an argument names (a path, an address …), by argument."""
-    follow: Callable[[Arguments], Arguments] | None = None
+    resolve_links: Callable[[Arguments], Arguments] | None = None
     """Returns the arguments that have paths with links on them, with the links resolved; else empty."""
     kind: ProposalKind = kinds.CALL
     """The kind of proposal that its calls become."""
@@ -349,19 +349,19 @@ class Tool:
     """Returns the name of the resource that a call changes; empty if it shares none with other calls."""
     destructive: bool = False
     """True: no call of it can be undone, so no rule may call it reading."""
-    waits: bool = False
+    validates_in_thread: bool = False
     """True: ``validate`` waits for a child process, so it is called in a thread."""
     open_world: bool | None = None
     """True: it reaches servers outside; None: not stated."""
-    trying: Trying | None = None
+    trying: TrialFunctions | None = None
     """Tries its calls before people decide."""
     settle: Settle | None = None
     current: Current | None = None
     """Reads the values after the run. None: ``preview`` reads them, as its old values."""
     undo: Undo | None = None
-    undoes: bool = False
+    only_for_undo: bool = False
     """True: it is proposed only to undo a call of another tool."""
-    zoned: str = ""
+    zone_argument: str = ""
     """The argument that names a time zone; the requester's zone is its default."""
     unattended: bool = True
     """False: it is not offered to a run that a schedule began."""
@@ -369,7 +369,7 @@ class Tool:
     """Tools with the same name here share a batch; empty: a batch has only this tool's calls."""
     connection: Connection | None = None
     """The account under which it runs; None: Nod's."""
-    acts_at: str = ""
+    provider: str = ""
     """The provider under whose accounts its calls are made (``connected.py``); empty if it needs none."""
     spec: ToolSpec = field(init=False, repr=False, compare=False)
     """The tool as the model sees it."""
@@ -425,9 +425,9 @@ class Tool:
     async def check_arguments(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
         """Validate without blocking the loop. ``zone`` is the requester's. Raises BadArguments."""
         # ``raw`` is a dict here: callers with a zone have decoded it
-        if zone and self.zoned and not raw.get(self.zoned):
-            raw = raw | {self.zoned: str(zone)}
-        if self.waits:
+        if zone and self.zone_argument and not raw.get(self.zone_argument):
+            raw = raw | {self.zone_argument: str(zone)}
+        if self.validates_in_thread:
             return await asyncio.to_thread(self.validate, raw)
         return self.validate(raw)
 
@@ -445,7 +445,7 @@ class Tool:
         return Likeness(key, beginning)
 
     @property
-    def changes_alone(self) -> bool:
+    def may_run_side_by_side(self) -> bool:
         """True if calls need not wait for each other: they have no old values to compare before they run."""
         return self.touches is None and self.preview is None and self.trying is None
 
@@ -480,17 +480,17 @@ class Tool:
         for name, value in self.defaults.items():
             properties[name] = {**properties.get(name, {}), "default": value}
         for name, referent in self.names.items():
-            properties[name] = {**properties.get(name, {}), KEYWORD: str(referent)}
+            properties[name] = {**properties.get(name, {}), REFERENT_KEYWORD: str(referent)}
         return {**self.parameters, "properties": properties}
 
-    def call(
+    def make_facts(
         self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
     ) -> CallFacts:
         """Return the facts by which rules judge a call, without running it.
 
         ``risk`` is the result of `classify`.
         """
-        followed = self.follow(arguments) if self.follow else {}
+        followed = self.resolve_links(arguments) if self.resolve_links else {}
         return CallFacts(
             self.name,
             risk,
@@ -500,7 +500,7 @@ class Tool:
             self.kind,
             arguments,
             self.form,
-            followed=followed,
+            link_targets=followed,
             identity=self.identity,
         )
 
@@ -519,8 +519,8 @@ def _make_spec(tool: Tool) -> ToolSpec:
     if tool.reads or tool.kind.is_answer:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
     parameters = dict(tool.parameters)
-    parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
-    parameters["required"] = [*parameters.get("required", []), REASON]
+    parameters["properties"] = {**parameters.get("properties", {}), REASON_PARAMETER: _REASON_SCHEMA}
+    parameters["required"] = [*parameters.get("required", []), REASON_PARAMETER]
     description = f"{tool.description}{APPROVED_FIRST}"
     return ToolSpec(tool.name, description, parameters, tool.strict)
 
@@ -637,7 +637,7 @@ def tool(
       side.
     - ``open_world``: True if it reaches servers outside. An address that a reading call would send there is
       asked for, unless the requester wrote it. By default a team's own tool is taken to reach them.
-    - ``trial`` and ``apply``: as in `Trying`; both or none.
+    - ``trial`` and ``apply``: as in `TrialFunctions`; both or none.
     - ``current``: returns the present values of the preview's fields. It is asked once after the run; the
       card says if they are not what was approved.
     - ``undo``: returns the call that undoes one, or the reason why none does.
@@ -648,7 +648,7 @@ def tool(
     - ``connection``: the provider at whose accounts it runs, each person's or chat's own. The function finds
       the token in its `CallContext`. Looks have no token, so such a tool has none of them.
 
-    A function that takes a `Moment` is an `Effect`, and is not async: it only changes Nod's own rows.
+    A function that takes an `EffectContext` is an `Effect`, and is not async: it only changes Nod's own rows.
 
     Raises TypeError for a parameter without an annotation, for a function that is not async, and for only one
     of ``trial`` and ``apply``.
@@ -659,11 +659,11 @@ def tool(
 
     def make(function: Callable[..., Any]) -> Tool:
         name = function.__name__
-        signature = Signature.of(function, CallContext, Session, Moment)
-        is_effect = Moment in signature.caller_types.values()
+        signature = Signature.of(function, CallContext, Session, EffectContext)
+        is_effect = EffectContext in signature.injected_types.values()
         if not (is_effect or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
-        if Session in signature.caller_types.values() and not is_effect:
+        if Session in signature.injected_types.values() and not is_effect:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
         description, parameters = signature.description, signature.schema
 
@@ -673,8 +673,8 @@ def tool(
             # through the pydantic model once more, so that the function gets its own types (dates, enums)
             return _as_output(await function(**signature.make_call_arguments(arguments, context)))
 
-        def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:
-            effected: Effected = function(**signature.make_call_arguments(arguments, session, moment))
+        def effect(session: Session, moment: EffectContext, arguments: Arguments) -> EffectResult:
+            effected: EffectResult = function(**signature.make_call_arguments(arguments, session, moment))
             return effected
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
@@ -708,7 +708,7 @@ def tool(
             undo=undo,
             batch=batch,
             names=_check_names(name, names or {}, parameters),
-            acts_at=connection,
+            provider=connection,
         )
 
     if function is None:
@@ -719,8 +719,9 @@ def tool(
 def _bind_looks(
     owner: Any, names: Sequence[str], context: CallContext | None = None
 ) -> dict[str, _BoundFunction]:
-    """Return the looks of a tool (or of its `Trying`) that take a `CallContext`, bound to ``context``.
+    """Return the looks of a tool that take a `CallContext`, bound to ``context``.
 
+    They may be looks of its `TrialFunctions`.
     They are returned by name. Without a ``context`` a look keeps the one to which it is bound, or gets an
     empty one.
     """
@@ -760,7 +761,7 @@ def _make_trying(
     trial: Callable[..., Awaitable[TrialOutput]] | None,
     apply: Apply | None,
     undo: Undo | None,
-) -> Trying | None:
+) -> TrialFunctions | None:
     if trial is None and apply is None:
         return None
     if trial is None or apply is None:
@@ -769,7 +770,7 @@ def _make_trying(
     async def apply_trial(arguments: Arguments, token: Any, context: CallContext) -> ToolOutput:
         return _as_output(await apply(arguments, token, context))
 
-    return Trying(trial, apply_trial, undo=undo)
+    return TrialFunctions(trial, apply_trial, undo=undo)
 
 
 def _make_key(key: Sequence[str] | Key | None) -> Key | None:

@@ -22,7 +22,7 @@ from bot.domain.attachments import PICTURES, UNKNOWN
 from bot.domain.files import File, prepare_for_people, safe_name
 from bot.domain.text import escape_point, make_visible
 from bot.errors import BadArguments, NodError
-from bot.tools.signature import fault_in_words
+from bot.tools.signature import describe_pydantic_error
 
 NOTHING_HERE = "There is nothing at this address."
 NO_PAGE = "There is no such page."
@@ -42,7 +42,7 @@ class Fault(NodError):
         self.more = more
 
 
-class Missing(Fault):
+class NotFound(Fault):
     """There is no such thing, or none for this caller."""
 
     def __init__(self, error: str) -> None:
@@ -52,35 +52,37 @@ class Missing(Fault):
 def require_or_404(value: T | None, error: str) -> T:
     """Return the value; raise Missing for None."""
     if value is None:
-        raise Missing(error)
+        raise NotFound(error)
     return value
 
 
-class Later(Fault):
+class TooManyRequests(Fault):
     """Too much came from this caller, who may send the request again in a minute (status 429)."""
 
     def __init__(self, error: str) -> None:
         super().__init__(429, error, {"Retry-After": "60"})
 
 
-def problem(status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+def make_problem_response(
+    status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
     """Return the response to an error, as in `Fault`."""
     return JSONResponse({"ok": False, "error": error, **jsonable_encoder(more)}, status, headers)
 
 
 async def answer_fault(_: Request, error: Any) -> JSONResponse:
     """Return the response to a `Fault`."""
-    return problem(error.status, error.message, error.headers, **error.more)
+    return make_problem_response(error.status, error.message, error.headers, **error.more)
 
 
 async def _answer_invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
     faults = error.errors()
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return problem(400, "The body is not valid JSON.")
+        return make_problem_response(400, "The body is not valid JSON.")
     if any(fault["loc"][0] == "path" for fault in faults):
-        return problem(404, NOTHING_HERE)
-    fields = {_name_field(fault["loc"]): fault_in_words(fault) for fault in faults}
-    return problem(422, BadArguments(fields).message, fields=fields)
+        return make_problem_response(404, NOTHING_HERE)
+    fields = {_name_field(fault["loc"]): describe_pydantic_error(fault) for fault in faults}
+    return make_problem_response(422, BadArguments(fields).message, fields=fields)
 
 
 def _name_field(location: Sequence[int | str]) -> str:
@@ -91,12 +93,12 @@ def _name_field(location: Sequence[int | str]) -> str:
 
 async def _answer_http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404 and _is_page_request(request):  # noqa: PLR2004
-        return plain_page(NO_PAGE, 404, request.app.state.site.base)
+        return make_plain_page(NO_PAGE, 404, request.app.state.site.base_path)
     words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
     headers = dict(error.headers or {})
     if "Allow" in headers:  # it names the methods of one route; other routes at the address take others
         headers["Allow"] = ", ".join(method for method in _METHODS if _is_routed(request, method))
-    return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
+    return make_problem_response(error.status_code, words.get(error.status_code, str(error.detail)), headers)
 
 
 def _is_page_request(request: Request) -> bool:
@@ -119,7 +121,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 }
 
 
-async def download(file: File | None) -> Response:
+async def make_download(file: File | None) -> Response:
     """Return the file as a download; a text without secrets, and with invisible characters spelled out.
 
     Raises Missing for None.
@@ -138,7 +140,7 @@ async def download(file: File | None) -> Response:
     return PlainTextResponse(visible_text, headers=headers)
 
 
-def plain_page(words: str, status: int, base: str) -> HTMLResponse:
+def make_plain_page(words: str, status: int, base: str) -> HTMLResponse:
     """Return a page with a paragraph for each line; ``base`` is the path at which people reach Nod."""
     paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines())
     page = (

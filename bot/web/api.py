@@ -40,7 +40,7 @@ from bot.web.limits import BodyLimits, Capacity
 from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
-from bot.web.server import most_connections
+from bot.web.server import cap_connections
 from bot.web.sign_in import sessions
 from bot.web.sign_in.agents import AgentPaths
 from bot.web.sign_in.oidc import RETURN_PATH
@@ -106,7 +106,7 @@ def create(
         version=__version__,
         description=_API_TEXT,
         openapi_tags=[{"name": name, "description": description} for name, description in tags.items()],
-        servers=[{"url": site.base}] if site.base else None,
+        servers=[{"url": site.base_path}] if site.base_path else None,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -114,18 +114,27 @@ def create(
         exception_handlers=HANDLERS,
     )
     app.state.site = site
-    one_time_paths = (mcp_logins.BACK, RETURN_PATH)
+    one_time_paths = (mcp_logins.CALLBACK_PATH, RETURN_PATH)
     app.add_middleware(HeadAndOptions, routes=app.router.routes, one_time_paths=one_time_paths)
     app.add_middleware(AgentPaths)
-    max_requests = most_connections(connections) * 3 // 4  # the rest is for probes
+    max_requests = cap_connections(connections) * 3 // 4  # the rest is for probes
     app.add_middleware(Capacity, max_requests=max_requests)
-    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, max_file_bytes=site.files.message)
+    app.add_middleware(
+        BodyLimits, pace=lambda: site.channel.pace, max_file_bytes=site.file_bounds.max_message_bytes
+    )
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _load_agui, methods=["POST"], include_in_schema=False)]
     # not by ``include_router``, which builds all routes again at the first request: that costs 90 ms of the
     # start (`python -m benchmarks --only start`)
     part_routers = [part.router for part in PARTS]
-    for part_router in (*part_routers, *more_parts, router, pages, mcp_logins.back, sessions.visits):
+    for part_router in (
+        *part_routers,
+        *more_parts,
+        router,
+        pages,
+        mcp_logins.back_router,
+        sessions.visit_router,
+    ):
         app.router.routes += part_router.routes
     app.mount("/static", GZipMiddleware(_ConsoleFiles(directory=_STATIC_FOLDER)))
     return app
@@ -178,9 +187,9 @@ async def me(actor: Caller, request: Request, site: SiteDep) -> Me:
         notice=site.lookup.notice,
         admin=Role.ADMIN in caller.roles,
         connections=request.app.state.features.connections is not None,
-        insights="insights" in site.features,
-        push="push" in site.features,
-        voice="voice" in site.features,
+        insights="insights" in site.feature_names,
+        push="push" in site.feature_names,
+        voice="voice" in site.feature_names,
         paused=PauseView(since=pause.since, by=_name_of_pauser(pause, actor)) if pause else None,
         session=COOKIE in request.cookies and "authorization" not in request.headers,
     )
@@ -246,7 +255,7 @@ async def healthz(site: SiteDep) -> HealthBody:
     responses={503: {"model": Problem, "description": "Not now; ``error`` says why"}},
 )
 async def readyz(site: SiteDep) -> HealthBody:
-    if not site.up:
+    if not site.is_up:
         raise Fault(503, "starting or stopping")
     if not may_open_files():
         raise Fault(503, "no more files can be opened")
@@ -254,9 +263,9 @@ async def readyz(site: SiteDep) -> HealthBody:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=describe_outage(error) or type(error).__name__)
-        words = error.words if isinstance(error, FileFault) else "the database can't be written"
+        words = error.advice if isinstance(error, FileFault) else "the database can't be written"
         raise Fault(503, words) from None
-    fault = site.fault()
+    fault = site.find_fault()
     if fault:
         raise Fault(503, fault)
     return _describe_health(site)

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
 from bot.web.site import Admin, SiteDep, api_routes
@@ -42,17 +42,17 @@ async def _read_wanted(
     ] = "",
     grant: Annotated[int | None, Query(ge=1, le=999_999_999, description="7 for G-7")] = None,
     since: Annotated[Since | None, Query(description="only from then on; UTC unless it says")] = None,
-) -> Wanted:
+) -> AuditFilter:
     if who:
         try:
             Actor.parse(who)
         except ValueError:
             fault = {"type": "account", "loc": ("query", "who"), "msg": _NO_ACCOUNT_TEXT, "input": who}
             raise RequestValidationError([fault]) from None
-    return Wanted(who, tool, proposal, since, grant)
+    return AuditFilter(who, tool, proposal, since, grant)
 
 
-FilterParams = Annotated[Wanted, Depends(_read_wanted)]
+FilterParams = Annotated[AuditFilter, Depends(_read_wanted)]
 """The rows that a request wants, by its query parameters."""
 
 
@@ -65,7 +65,7 @@ async def rows(
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
 ) -> AuditPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    page_rows, next_before = await site.channel.admin.audit_page(wanted.below(before), limit)
+    page_rows, next_before = await site.channel.admin.audit_page(wanted.with_numbers_below(before), limit)
     return AuditPage.of(rows=page_rows, next=next_before)
 
 

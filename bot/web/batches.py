@@ -9,11 +9,11 @@ from typing import Annotated
 from pydantic import Field
 
 from bot.domain.bounds import CALLS_PER_ANSWER
-from bot.domain.chat import Address, Choice, PickedRow
+from bot.domain.chat import Address, BatchDecision, PickedRow
 from bot.web.answers import Fault, require_or_404
 from bot.web.body import Body
 from bot.web.channel import NAME
-from bot.web.proposals import STATUS
+from bot.web.proposals import STATUS_OF_ANSWER
 from bot.web.schemas.proposals import ChosenBody, OneBatch
 from bot.web.site import Caller, SiteDep, api_routes
 
@@ -47,7 +47,7 @@ class Deciding(Body):
 async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
     """A batch has the id of its first proposal."""
     found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
-    return await asyncio.to_thread(OneBatch.seen_as, found)
+    return await asyncio.to_thread(OneBatch.of_found, found)
 
 
 @router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
@@ -61,10 +61,10 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)
     decline = tuple(PickedRow(row.id, row.seen) for row in body.decline)
     address = Address(NAME, actor.key)
-    choice = Choice(actor, batch_id, approve, decline, body.reason, address=address, by_api=True)
-    reply = await site.take_in(choice)
-    if reply.answer in STATUS:  # the choice as a whole was refused, so no row was decided
-        raise Fault(STATUS[reply.answer], reply.text)
+    choice = BatchDecision(actor, batch_id, approve, decline, body.reason, address=address, by_api=True)
+    reply = await site.submit(choice)
+    if reply.answer in STATUS_OF_ANSWER:  # the choice as a whole was refused, so no row was decided
+        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text)
     found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
-    shown = await asyncio.to_thread(OneBatch.seen_as, found)
+    shown = await asyncio.to_thread(OneBatch.of_found, found)
     return ChosenBody.of(**dict(shown), text=reply.text, answer=reply.answer)

@@ -12,13 +12,13 @@ from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from bot.domain.proposals import Mark
+from bot.domain.proposals import PageEnd
 from bot.domain.text import is_halved
 from bot.web.answers import Fault
 
-MOST_VALUES = 2000  # values in all lists and objects of a body
-DEEPEST = 32  # levels of lists and objects in each other
-PAGE = 200  # the most entries of a page
+MAX_VALUES = 2000  # values in all lists and objects of a body
+MAX_DEPTH = 32  # levels of lists and objects in each other
+MAX_PAGE_ENTRIES = 200  # the most entries of a page
 _NO_PLACE_TEXT = "Send what an earlier page gave as `next`."
 
 
@@ -33,7 +33,7 @@ class Body(BaseModel):
         return check_storable(value)
 
 
-def check_storable(value: Any, max_values: int = MOST_VALUES) -> Any:
+def check_storable(value: Any, max_values: int = MAX_VALUES) -> Any:
     """Return a JSON value as it is.
 
     Raises PydanticCustomError for too many or too deeply nested values, and for text that can't be stored.
@@ -51,7 +51,7 @@ def count_values(value: Any, max_values: int) -> tuple[int, PydanticCustomError 
     """
     count = 0
     level: Iterable[Any] = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         next_level: list[Any] = []
         for item in level:
             count += 1
@@ -70,10 +70,10 @@ def count_values(value: Any, max_values: int) -> tuple[int, PydanticCustomError 
         if not next_level:
             return count, None
         level = next_level
-    return count, PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
+    return count, PydanticCustomError("depth", f"At most {MAX_DEPTH} levels of lists and objects.")
 
 
-Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_ENTRIES, description="how many at most")]
 
 
 def _convert_to_utc(value: datetime) -> datetime:
@@ -90,7 +90,7 @@ def _convert_to_utc(value: datetime) -> datetime:
 Since = Annotated[datetime, AfterValidator(_convert_to_utc)]
 
 
-def cursor(mark: Mark | None) -> str | None:
+def format_mark(mark: PageEnd | None) -> str | None:
     """Return the mark of a page's end as text, which a client sends back for the next page."""
     return str(mark) if mark else None
 
@@ -99,13 +99,13 @@ async def _parse_mark(
     before: Annotated[
         str | None, Query(max_length=100, description="what an earlier page gave as `next`")
     ] = None,
-) -> Mark | None:
+) -> PageEnd | None:
     if before is None:
         return None
     try:
-        return Mark.parse(before)
+        return PageEnd.parse(before)
     except ValueError:
         raise Fault(422, _NO_PLACE_TEXT, fields={"before": _NO_PLACE_TEXT}) from None
 
 
-Before = Annotated[Mark | None, Depends(_parse_mark)]
+Before = Annotated[PageEnd | None, Depends(_parse_mark)]

@@ -19,7 +19,7 @@ _MAX_WAITING_EVENTS = 1000  # a stream with more unread events is ended, and its
 class Broadcast(NamedTuple):
     """A change in a conversation, for its listeners."""
 
-    event: TurnEvent | None  # the change as the agent's turn reported it; None if no turn made it
+    turn_event: TurnEvent | None  # the change as the agent's turn reported it; None if no turn made it
     console_event: TurnEvents | None  # the same change as the console's streams show it; None if they do not
     conversation_id: str = ""
 
@@ -80,7 +80,7 @@ class Broadcaster:
         return listener
 
     @property
-    def is_idle(self) -> bool:
+    def has_no_conversation_listener(self) -> bool:
         """True if no one listens to any single conversation."""
         return not self._listeners
 
@@ -91,7 +91,7 @@ class Broadcaster:
                 await self._has_listener.wait()
         return self._has_listener.is_set()
 
-    def has_own_listener(self, key: str) -> bool:
+    def has_conversation_listener(self, key: str) -> bool:
         """Tell if anyone listens to this conversation alone."""
         return key in self._listeners
 

@@ -33,7 +33,7 @@ log = logger(__name__)
 NAME = "http"
 
 
-def key_of(owner: Actor, conversation_id: str) -> str:
+def make_address_key(owner: Actor, conversation_id: str) -> str:
     """Return the key of a conversation's address, which begins with the owner: no one else can name it."""
     return f"{owner.key}/{conversation_id}"
 
@@ -54,7 +54,7 @@ class BroadcastStream:
 
     async def show(self, event: TurnEvent) -> None:
         """Send an event to the listeners in this process."""
-        broadcaster = self.channel.hub
+        broadcaster = self.channel.broadcaster
         if not broadcaster.has_listener(self.address.key):
             return
         broadcaster.publish(self.address.key, event, await self._describe_event(event))
@@ -67,7 +67,7 @@ class BroadcastStream:
                 found = await self.channel.proposals.find(proposal.id, self.requester)
                 if found is None:
                     return None
-                return ProposalEvent(type="proposal_opened", proposal=ProposalView.seen_as(found))
+                return ProposalEvent(type="proposal_opened", proposal=ProposalView.of_found(found))
             case TurnEnded(ending, message_id=last_id):
                 if last_id is None:
                     last_id = await self.channel.conversations.last_answer(conversation_id)
@@ -91,19 +91,19 @@ class HttpChannel:
     admin: AdminLookup
     notifier: ChangeNotifier
     clock: Clock
-    others: Peers | None = None  # the other processes of this Nod; None for a single process
-    knows: Callable[[Actor], Awaitable[bool]] | None = None
+    peers: Peers | None = None  # the other processes of this Nod; None for a single process
+    may_sign_in: Callable[[Actor], Awaitable[bool]] | None = None
     """Tells if an account may still sign in; None: every account may."""
     name: str = field(default=NAME, init=False)
 
     def __post_init__(self) -> None:
-        self.pace, self.hub = Pace(), Broadcaster()
+        self.pace, self.broadcaster = Pace(), Broadcaster()
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
         self.relay: PeerRelay | None = None
-        peers = self.others
+        peers = self.peers
         if peers is not None:
-            self.relay = PeerRelay(peers, self.proposals.find, self._show, self.hub.has_listener)
+            self.relay = PeerRelay(peers, self.proposals.find, self._show, self.broadcaster.has_listener)
             peers.on("team", self._receive_team)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -127,7 +127,7 @@ class HttpChannel:
 
     def end_streams(self) -> None:
         """End all streams: the server stops, and clients connect again to the next one."""
-        self.hub.close()
+        self.broadcaster.close()
         self.notifier.notify()
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
@@ -136,21 +136,21 @@ class HttpChannel:
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - `Channel` has it
         """Publish the team's status, here and in the other processes."""
         update = TeamEvent.of(team=team)
-        self.hub.publish(address.key, None, update)
-        if self.others is not None:
-            self.others.broadcast("team", [address.key, update.model_dump(mode="json")])
+        self.broadcaster.publish(address.key, None, update)
+        if self.peers is not None:
+            self.peers.broadcast("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
     def _receive_team(self, body: list[Any]) -> None:
         """Publish a team's status here, as `show_team` of another process sent it."""
         key, team_status, *_ = body
-        self.hub.publish(key, None, TeamEvent.model_validate(team_status))
+        self.broadcaster.publish(key, None, TeamEvent.model_validate(team_status))
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         await BroadcastStream(self, address, requester).show(event)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
-        known = self.knows is None or await self.knows(actor)
+        known = self.may_sign_in is None or await self.may_sign_in(actor)
         return Membership.MEMBER if known else None  # no platform restricts these accounts as guests
 
     async def changed(self) -> None:
@@ -166,18 +166,21 @@ class HttpChannel:
         while True:
             generation = self.notifier.generation  # read first, so that `wait` misses no later change
             try:
-                if self.hub.is_idle and not await self.hub.wait_for_listener(self.pace.feed):
+                if (
+                    self.broadcaster.has_no_conversation_listener
+                    and not await self.broadcaster.wait_for_listener(self.pace.poll_seconds)
+                ):
                     newest = await self.proposals.newest_change()
                     # listeners who joined in the meantime must not miss anything
-                    if self.hub.is_idle:
+                    if self.broadcaster.has_no_conversation_listener:
                         last_told = newest
                     continue
                 last_told, progress, changes = await self.proposals.news(
-                    last_told, progress, self.hub.has_own_listener
+                    last_told, progress, self.broadcaster.has_conversation_listener
                 )
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []
             for key, found in changes:
-                self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(found)))
-            await self.notifier.wait(generation, self.pace.feed)
+                self.broadcaster.publish(key, None, ProposalEvent(proposal=ProposalView.of_found(found)))
+            await self.notifier.wait(generation, self.pace.poll_seconds)

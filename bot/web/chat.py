@@ -23,11 +23,11 @@ from bot.domain.conversations import Conversation, Line
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.tools.signature import SEEN
-from bot.web.answers import Fault, Later, download, require_or_404
-from bot.web.body import Before, Body, Limit, cursor
+from bot.tools.signature import NOT_BLANK
+from bot.web.answers import Fault, TooManyRequests, make_download, require_or_404
+from bot.web.body import Before, Body, Limit, format_mark
 from bot.web.broadcaster import Listener
-from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.channel import NAME, HttpChannel, make_address_key
 from bot.web.schemas import DoneBody, SaidBody
 from bot.web.schemas.conversations import (
     ConversationPage,
@@ -108,7 +108,7 @@ async def _read_message(request: Request, site: SiteDep) -> _ChatRequest:
     if not content_type.startswith("multipart/form-data"):
         body = await request.body() if "json" in content_type else b""
         return _ChatRequest(_validate(Chat, _parse_json(body)))
-    async with request.form(max_files=site.files.files, max_fields=_MAX_FORM_FIELDS) as form:
+    async with request.form(max_files=site.file_bounds.max_files, max_fields=_MAX_FORM_FIELDS) as form:
         values = {name: value for name, value in form.items() if name not in _FILE_FIELDS}
         files = [
             Upload(value.filename, await value.read(), spoken=name == _RECORDINGS)
@@ -137,12 +137,14 @@ def _validate(model: type[Chat], values: Any) -> Chat:
 
 
 class Named(Body):
-    title: Annotated[str, Field(min_length=1, max_length=80), SEEN]
+    title: Annotated[str, Field(min_length=1, max_length=80), NOT_BLANK]
 
 
 async def find_own(channel: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """Return the caller's own conversation; None for any other, and for a deleted one."""
-    return await channel.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
+    return await channel.conversations.find_own(
+        conversation_id, Address(NAME, make_address_key(actor, conversation_id))
+    )
 
 
 async def _find_own_conversation(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
@@ -172,20 +174,20 @@ async def chat(
     if body.conversation_id is not None:
         require_or_404(await find_own(channel, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
-    address = Address(NAME, key_of(actor, conversation_id))
+    address = Address(NAME, make_address_key(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
     message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
     with ExitStack() as stack:
-        listener = stack.enter_context(channel.hub.listen(address.key))  # before the turn can begin
-        reply = await site.take_in(message)
+        listener = stack.enter_context(channel.broadcaster.listen(address.key))  # before the turn can begin
+        reply = await site.submit(message)
         if reply.answer is Answer.DUPLICATE:
             raise Fault(
                 409,
                 "This message was received before. Read its conversation for the answer.",
-                conversation_id=await channel.conversations.of_event(NAME, event_id),
+                conversation_id=await channel.conversations.find_by_event(NAME, event_id),
             )
         if reply.answer is Answer.LATER:
-            raise Later(reply.text)
+            raise TooManyRequests(reply.text)
         if reply.message_id is None:  # it was not stored, in most cases since it is too large or empty
             raise Fault(413 if body.message.strip() or files else 422, reply.text)
         listening = stack.pop_all()
@@ -206,22 +208,23 @@ async def _until_answered(
 ) -> AsyncIterator[str]:
     """Yield the events of turns up to the end of the turn that answers the message.
 
-    The event of that end may be lost. So whenever no event came for ``Pace.quiet`` seconds, the database is
-    asked. If it has had the answer at two such times in a row, no further event of the turn will come, and
-    the stream ends.
+    The event of that end may be lost. So whenever no event came for ``Pace.keep_alive_seconds`` seconds, the
+    database is asked. If it has had the answer at two such times in a row, no further event of the turn will
+    come, and the stream ends.
     """
     was_answered_at_last_silence = False
-    async for item in read_listener(listener, channel.pace.quiet):
+    async for item in read_listener(listener, channel.pace.keep_alive_seconds):
         if item is not None:
             was_answered_at_last_silence = False
             if item.console_event:
                 yield sse(item.console_event)
             # a turn that was stopped before it read the message leaves nothing to wait for
-            if isinstance(item.event, TurnEnded | TurnFailed):
-                was_read = item.event.seen >= message_id  # ``seen``: the newest message that the turn read
-                if was_read or await channel.conversations.is_answered(conversation_id):
+            if isinstance(item.turn_event, TurnEnded | TurnFailed):
+                # ``seen``: the newest message that the turn read
+                was_read = item.turn_event.seen >= message_id
+                if was_read or await channel.conversations.has_no_pending_turn(conversation_id):
                     return
-        elif not await channel.conversations.is_answered(conversation_id):
+        elif not await channel.conversations.has_no_pending_turn(conversation_id):
             yield KEEP_ALIVE
         elif was_answered_at_last_silence:
             answer_id = await channel.conversations.last_answer(conversation_id)
@@ -241,8 +244,8 @@ async def list_conversations(
 ) -> ConversationPage:
     """``next`` is the ``before`` of the next page; null on the last."""
     rows, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
-    views = [ConversationView.with_open(*row) for row in rows]
-    return ConversationPage(conversations=views, next=cursor(further))
+    views = [ConversationView.of_conversation(*row) for row in rows]
+    return ConversationPage(conversations=views, next=format_mark(further))
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
@@ -254,7 +257,7 @@ async def rename(mine: Own, body: Named, site: SiteDep) -> DoneBody:
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
 async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
     """Its proposals and their audit rows stay. 409 while a proposal is open: decide or withdraw it first."""
-    await site.take_in(Command(actor, "stop", "", mine.address))
+    await site.submit(Command(actor, "stop", "", mine.address))
     waiting = await site.channel.conversations.forget_conversation(mine.id)
     if waiting:
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
@@ -277,10 +280,10 @@ async def export(
 ) -> Response:
     """The file has the conversation's messages and proposals, with secrets hidden."""
     channel = site.channel
-    transcript, found_proposals = await channel.conversations.in_full(mine.id, actor)
+    transcript, found_proposals = await channel.conversations.read_in_full(mine.id, actor)
     available = await channel.registry.available()
     open_count = sum(found.proposal.state is State.PROPOSED for found in found_proposals)
-    conversation_json = ConversationView.with_open(mine, open_count).model_dump_json()
+    conversation_json = ConversationView.of_conversation(mine, open_count).model_dump_json()
     head = conversation_json.removesuffix("}")  # lists are added behind its fields
     lines: Sequence[Line] = transcript.lines if transcript else ()
 
@@ -294,7 +297,7 @@ async def export(
         async for part in _dump_in_batches(lines, view_line):
             yield part
         yield '], "proposals": ['
-        async for part in _dump_in_batches(found_proposals, ProposalView.seen_as):
+        async for part in _dump_in_batches(found_proposals, ProposalView.of_found):
             yield part
         yield "]}"
 
@@ -354,7 +357,7 @@ async def conversation_files(mine: Own, site: SiteDep) -> Files:
 )
 async def conversation_file(mine: Own, file_id: str, site: SiteDep) -> Response:
     """The file has an id from the list of the conversation's files."""
-    return await download(await site.channel.conversations.file(mine.id, file_id))
+    return await make_download(await site.channel.conversations.file(mine.id, file_id))
 
 
 @router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
@@ -371,9 +374,9 @@ async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> 
     channel = site.channel
 
     async def events() -> AsyncIterator[str]:
-        with channel.hub.listen(mine.address.key) as listener:
+        with channel.broadcaster.listen(mine.address.key) as listener:
             yield ": listening\n\n"
-            async for item in read_listener(listener, channel.pace.quiet):
+            async for item in read_listener(listener, channel.pace.keep_alive_seconds):
                 if item is None:
                     yield KEEP_ALIVE
                 elif item.console_event:
@@ -384,5 +387,5 @@ async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> 
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
 async def stop(mine: Own, actor: Caller, site: SiteDep) -> SaidBody:
-    reply = await site.take_in(Command(actor, "stop", "", mine.address))
+    reply = await site.submit(Command(actor, "stop", "", mine.address))
     return SaidBody(text=reply.text)

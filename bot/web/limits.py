@@ -18,21 +18,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, is_outage
-from bot.web.answers import NOTHING_HERE, problem
+from bot.web.answers import NOTHING_HERE, make_problem_response
 from bot.web.streams import Pace
 
 log = logger(__name__)
 
-MAX_BODY = 256 * 1024  # the most bytes of a body without files
-RUNS = "/agui"  # the path of AG-UI's runs, which send a thread's full history
-WITH_FILES = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
+MAX_BODY_BYTES = 256 * 1024  # the most bytes of a body without files
+RUN_PATH = "/agui"  # the path of AG-UI's runs, which send a thread's full history
+FILE_PATHS = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
-_EXTRA_BYTES = 16 * MAX_BODY
+_EXTRA_BYTES = 16 * MAX_BODY_BYTES
 """The bytes beyond the limit that are read and dropped if a body is too large.
 
 Most clients read the response only after they have sent the body.
 """
-ARRIVING = 100  # the most requests at the same time whose body is still arriving
+MAX_ARRIVING_BODIES = 100  # the most requests at the same time whose body is still arriving
 _FULL_TEXT = "Too many requests are under way. Try again in a moment."
 _SLOW_BODY_TEXT = "The body took too long to arrive. Send it again."
 _OUTAGE_TEXT = "The database isn't answering in time. Try again in a moment."
@@ -63,7 +63,7 @@ class Capacity:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
         elif self._free.locked():
-            answer = problem(503, _FULL_TEXT)
+            answer = make_problem_response(503, _FULL_TEXT)
             answer.headers.update({"Retry-After": "5", "Connection": "close"})
             await answer(scope, receive, send)
         else:
@@ -73,7 +73,7 @@ class Capacity:
 
 def max_run_bytes(max_file_bytes: int) -> int:
     """Return the most bytes of an AG-UI run: a thread's history, and files in base64."""
-    return 16 * MAX_BODY + max_file_bytes * 4 // 3
+    return 16 * MAX_BODY_BYTES + max_file_bytes * 4 // 3
 
 
 def _is_form(scope: Scope) -> bool:
@@ -122,7 +122,7 @@ class BodyLimits:
         The times are in the loop's time; ``begun`` is that of the request. If too many bodies are arriving,
         the wait for the body whose request began first is ended.
         """
-        if len(self._arriving) >= ARRIVING:
+        if len(self._arriving) >= MAX_ARRIVING_BODIES:
             oldest = min(self._arriving, key=lambda request_id: self._arriving[request_id].begun)
             with contextlib.suppress(RuntimeError):  # its time is over already
                 self._arriving.pop(oldest).limit.reschedule(0)
@@ -137,26 +137,26 @@ class BodyLimits:
         if is_run:
             return max_run_bytes(self._max_file_bytes)
         if brings_files:
-            return self._max_file_bytes + MAX_BODY
-        return MAX_BODY
+            return self._max_file_bytes + MAX_BODY_BYTES
+        return MAX_BODY_BYTES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
-        is_run = scope["path"] == RUNS
-        brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
+        is_run = scope["path"] == RUN_PATH
+        brings_files = is_run or (scope["path"] in FILE_PATHS and _is_form(scope))
         max_bytes = self._find_max_bytes(is_run=is_run, brings_files=brings_files)
         request_id = secrets.token_hex(6)
         pace = self._pace()
         begun = asyncio.get_running_loop().time()
-        due = begun + (pace.files if brings_files else pace.body)
+        due = begun + (pace.file_body_seconds if brings_files else pace.body_seconds)
         receive_part = functools.partial(self._receive_part, request_id, receive, begun, due)
         exchange = _Exchange(receive, receive_part, send, max_bytes, policy, request_id)
 
         if "\0" in scope["path"]:  # PostgreSQL can't store this character, so no id in a path has it
-            await problem(404, NOTHING_HERE)(scope, receive, exchange.send)
+            await make_problem_response(404, NOTHING_HERE)(scope, receive, exchange.send)
             return
         structlog.contextvars.bind_contextvars(request=request_id)  # a request is a task of its own
         try:
@@ -164,8 +164,12 @@ class BodyLimits:
         except Exception as error:  # the details are for the log alone, not for the caller
             log.error("request failed", path=scope["path"], exc_info=error)
             if not exchange.has_started:
-                outage_text = error.words if isinstance(error, FileFault) else _OUTAGE_TEXT
-                answer = problem(503, outage_text) if is_outage(error) else problem(500, _BROKEN_TEXT)
+                outage_text = error.advice if isinstance(error, FileFault) else _OUTAGE_TEXT
+                answer = (
+                    make_problem_response(503, outage_text)
+                    if is_outage(error)
+                    else make_problem_response(500, _BROKEN_TEXT)
+                )
                 await answer(scope, receive, exchange.send)
 
 

@@ -12,17 +12,17 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import HTMLResponse
 
 from bot.errors import SignInError
-from bot.web.answers import Fault, Missing, plain_page
+from bot.web.answers import Fault, NotFound, make_plain_page
 from bot.web.schemas import SaidBody
 from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
 from bot.web.site import Admin, SiteDep, api_routes
 
-BACK = "/oauth/callback"  # the address to which a server sends the browser
+CALLBACK_PATH = "/oauth/callback"  # the address to which a server sends the browser
 _WAIT_SECONDS = 20.0  # the time that `ended` waits
 
 router = api_routes("mcp", prefix="/api/mcp")
-back = APIRouter(include_in_schema=False)
-"""The route at `BACK`."""
+back_router = APIRouter(include_in_schema=False)
+"""The route at `CALLBACK_PATH`."""
 
 Name = Annotated[str, Path(max_length=40)]
 
@@ -40,7 +40,7 @@ async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     try:
         site.logins.check(name)  # raises SignInError for a server where no one can sign in
     except SignInError as error:
-        raise Missing(error.message) from None
+        raise NotFound(error.message) from None
     try:
         ident, url = await site.logins.begin(name, str(actor))
     except SignInError as error:
@@ -54,7 +54,7 @@ async def end(name: Name, _: Admin, site: SiteDep) -> SaidBody:
     try:
         was_signed_in = await site.logins.sign_out(name)
     except SignInError as error:
-        raise Missing(error.message) from None
+        raise NotFound(error.message) from None
     return SaidBody(text=f"Signed out of {name}." if was_signed_in else f"No one was signed in at {name}.")
 
 
@@ -70,7 +70,7 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: S
         raise Fault(409, error.message) from None
 
 
-@back.get(BACK)
+@back_router.get(CALLBACK_PATH)
 async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
     """Take a browser that comes back from a sign-in, and show its outcome.
 
@@ -82,4 +82,4 @@ async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
     except SignInError as error:
         words, status = error.message, 400
     then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own
-    return plain_page(f"{words}\n{then}".strip(), status, site.base)
+    return make_plain_page(f"{words}\n{then}".strip(), status, site.base_path)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import TypeAdapter
 
-from bot.approvals.lookup.proposals import Seen
+from bot.approvals.lookup.proposals import VisibleProposal
 from bot.domain.chat import Address
 from bot.domain.events import ProposalOpened, TurnEvent
 from bot.domain.jobs import Peers
@@ -26,7 +26,7 @@ _EVENT_TYPES: Mapping[str, type[TurnEvent]] = {
     event_type.__name__: event_type for event_type in get_args(TurnEvent)
 }
 
-Find = Callable[[str, Actor], Awaitable[Seen | None]]
+Find = Callable[[str, Actor], Awaitable[VisibleProposal | None]]
 """Reads a proposal by its id; None if this person may not see it."""
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
 """Shows an event of a turn to the listeners at an address; the actor is the person who asked for the turn."""

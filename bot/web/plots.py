@@ -10,7 +10,7 @@ from html import escape
 from math import log
 from typing import TypeVar
 
-from bot.domain.chat import Used
+from bot.domain.chat import UsageRow
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
 from bot.domain.prices import money
 from bot.domain.text import make_visible, one_line, shorten, storable
@@ -78,7 +78,7 @@ def draw_plots(insights: Insights, parts: Sequence[InsightPart]) -> dict[str, st
     return {"asked": _draw_asked(shown), "time": _draw_times(timed), "week": _draw_week(insights.week)}
 
 
-def draw_usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
+def draw_usage_plots(parts: Sequence[UsageRow], currency: str) -> dict[str, str]:
     """Return the plots ``cost`` and ``tokens`` of the first `_MAX_ROWS` parts."""
     shown = parts[:_MAX_ROWS]
     costs = []
@@ -89,7 +89,7 @@ def draw_usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
     return {"cost": _draw_usage(f"Cost in {currency}", costs), "tokens": _draw_usage("Tokens", tokens)}
 
 
-def _draw_usage(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
+def _draw_usage(title: str, amounts: Sequence[tuple[UsageRow, float, str]]) -> str:
     """Draw a bar for each part, with its amount in words behind it."""
     largest = max((amount for _, amount, _ in amounts), default=0) or 1
     shapes = []

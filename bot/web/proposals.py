@@ -13,18 +13,18 @@ from fastapi import Header, Query
 from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
-from bot.approvals.lookup.context import NOT_YOURS
-from bot.approvals.lookup.proposals import Feed, Seen, list_progressed
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
+from bot.approvals.lookup.proposals import ChangeFeed, VisibleProposal, list_progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, Order, ProposalFilter, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.web.answers import Fault, download, require_or_404
-from bot.web.body import PAGE, Before, Body, Limit, cursor
+from bot.web.answers import Fault, make_download, require_or_404
+from bot.web.body import MAX_PAGE_ENTRIES, Before, Body, Limit, format_mark
 from bot.web.broadcaster import Listener
-from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.channel import NAME, HttpChannel, make_address_key
 from bot.web.schemas.conversations import Messages
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload, TurnTold
 from bot.web.schemas.proposals import (
@@ -54,7 +54,7 @@ _RUNNING_STATES = (State.APPROVED, State.EXECUTING)
 _NO_PROPOSAL_TEXT = "There is no such proposal."
 _MAX_ROW_ID = 2**63 - 1
 _MAX_REPLAYED_CHANGES = 200  # a client that missed more reads the lists again
-STATUS = {  # the status of the response to a press that was refused, by the core's answer
+STATUS_OF_ANSWER = {  # the status of the response to a press that was refused, by the core's answer
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
     Answer.STALE: 409,
@@ -99,7 +99,7 @@ async def listed(
         str | None, Query(max_length=200, description="who asked: an account, and those linked with it")
     ] = None,
     order: Annotated[Order, Query(description="newest change, or what expires first")] = Order.CHANGED,
-    limit: Limit = PAGE,
+    limit: Limit = MAX_PAGE_ENTRIES,
 ) -> ProposalPage:
     """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
     states = state or list(State)
@@ -119,7 +119,7 @@ async def listed(
     found, next_mark = await site.channel.proposals.page(
         actor, states, limit, before, only, to_decide=mine == "decide"
     )
-    return ProposalPage(proposals=await make_views(found), next=cursor(next_mark))
+    return ProposalPage(proposals=await make_views(found), next=format_mark(next_mark))
 
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
@@ -130,7 +130,7 @@ async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> 
     """
     ongoing = (State.PROPOSED, *_RUNNING_STATES)
     found = await _wait_for_end(site.channel, proposal_id, actor, poll, ongoing)
-    return OneProposal(proposal=ProposalView.seen_as(require_or_404(found, _NO_PROPOSAL_TEXT)))
+    return OneProposal(proposal=ProposalView.of_found(require_or_404(found, _NO_PROPOSAL_TEXT)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
@@ -169,8 +169,8 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     require_or_404(await channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     lines = await channel.proposals.context(proposal_id, actor)
     if lines is None:
-        raise Fault(403, NOT_YOURS)
-    return await asyncio.to_thread(Messages.read, lines)
+        raise Fault(403, CONTEXT_NOT_YOURS_TEXT)
+    return await asyncio.to_thread(Messages.of_redacted_lines, lines)
 
 
 @router.get(
@@ -182,7 +182,7 @@ async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
     found = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     proposal = found.proposal
     text = require_or_404(proposal.result or proposal.error or None, "It has no result.")
-    return await download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
+    return await make_download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
 
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
@@ -198,7 +198,7 @@ async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
 )
 async def file(proposal_id: str, file_id: str, actor: Caller, site: SiteDep) -> Response:
     kept = await site.channel.proposals.files(proposal_id, actor) or []
-    return await download(dict(kept).get(file_id))
+    return await make_download(dict(kept).get(file_id))
 
 
 @router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press")
@@ -214,7 +214,7 @@ async def press(
     decision = body or Decide()
     channel = site.channel
     generation = channel.notifier.generation  # read before the press, so that no change after it is missed
-    reply = await site.take_in(
+    reply = await site.submit(
         Press(
             actor=actor,
             verb=verb,
@@ -231,17 +231,17 @@ async def press(
             by_api=True,
         )
     )
-    if reply.answer in STATUS:
+    if reply.answer in STATUS_OF_ANSWER:
         poll = poll.without_wait()  # refused, so there is no end to wait for
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         # the next change is in most cases the end of the run, so the rows are not read before
-        await channel.notifier.wait(generation, min(poll.seconds, channel.pace.feed))
+        await channel.notifier.wait(generation, min(poll.seconds, channel.pace.poll_seconds))
     current = await _wait_for_end(channel, proposal_id, actor, poll, _RUNNING_STATES)
     # a person who may not see it may not decide it
-    shown = ProposalView.seen_as(require_or_404(current, _NO_PROPOSAL_TEXT))
-    if reply.answer in STATUS:
+    shown = ProposalView.of_found(require_or_404(current, _NO_PROPOSAL_TEXT))
+    if reply.answer in STATUS_OF_ANSWER:
         fields = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **fields)
+        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text, proposal=shown, **fields)
     return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
 
 
@@ -251,13 +251,13 @@ async def _wait_for_end(
     actor: Actor,
     poll: LongPoll,
     ongoing: Collection[State],
-) -> Seen | None:
+) -> VisibleProposal | None:
     """Return the proposal once its state is no longer ``ongoing``, or when the wait is over."""
 
-    async def read() -> Seen | None:
+    async def read() -> VisibleProposal | None:
         return await channel.proposals.find(proposal_id, actor)
 
-    return await poll.until(read, lambda found: found.proposal.state not in ongoing)
+    return await poll.poll(read, lambda found: found.proposal.state not in ongoing)
 
 
 @router.get(
@@ -285,7 +285,7 @@ async def changes(
 
 async def _with_turns(channel: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
     """Yield the changes together with the events of turns in the caller's own conversations."""
-    with channel.hub.listen_to_owner(actor.key) as listener:
+    with channel.broadcaster.listen_to_owner(actor.key) as listener:
         async for block in merge(changes, _stream_turns(listener)):
             yield block
 
@@ -313,41 +313,41 @@ async def _stream_changes(
     yield f"id: {last_seen}\n: listening\n\n"
     # about the time since the last block: each wait counts as a full one, so a keep-alive may come early
     quiet_seconds = 0.0
-    previous = Feed(rows=(), progress={}, open_questions={})
-    while not channel.hub.closed:
+    previous = ChangeFeed(changes=(), progress={}, open_questions={})
+    while not channel.broadcaster.closed:
         generation = channel.notifier.generation  # read first, so that `wait` misses no later change
         feed = await channel.proposals.feed(last_seen)
         async for block in _describe_feed(channel, actor, previous, feed):
             yield block
             quiet_seconds = 0.0
         previous = feed
-        if feed.rows:
-            last_seen, _ = feed.rows[-1]
+        if feed.changes:
+            last_seen, _ = feed.changes[-1]
             continue
-        if quiet_seconds >= channel.pace.quiet:
+        if quiet_seconds >= channel.pace.keep_alive_seconds:
             quiet_seconds = 0.0
             yield KEEP_ALIVE
-        quiet_seconds += channel.pace.feed
-        await channel.notifier.wait(generation, channel.pace.feed)
+        quiet_seconds += channel.pace.poll_seconds
+        await channel.notifier.wait(generation, channel.pace.poll_seconds)
 
 
 async def _describe_feed(
-    channel: HttpChannel, actor: Actor, previous: Feed, feed: Feed
+    channel: HttpChannel, actor: Actor, previous: ChangeFeed, feed: ChangeFeed
 ) -> AsyncIterator[str]:
     """Yield an event for each change from the ``previous`` feed to this one that the caller may see.
 
     Changes are new rows, the progress of running proposals, and questions that were answered.
     """
-    newest_row_by_proposal = {proposal_id: row_id for row_id, proposal_id in feed.rows}
+    newest_row_by_proposal = {proposal_id: row_id for row_id, proposal_id in feed.changes}
     # in the order of the rows, so that a client that resumes misses no change and gets none twice
     for proposal_id, row_id in sorted(newest_row_by_proposal.items(), key=lambda change: change[1]):
         found = await channel.proposals.find(proposal_id, actor)
         if found is not None:
-            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(found)))
+            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.of_found(found)))
     for proposal_id in list_progressed(previous.progress, feed.progress):
         found = await channel.proposals.find(proposal_id, actor)
         if found is not None:
-            yield sse(ProposalEvent(proposal=ProposalView.seen_as(found)))
+            yield sse(ProposalEvent(proposal=ProposalView.of_found(found)))
     answered_keys = previous.open_questions.keys() - feed.open_questions.keys()
     unique_proposals = dict.fromkeys(previous.open_questions[key] for key in answered_keys)
     for proposal_id in unique_proposals:
@@ -357,5 +357,5 @@ async def _describe_feed(
             yield sse(QuestionAnswered(proposal_id=proposal_id, questions=views))
 
 
-def _find_address(found: Seen, actor: Actor) -> Address:
-    return Address(NAME, key_of(actor, conversation_of(found)))
+def _find_address(found: VisibleProposal, actor: Actor) -> Address:
+    return Address(NAME, make_address_key(actor, conversation_of(found)))

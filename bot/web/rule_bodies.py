@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.domain.budgets import Per
-from bot.domain.conditions import LONGEST
+from bot.domain.conditions import MAX_CONDITION_CHARS
 from bot.domain.people import Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level
-from bot.domain.rules import LONGEST_INSTRUCTIONS, Mode, Subject
+from bot.domain.rules import MAX_INSTRUCTIONS_CHARS, Mode, Subject
 from bot.domain.steps import MAX_STEPS
 from bot.web.body import Body
 
@@ -91,7 +91,7 @@ class _CallRule(_Rule):
     where: Annotated[
         str | None,
         Field(
-            max_length=LONGEST,
+            max_length=MAX_CONDITION_CHARS,
             description="a condition on the arguments, such as amount > 100 and currency in (EUR, USD)",
         ),
     ] = None
@@ -285,7 +285,7 @@ class InstructionsRule(_Rule):
     """Instructions to the agent in ``place``, in addition to those in the settings."""
 
     subject: Literal["instructions"]
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST_INSTRUCTIONS)]
+    text: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTIONS_CHARS)]
 
     @property
     def words(self) -> str:

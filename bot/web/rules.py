@@ -13,9 +13,9 @@ from pydantic import Field
 from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
 from bot.errors import NodError
-from bot.web.answers import Fault, Missing
+from bot.web.answers import Fault, NotFound
 from bot.web.body import Body
-from bot.web.channel import NAME, key_of
+from bot.web.channel import NAME, make_address_key
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView, TriedBody
@@ -34,7 +34,7 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
     """
     view = await site.channel.admin.current(actor)
     policy = view.policy
-    misfits = await site.channel.registry.misfits(policy.book)
+    misfits = await site.channel.registry.find_misfits(policy.book)
     roles = {role: policy.holders(role) for role in Role}
     if view.whose is not None:  # not an admin
         roles = {role: holders & view.whose.accounts for role, holders in roles.items()}
@@ -82,7 +82,7 @@ async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
     words = f"{body.rule} last {body.days}d"
     if body.before:
         words += f" before {body.before}"
-    address = Address(NAME, key_of(actor, "console"))
+    address = Address(NAME, make_address_key(actor, "console"))
     try:
         trial = await site.channel.admin.try_rule(Command(actor, "approvals", words, address))
     except NodError as error:
@@ -123,7 +123,7 @@ async def _run_ending(site: Site, actor: Actor, words: str) -> SaidBody:
     """Run a command that ends a rule or grant. Raises Missing without such a rule or grant."""
     reply = await _run_command(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
-        raise Missing(reply.text)
+        raise NotFound(reply.text)
     return SaidBody(text=reply.text)
 
 
@@ -149,8 +149,8 @@ async def _run_command(
     site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
     """Run a slash command, ``/approvals`` by default. Raises Fault if it is refused or invalid."""
-    address = Address(NAME, key_of(actor, conversation_id))
-    reply = await site.take_in(Command(actor, name, words, address))
+    address = Address(NAME, make_address_key(actor, conversation_id))
+    reply = await site.submit(Command(actor, name, words, address))
     if reply.answer in _FAULT_STATUS:
         raise Fault(_FAULT_STATUS[reply.answer], reply.text)
     return reply

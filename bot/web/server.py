@@ -57,7 +57,7 @@ def raise_file_limit() -> int:
     return soft
 
 
-def most_connections(wanted: int) -> int:
+def cap_connections(wanted: int) -> int:
     """Raise the limit of open files, and return how many connections to serve: at most half of that limit."""
     return min(wanted, raise_file_limit() // 2)
 
@@ -82,7 +82,7 @@ class RepeatFilter(logging.Filter):
         return True
 
 
-class OriginForm:
+class AbsoluteTargetToPath:
     """ASGI middleware that replaces a full address in a request line, as some proxies send it, by its path.
 
     RFC 9112, section 3.2.2: a server must accept the full address (absolute-form) like a path (origin-form),
@@ -106,11 +106,11 @@ def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Serve
     """Return a server that answers 503 while it has more connections."""
     return uvicorn.Server(
         uvicorn.Config(
-            OriginForm(application),
+            AbsoluteTargetToPath(application),
             http="h11",
             h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
             backlog=_ACCEPT_BACKLOG,
-            limit_concurrency=most_connections(connections) + 1,  # uvicorn refuses from this number on
+            limit_concurrency=cap_connections(connections) + 1,  # uvicorn refuses from this number on
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             log_config=None,
             proxy_headers=False,  # uvicorn would believe any local program; `Forwarded` does it
@@ -140,7 +140,7 @@ async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]
 
 
 @contextlib.contextmanager
-def say_seldom() -> Iterator[None]:
+def limit_repeated_logs() -> Iterator[None]:
     """Limit repeated log lines of libraries to one a minute."""
     repeat_filter = RepeatFilter()
     for name in _NOISY_LOGGERS:
@@ -163,15 +163,16 @@ class WebServer:
         connections: int,
         *,
         setting: str = "NOD_PORT",
-        ending: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         """``connections``: the most at a time. ``setting``: the name of the port's setting, for errors.
 
-        ``ending`` is called first at a stop: it ends the open streams, so that `stop` need not wait for them.
+        ``on_stop`` is called first at a stop: it ends the open streams, so that `stop` need not wait for
+        them.
         """
         self.app = app
         self._host, self.port, self._setting = host, port, setting
-        self._on_stop = ending
+        self._on_stop = on_stop
         self._server = make_bounded_server(app, connections)
         self._log_filters = contextlib.ExitStack()
         self._socket: socket.socket | None = None
@@ -179,13 +180,13 @@ class WebServer:
 
     def listen(self) -> socket.socket:
         """Bind the port. Connections wait until `start`. Raises SettingsError if the port is taken."""
-        self._socket = bound_socket = listen(self._host, self.port, self._setting)
+        self._socket = bound_socket = open_socket(self._host, self.port, self._setting)
         self.port = bound_socket.getsockname()[1]
         return bound_socket
 
     async def start(self) -> None:
         """Serve on the bound port."""
-        self._log_filters.enter_context(say_seldom())
+        self._log_filters.enter_context(limit_repeated_logs())
         bound_socket = self._socket or self.listen()
         self._task = asyncio.create_task(self._server.serve([bound_socket]), name="web server")
         await wait_until_started(self._server, self._task)
@@ -204,7 +205,7 @@ class WebServer:
             self._socket.close()
 
 
-def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
+def open_socket(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
     """Return a listening socket.
 
     Raises SettingsError, naming the variable and the fix, if the port can't be bound.
@@ -229,7 +230,7 @@ def _explain_listen_error(host: str, port: int, setting: str, error: Exception) 
     return SettingsError(f"NOD_HOST: {problem}; name an address of this machine")
 
 
-def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
+def make_metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
     """Return the route ``/metrics``, which needs the token; ``figures`` are in Prometheus' text format."""
     expected = f"Bearer {token}".encode()
 
@@ -242,7 +243,7 @@ def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
     return Route("/metrics", metrics)
 
 
-def metrics_server(page: Route, host: str, port: int) -> WebServer:
+def make_metrics_server(page: Route, host: str, port: int) -> WebServer:
     """Return a server of this page alone, for a worker, which has no other page."""
     application = Starlette(routes=[page], exception_handlers={Fault: answer_fault})
     return WebServer(application, host, port, _MAX_METRICS_CONNECTIONS, setting="NOD_METRICS_PORT")

@@ -31,7 +31,15 @@ from bot.web.answers import Fault
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
 from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
-from bot.web.streams import EXPORTS, KEEP_ALIVE, LONG_POLLS, STREAMS, ConcurrencyLimit, EventStream, streaming
+from bot.web.streams import (
+    KEEP_ALIVE,
+    MAX_EXPORTS,
+    MAX_LONG_POLLS,
+    MAX_STREAMS,
+    ConcurrencyLimit,
+    EventStream,
+    make_event_stream,
+)
 
 T = TypeVar("T")
 
@@ -65,38 +73,38 @@ class Site:
     """The parts of the running Nod that the routes work with."""
 
     channel: HttpChannel
-    doorkeeper: Authenticator  # finds the caller of a request
-    callbacks: Webhooks  # tell scripts the outcomes of their requests
+    authenticate: Authenticator  # finds the caller of a request
+    webhooks: Webhooks  # tell scripts the outcomes of their requests
     logins: SignIns  # Nod's sign-ins at MCP servers
-    signed_in: ConsoleSessions  # the sessions of browsers
+    sessions: ConsoleSessions  # the sessions of browsers
     doctor: Doctor  # runs the checks of ``nod doctor``
-    fault: Callable[[], str | None]  # returns what keeps this process from its work, if anything
+    find_fault: Callable[[], str | None]  # returns what keeps this process from its work, if anything
     models: Models
-    secure: bool  # people reach Nod over HTTPS
-    base: str  # the path under which people reach Nod, such as ``/nod``; empty for none
+    is_https: bool  # people reach Nod over HTTPS
+    base_path: str  # the path under which people reach Nod, such as ``/nod``; empty for none
     organisation: OidcSignIn | None  # the sign-in of the organisation, if there is one
     demo: bool
     platforms: Mapping[str, Channel]  # the other channels by name, for their health
     tools_of: Callable[[Actor], Awaitable[Sequence[Tool]]]
     """Returns the tools that an agent may call, sorted by name. The actor is the agent's account."""
-    features: frozenset[str] = frozenset()  # the names of the features that are turned on
-    files: FileBounds = field(default_factory=FileBounds)
+    feature_names: frozenset[str] = frozenset()  # the names of the features that are turned on
+    file_bounds: FileBounds = field(default_factory=FileBounds)
     # the limits of each person's open requests
-    stream_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
-    poll_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
-    export_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
+    stream_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_STREAMS))
+    poll_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_LONG_POLLS))
+    export_limit: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MAX_EXPORTS))
     openapi_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    up: bool = False  # True from the end of the start to the beginning of the stop
+    is_up: bool = False  # True from the end of the start to the beginning of the stop
 
     @contextlib.contextmanager
-    def ready(self) -> Iterator[None]:
-        """Be ``up`` within the context."""
-        self.up = True
+    def mark_up(self) -> Iterator[None]:
+        """Be ``is_up`` within the context."""
+        self.is_up = True
         try:
             yield
         finally:
-            self.up = False
+            self.is_up = False
 
     @property
     def lookup(self) -> Lookup:
@@ -105,7 +113,7 @@ class Site:
             raise RuntimeError("the channel was not started")
         return self.channel.lookup
 
-    async def take_in(self, incoming: Incoming) -> Reply:
+    async def submit(self, incoming: Incoming) -> Reply:
         """Hand a message, a press or a command to the core. Raises RuntimeError before the start."""
         if self.channel.inbox is None:
             raise RuntimeError("the channel was not started")
@@ -123,7 +131,7 @@ SiteDep = Annotated[Site, Depends(_get_site)]
 async def _authenticate(
     request: Request, site: SiteDep, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
 ) -> Actor:
-    actor = await site.doorkeeper(request)
+    actor = await site.authenticate(request)
     expected = request.headers.get(_ACCOUNT_HEADER)
     if expected is not None and unquote(expected) != str(actor):
         raise Fault(409, _OTHER_ACCOUNT_TEXT, account=str(actor))
@@ -140,7 +148,7 @@ async def _guard_stream(
     """Yield the function of `Streaming`; count the request as open, and raise Later if too many are."""
 
     def stream(events: AsyncIterator[str]) -> EventStream:
-        return streaming(_until_revoked(request, site, events))
+        return make_event_stream(_until_revoked(request, site, events))
 
     with site.stream_limit.hold(str(actor)):
         yield stream
@@ -157,7 +165,7 @@ async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str
         if site.channel.notifier.generation != generation or block == KEEP_ALIVE:
             generation = site.channel.notifier.generation
             try:
-                await site.doorkeeper(request)
+                await site.authenticate(request)
             except Unauthenticated:
                 return
         yield block
@@ -175,12 +183,12 @@ class LongPoll:
     site: Site
     seconds: float
 
-    async def until(self, read: Callable[[], Awaitable[T | None]], is_final: Callable[[T], bool]) -> T | None:
+    async def poll(self, read: Callable[[], Awaitable[T | None]], is_final: Callable[[T], bool]) -> T | None:
         """Call ``read`` again and again, until ``is_final`` is true of its result, and return that result.
 
-        Between two calls it waits for a change in the database, at most `Pace.feed` seconds. It also returns
-        when the result is None, when the time is over, and when the server stops. Raises Unauthenticated if
-        the caller's token is revoked in the meantime.
+        Between two calls it waits for a change in the database, at most `Pace.poll_seconds` seconds. It also
+        returns when the result is None, when the time is over, and when the server stops. Raises
+        Unauthenticated if the caller's token is revoked in the meantime.
         """
         channel = self.site.channel
         loop = asyncio.get_running_loop()
@@ -189,11 +197,11 @@ class LongPoll:
             generation = channel.notifier.generation  # read first, so that `wait` misses no later change
             result = await read()
             if self.seconds:  # after the read, so that a caller whose token was revoked since gets no result
-                await self.site.doorkeeper(self.request)
+                await self.site.authenticate(self.request)
             seconds_left = deadline - loop.time()
-            if result is None or is_final(result) or seconds_left <= 0 or channel.hub.closed:
+            if result is None or is_final(result) or seconds_left <= 0 or channel.broadcaster.closed:
                 return result
-            await channel.notifier.wait(generation, min(seconds_left, channel.pace.feed))
+            await channel.notifier.wait(generation, min(seconds_left, channel.pace.poll_seconds))
 
     def without_wait(self) -> "LongPoll":
         """Return a poll that does not wait."""

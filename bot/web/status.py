@@ -14,11 +14,11 @@ from fastapi import Query
 
 from bot.agent.openai.offers import list_omissions
 from bot.approvals.lookup.settings import list_settings
-from bot.domain.chat import Parts, Used
+from bot.domain.chat import Parts, UsageRow
 from bot.domain.people import AGENTS, Actor
-from bot.errors import Refused, TooMuch
+from bot.errors import NoOneMayDecide, TooManyCalls
 from bot.tools.tool import Tool
-from bot.web.answers import Later
+from bot.web.answers import TooManyRequests
 from bot.web.body import Since
 from bot.web.plots import draw_usage_plots
 from bot.web.schemas.status import ActiveParts, Findings, SettingList, Tools, ToolView, Usages
@@ -63,7 +63,7 @@ async def listed(actor: Caller, site: SiteDep) -> Tools:
     views = []
     for tool, omitted in zip(tools, omissions, strict=True):
         view = ToolView.model_validate(tool)
-        refusals = site.models.find_refusals(tool.spec)
+        refusals = site.models.describe_refusals(tool.spec)
         views.append(view.model_copy(update={"untold": omitted, "refused_by": refusals}))
     return Tools.of(tools=views)
 
@@ -72,10 +72,10 @@ async def _list_tools(site: Site, actor: Actor) -> Sequence[Tool]:
     if actor.channel == AGENTS:
         try:
             return await site.tools_of(actor)
-        except Refused as error:
+        except NoOneMayDecide as error:
             raise Forbidden(error.message) from None
-        except TooMuch as error:
-            raise Later(error.message) from None
+        except TooManyCalls as error:
+            raise TooManyRequests(error.message) from None
     available = await site.channel.registry.available()
     return sorted(available, key=lambda tool: (tool.group, tool.name))
 
@@ -94,12 +94,12 @@ async def used(
     begin = since or site.channel.clock() - _MONTH
     admin = site.channel.admin
     everyone, parts = await admin.usage(actor, by, begin)
-    no_usage = Used("", "", turns=0, model_calls=0, prompt_tokens=0, completion_tokens=0)
+    no_usage = UsageRow("", "", turns=0, model_calls=0, prompt_tokens=0, completion_tokens=0)
     return Usages.of(
         since=begin,
         everyone=everyone,
         currency=admin.currency,
-        total=reduce(Used.plus, parts, no_usage),
+        total=reduce(UsageRow.add, parts, no_usage),
         parts=parts,
         plots=draw_usage_plots(parts, admin.currency),
         budgets=await admin.budgets(actor),

@@ -1,8 +1,9 @@
 """Server-sent events (SSE): their format, and the parts of which routes build streams.
 
-A stream is an async iterator of blocks, each the text of one event or comment. `streaming` makes a response
-of it. A route reads its events from a listener (``broadcaster.py``) by `read_listener`, and writes each with
-`sse`. In silence it sends `KEEP_ALIVE`. `ConcurrencyLimit` bounds the requests that one person has open.
+A stream is an async iterator of blocks, each the text of one event or comment. `make_event_stream` makes a
+response of it. A route reads its events from a listener (``broadcaster.py``) by `read_listener`, and writes
+each with `sse`. In silence it sends `KEEP_ALIVE`. `ConcurrencyLimit` bounds the requests that one person has
+open.
 """
 
 import asyncio
@@ -14,16 +15,16 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
-from bot.web.answers import Later
+from bot.web.answers import TooManyRequests
 from bot.web.broadcaster import Broadcast, Listener
 
 KEEP_ALIVE = ": still there\n\n"
 """A comment line. No client reads it as an event, and it keeps proxies from closing a silent stream."""
 
 # the number of requests of each sort that one person may have open at the same time
-STREAMS = 50
-LONG_POLLS = 200
-EXPORTS = 2  # of conversations and of the audit log together
+MAX_STREAMS = 50
+MAX_LONG_POLLS = 200
+MAX_EXPORTS = 2  # of conversations and of the audit log together
 _TOO_MANY_TEXT = "You have {} open at the same time, which is the most. Close one first."
 
 
@@ -38,7 +39,7 @@ class ConcurrencyLimit:
     def hold(self, person: str) -> Iterator[None]:
         """Count a request as open while the context lasts. Raises Later where the person has too many."""
         if self.open_requests[person] >= self._max_open:
-            raise Later(_TOO_MANY_TEXT.format(self._max_open))
+            raise TooManyRequests(_TOO_MANY_TEXT.format(self._max_open))
         self.open_requests[person] += 1
         try:
             yield
@@ -52,10 +53,10 @@ class ConcurrencyLimit:
 class Pace:
     """Times of streams and request bodies, in seconds."""
 
-    feed: float = 2.0  # between two reads of the database for changes by other processes
-    quiet: float = 15.0  # until a silent stream gets a comment line, so that no proxy closes it
-    body: float = 30.0  # in which a request body must arrive
-    files: float = 120.0  # in which a body with files must arrive
+    poll_seconds: float = 2.0  # between two reads of the database for changes by other processes
+    keep_alive_seconds: float = 15.0  # until a silent stream gets a comment line, so that no proxy closes it
+    body_seconds: float = 30.0  # in which a request body must arrive
+    file_body_seconds: float = 120.0  # in which a body with files must arrive
 
 
 class EventStream(StreamingResponse):
@@ -69,7 +70,7 @@ def sse(event: BaseModel) -> str:
     return f"data: {event.model_dump_json(by_alias=True)}\n\n"
 
 
-def streaming(events: AsyncIterator[str]) -> EventStream:
+def make_event_stream(events: AsyncIterator[str]) -> EventStream:
     """Return a response that sends each block as it comes, and tells proxies not to keep or gather them."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventStream(_with_pauses(events), headers=headers)

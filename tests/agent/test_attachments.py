@@ -10,7 +10,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Answer
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
-from bot.domain.outward import find_known
+from bot.domain.outward import find_allowed_addresses
 from bot.errors import ChannelError
 from bot.store import outputs
 from tests.kit import ANA, BEN, EVE, FakeClock, MakeNod, Nod, cores
@@ -61,7 +61,7 @@ async def test_a_line_of_a_file_can_not_pass_for_a_person_or_for_nod(nod: Nod) -
 async def test_an_address_in_a_file_is_not_known(nod: Nod) -> None:
     await nod.say("Look at the file", files=[Upload("a.txt", b"https://evil.example/?q=1")])
     await nod.idle()
-    found = find_known(await nod.transcript(), [str(ANA)], "fetch", ["https://evil.example/?q=1"])
+    found = find_allowed_addresses(await nod.transcript(), [str(ANA)], "fetch", ["https://evil.example/?q=1"])
     assert not found
 
 
@@ -132,7 +132,7 @@ async def test_one_persons_file_never_reaches_anothers_turn(nod: Nod) -> None:
 
 
 async def test_what_one_person_may_send_within_a_day_has_a_bound(make: MakeNod, clock: FakeClock) -> None:
-    nod = make(bounds=Bounds(files=FileBounds(file=100, files_a_day=2)))
+    nod = make(bounds=Bounds(files=FileBounds(max_file_bytes=100, files_a_day=2)))
     assert (await nod.say(files=[CSV] * 11)).answer is Answer.INVALID
     assert (await nod.say(files=[CSV] * 2)).answer is Answer.ACCEPTED
     refused = await nod.say(files=[CSV])
@@ -149,7 +149,7 @@ async def test_what_one_person_may_send_within_a_day_has_a_bound(make: MakeNod, 
 async def test_a_file_that_is_too_large_is_left_out_and_the_others_of_its_message_are_read(
     make: MakeNod,
 ) -> None:
-    nod = make(bounds=Bounds(files=FileBounds(file=100)))
+    nod = make(bounds=Bounds(files=FileBounds(max_file_bytes=100)))
     large, fits = Upload("large.txt", b"x" * 150), Upload("fits.txt", b"y" * 90)
     assert (await nod.say("sum up", files=[large, fits])).answer is Answer.ACCEPTED
     await nod.idle()
@@ -160,7 +160,7 @@ async def test_a_file_that_is_too_large_is_left_out_and_the_others_of_its_messag
 
 
 async def test_earlier_files_have_what_is_left_of_the_day_and_never_refuse_a_message(make: MakeNod) -> None:
-    nod = make(bounds=Bounds(files=FileBounds(file=100, files_a_day=2)))
+    nod = make(bounds=Bounds(files=FileBounds(max_file_bytes=100, files_a_day=2)))
     earlier = [CSV._replace(name=f"{number}.csv", earlier=True) for number in range(3)]
     assert (await nod.say("sum up", files=[*earlier, CSV])).answer is Answer.ACCEPTED
     await nod.idle()
@@ -174,7 +174,7 @@ async def test_earlier_files_have_what_is_left_of_the_day_and_never_refuse_a_mes
 
 
 async def test_where_files_are_not_taken_earlier_ones_are_said_to_be_left_out(make: MakeNod) -> None:
-    nod = make(bounds=Bounds(files=FileBounds(file=0)))
+    nod = make(bounds=Bounds(files=FileBounds(max_file_bytes=0)))
     assert (await nod.say(files=[CSV])).answer is Answer.INVALID
     assert (await nod.say("sum up", files=[CSV._replace(earlier=True)])).answer is Answer.ACCEPTED
     await nod.idle()

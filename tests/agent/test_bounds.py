@@ -9,7 +9,7 @@ from bot.domain.bounds import CALLS_PER_ANSWER, Bounds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
 from bot.domain.verbs import Verb
-from bot.errors import TooMuch
+from bot.errors import TooManyCalls
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 
 RED = {"lamp": "desk", "color": "red"}
@@ -54,7 +54,7 @@ async def test_a_conversation_and_a_person_have_so_many_open_proposals(make_nod:
     [started] = [e for e in nod.chat.streams[-1].events if isinstance(e, ToolStarted)]
     [finished] = [e for e in nod.chat.streams[-1].events if isinstance(e, ToolFinished)]
     assert (started.summary, finished.ok) == ("Paint lamp desk red", False)
-    with pytest.raises(TooMuch) as refused:
+    with pytest.raises(TooManyCalls) as refused:
         await nod.gate.open(Request(ANA, "paint", RED, Address("chat", "attic"), "Look."))
     assert refused.value.message == (
         "3 of your proposals wait for a decision already. Try again once some are decided."

@@ -14,13 +14,13 @@ from bot.domain import kinds
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
 from bot.domain.model import ToolCall, ToolSpec
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, State, digest
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
-from bot.errors import Refused, ToolError
-from bot.store.audit.log import By
+from bot.errors import NoOneMayDecide, ToolError
+from bot.store.audit.log import Author
 from bot.telemetry import logs
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until
@@ -176,7 +176,7 @@ async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: Mak
     assert await nod.gate.run_if_read(paint, red, request) is None
     assert await strict.gate.run_if_read(look, desk, request) is None
     asked_for = replace(paint, kind=kinds.REQUEST, run=None, conclude=lambda _: ToolOutput("approved"))
-    with pytest.raises(Refused, match="no one may decide this here"):
+    with pytest.raises(NoOneMayDecide, match="no one may decide this here"):
         await nod.gate.run_if_read(asked_for, red, request)
     assert (nod.world.runs, strict.world.reads) == ([], [])
 
@@ -254,8 +254,11 @@ async def test_a_tool_is_offered_in_its_own_words_and_a_write_says_that_people_d
         bare.description
         == f"{paint.description} (What it changes, people approve first, unless their rules let it run.)"
     )
-    assert (bare.parameters["required"], list(bare.parameters["properties"])) == ([REASON], [REASON])
-    assert bare.parameters["properties"][REASON]["type"] == "string"
+    assert (bare.parameters["required"], list(bare.parameters["properties"])) == (
+        [REASON_PARAMETER],
+        [REASON_PARAMETER],
+    )
+    assert bare.parameters["properties"][REASON_PARAMETER]["type"] == "string"
 
 
 async def test_no_text_approves_anything_no_matter_who_writes_it(nod: Nod) -> None:
@@ -446,7 +449,7 @@ async def test_a_change_that_waits_for_another_of_the_same_thing_can_still_be_wi
     await nod.press(Verb.APPROVE_ALL, third)
     await hold.reached.wait()
     await nod.database.write(
-        lifecycle.end, await nod.now(second), By.nod("stop"), nod.clock(), State.CANCELLED, "Ana"
+        lifecycle.end, await nod.now(second), Author.nod("stop"), nod.clock(), State.CANCELLED, "Ana"
     )
     hold.go.set()
     await nod.idle()

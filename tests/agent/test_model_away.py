@@ -21,7 +21,7 @@ SOON = timedelta(seconds=10)
 
 
 class Away(ModelError):
-    passing = True
+    is_transient = True
 
 
 def away(times: int = 1) -> Sequence[Scripted]:

@@ -24,7 +24,7 @@ TOLD = (
 
 
 class Away(ModelError):
-    passing = away = True
+    is_transient = other_model_may_answer = True
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ async def test_a_running_call_is_stopped_and_its_end_says_by_whom_and_that_no_on
     assert card.outcome.startswith("Stopped while it ran, after Ana approved it.")
     assert card.verbs == (Verb.RETRY,)
     assert nod.model.results[-1].startswith("OUTCOME UNKNOWN: approved by Ana and started, then stopped")
-    history = await nod.database.read(log.history, p.id)
+    history = await nod.database.read(log.list_rows_of_proposal, p.id)
     assert [(e.verb, e.person) for e in history][-2:] == [("stop", str(ANA)), ("failed", "nod")]
 
 
@@ -115,7 +115,7 @@ async def test_a_stop_that_was_pressed_at_another_process_is_read_from_the_row(n
     p = await running(nod)
     await pressed_elsewhere(nod, p)
     assert (await nod.now(p)).state is State.EXECUTING
-    await nod.recovery.stop(nod.clock())
+    await nod.recovery.stop_requested_runs(nod.clock())
     await nod.idle()
     assert (await nod.now(p)).cause is Cause.STOPPED
 
@@ -149,8 +149,8 @@ async def test_what_a_tool_does_to_end_in_order_is_not_cut_off_by_a_second_look(
     await nod.press(Verb.STOP, p)
     await hold.ending.reached.wait()
     await until(lambda: nod.chat.card_of(p).verbs == ())
-    await nod.recovery.stop(nod.clock())
-    await nod.recovery.stop(nod.clock())
+    await nod.recovery.stop_requested_runs(nod.clock())
+    await nod.recovery.stop_requested_runs(nod.clock())
     hold.ending.go.set()
     await nod.idle()
     assert nod.world.lamps["desk"] == "white"

@@ -105,7 +105,7 @@ class ReviewedDesk(Desk):
         """How often each thing happened to a proposal, of all in its history."""
         acts = Counter[str]()
         for each in await self.nod.proposals():
-            acts.update(row.verb for row in await self.nod.database.read(log.history, each.id))
+            acts.update(row.verb for row in await self.nod.database.read(log.list_rows_of_proposal, each.id))
         return acts
 
 

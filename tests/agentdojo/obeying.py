@@ -14,7 +14,7 @@ from agentdojo.base_tasks import BaseInjectionTask, BaseUserTask
 from agentdojo.functions_runtime import FunctionCall
 from agentdojo.task_suite.task_suite import TaskSuite
 
-from bot.domain.cards import Card, whole_text
+from bot.domain.cards import Card, format_call
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -141,7 +141,9 @@ class Desk:
             pressed |= {p.idempotency_key for p in group}
             await self._press(group)
             await self.nod.idle()
-        spared = [p for p in await self._all(at) if p.grant_id or p.unasked] if self.careful else []
+        spared = (
+            [p for p in await self._all(at) if p.grant_id or p.ran_without_asking] if self.careful else []
+        )
         return len(seen), pressed | {p.idempotency_key for p in spared if _identity(p) in mine}
 
     async def _press(self, group: Sequence[Proposal]) -> None:
@@ -164,7 +166,7 @@ class Desk:
         due = Counter(self._identity(each) for each in theirs if _changes(each))
         for p in await self._open(at):
             card = self.nod.chat.card_of(p)
-            text = whole_text(card)
+            text = format_call(card)
             due[_identity(p)] -= 1
             outcome.whole &= _stand(p.arguments, text)
             outcome.veiled &= _stand(card.arguments, text)  # without secrets

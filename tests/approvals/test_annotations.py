@@ -14,7 +14,7 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.annotations import MAX_LINES, NAME_CHARS, TEXT_CHARS, Annotation, bound_annotations
-from bot.domain.cards import card_of, whole_text
+from bot.domain.cards import card_of, format_call
 from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks
 from bot.domain.proposals import Proposal, State
@@ -81,10 +81,10 @@ async def test_a_feature_adds_lines_to_the_card_that_are_part_of_what_is_pressed
     assert reply.answer is Answer.STALE
     reply = await nod.press(Verb.APPROVE, proposal, seen=proposal.seen)
     assert reply.answer is Answer.ACCEPTED
-    [first, *_] = nod.database.read_now(log.history, proposal.id)
+    [first, *_] = nod.database.read_now(log.list_rows_of_proposal, proposal.id)
     assert first.about
     assert first.about["annotations"] == [each.words for each in proposal.annotations]
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_a_late_line_redraws_the_card_and_changes_nothing_that_is_pressed(make_nod: MakeNod) -> None:
@@ -101,9 +101,13 @@ async def test_a_late_line_redraws_the_card_and_changes_nothing_that_is_pressed(
     assert reply.answer is Answer.ACCEPTED
     await nod.idle()
     assert len(nod.world.runs_of(proposal)) == 1
-    said = [row.reason for row in nod.database.read_now(log.history, proposal.id) if row.verb == "annotate"]
+    said = [
+        row.reason
+        for row in nod.database.read_now(log.list_rows_of_proposal, proposal.id)
+        if row.verb == "annotate"
+    ]
     assert said == [OPINION.words]
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_a_late_line_comes_once_and_not_to_other_contents_or_a_decided_card(make_nod: MakeNod) -> None:
@@ -129,7 +133,7 @@ async def test_a_late_line_comes_once_and_not_to_other_contents_or_a_decided_car
     await nod.press(Verb.DECLINE, edited)
     assert not await say_late(nod, edited, Annotation("Third", "x"), round_=2)
     assert not await say_late(nod, edited, Annotation("Third", "x"), round_=3)
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_an_expired_proposal_that_is_asked_again_has_lines_of_its_own(make_nod: MakeNod) -> None:
@@ -209,7 +213,7 @@ def test_whatever_a_feature_says_it_is_bounded_and_text_in_every_channel(
     embed = re.sub("```.*?```", "", discord.render(card).message["embeds"][0]["description"], flags=re.DOTALL)
     assert not re.search(r"(?<!\\)(\]\(|://)", embed)
     assert "<@U1>" not in embed
-    lines = [line for each in kept for line in whole_text(card).split("\n") if line == each.words]
+    lines = [line for each in kept for line in format_call(card).split("\n") if line == each.words]
     assert len(lines) >= len({each.words for each in kept})
     assert card_text(card).count("\n") < 40
 

@@ -38,7 +38,7 @@ async def test_an_answer_is_the_result_of_the_call_and_is_recorded(nod: Nod) -> 
     assert (now.state, now.result, now.decided_by) == (State.SUCCEEDED, "blue", "Ana")
     assert nod.model.results[-1] == "ANSWERED by Ana: “blue”. An answer approves nothing."
     assert (await nod.said())[-1] == "Blue it is."
-    voted = next(e for e in await nod.database.read(log.history, p.id) if e.verb == "answer")
+    voted = next(e for e in await nod.database.read(log.list_rows_of_proposal, p.id) if e.verb == "answer")
     assert (voted.person, voted.reason) == (str(ANA), "blue")
     late = await nod.press(Verb.FIRST, p, round_shown=1)
     assert (late.answer, late.text.split(",")[0]) == (Answer.ALREADY, "Already answered by Ana")
@@ -91,7 +91,7 @@ async def test_a_stranger_or_a_guest_is_not_asked(nod: Nod) -> None:
     assert await nod.asked(ask(who=["Kim"]), private=False) == []
     assert "No one who wrote here has the name Kim. Who wrote here: Eve, Ana." in nod.model.results[-1]
     guest = replace(EVE, standing=Membership.GUEST)
-    await nod.database.write(people.learn_standing, guest)
+    await nod.database.write(people.store_standing, guest)
     assert await nod.asked(ask(who=["Eve"]), private=False) == []
     assert "Eve is not part of this team" in nod.model.results[-1]
 
@@ -150,7 +150,7 @@ async def test_who_presses_right_after_writing_has_answered_and_nothing_fails(no
     (p,) = await nod.asked(ask(choices=["red", "blue"]))
     nod.valve.shut = True
     await nod.say("Wait, I press it.")
-    left = asking.list_overtaken(await nod.transcript())
+    left = asking.list_answered_by_message(await nod.transcript())
     await nod.press(Verb.SECOND, p)
     assert await nod.database.write(asking.withdraw, left, nod.clock) == ()
     nod.valve.shut = False

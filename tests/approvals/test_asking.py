@@ -29,7 +29,7 @@ async def test_a_question_is_answered_in_the_conversation_and_leaves_the_proposa
     assert "    Tool: paint\n    Arguments: " in told
     assert "    desk: white → red\n> Which lamp is that?\n" in told
     assert answer == "The desk lamp is the one by the window."
-    last = (await nod.database.read(log.history, p.id))[-1]
+    last = (await nod.database.read(log.list_rows_of_proposal, p.id))[-1]
     assert (last.verb, last.person, last.reason) == ("ask", str(ANA), "Which lamp is that?")
 
     assert (await nod.approve(now)).state is State.SUCCEEDED

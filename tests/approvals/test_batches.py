@@ -76,7 +76,7 @@ async def test_rows_are_decided_by_one_press_and_each_is_recorded_as_its_own(mak
     for p in found[:4]:
         [vote] = (await nod.now(p)).votes
         assert vote.person_id == str(ANA)
-        assert [e.verb for e in await nod.database.read(log.history, p.id)][1] == vote.verb
+        assert [e.verb for e in await nod.database.read(log.list_rows_of_proposal, p.id)][1] == vote.verb
     assert the_card(nod).outcome == "1 waiting, 3 done, 1 declined. Approved by Ana."
 
 

@@ -172,14 +172,14 @@ async def test_a_schedule_comes_back_after_as_long_as_it_says(nod: Nod, change: 
         [made] = [each for each in found if each.task == f"look {every}"]
         assert made.times is not None
         first = begin + 20 * MINUTE
-        assert made.times.following(begin, 3) == [first, first + length, first + 2 * length]
+        assert made.times.list_next(begin, 3) == [first, first + length, first + 2 * length]
 
 
 async def test_a_day_is_a_day_of_the_calendar(change: Change) -> None:
     zone = ZoneInfo(change.zone)
     start = (change.at - 30 * HOUR).astimezone(zone).replace(hour=9, minute=0)
     assert read_repetition("1d", start) == "1d"
-    times = Times(start.astimezone(UTC), "1d", zone).following(start - MINUTE, 4)
+    times = Times(start.astimezone(UTC), "1d", zone).list_next(start - MINUTE, 4)
     assert [each.astimezone(zone).strftime("%H:%M") for each in times] == ["09:00"] * 4
 
 
@@ -239,10 +239,10 @@ async def test_a_daily_schedule_says_what_becomes_of_its_time_that_day(change: C
     hour, minute = map(int, change.clock.split(":"))
     start = begin.astimezone(zone).replace(hour=hour, minute=minute)
     times = Times(start.astimezone(UTC), "day", zone)
-    notes = " ".join(times.clock_changes(begin))
+    notes = " ".join(times.describe_clock_changes(begin))
     assert (
         f"{change.clock} does not exist on" if change.skips else f"{change.clock} comes twice on"
     ) in notes
-    runs = times.following(start.astimezone(UTC) - MINUTE, 6)
+    runs = times.list_next(start.astimezone(UTC) - MINUTE, 6)
     days = [each.astimezone(zone).date() for each in runs]
     assert len(set(days)) == 6  # once a day

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bot.approvals.lookup.context import NOT_YOURS
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
 from bot.domain.chat import Address, Answer
 from bot.domain.proposals import Proposal
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.verbs import Verb
 from bot.store import conversations
 from bot.store.audit import verification
@@ -96,21 +96,21 @@ async def test_who_may_not_decide_it_reads_nothing(nod: Nod) -> None:
     assert "There is no proposal" in await told(nod, p, EVE)
     assert await nod.lookup.context(p.id, EVE) is None
     [mine] = await nod.asked(red("door"))  # Ben may see it by his role, and Ana alone or an admin decides it
-    assert await told(nod, mine, BEN) == NOT_YOURS
+    assert await told(nod, mine, BEN) == CONTEXT_NOT_YOURS_TEXT
 
 
 async def test_that_someone_read_it_is_recorded_once_for_each_reader(nod: Nod) -> None:
     p = await asked(nod, "smash the desk lamp")
     for reader in (ADA, ADA, BEN, ANA):
         await told(nod, p, reader)
-    rows = await nod.database.read(verification.rows, Wanted(proposal=p.id))
+    rows = await nod.database.read(verification.list_matching_rows, AuditFilter(proposal=p.id))
     assert [(r["verb"], r["actor"]) for r in rows if r["thing"] == "context"] == [
         ("read", str(ADA)),
         ("read", str(BEN)),
     ]
     log = (await nod.command(f"/approvals audit {p.id[:8]}", by=ADA)).text
     assert f"`{p.id[:8]}`: what led to it was read by Ada" in log
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_what_the_card_hides_is_hidden_in_what_led_to_it(nod: Nod) -> None:

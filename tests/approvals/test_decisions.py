@@ -13,7 +13,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
-from bot.errors import Hopeless, ToolError
+from bot.errors import PermanentRefusal, ToolError
 from bot.store.audit import log
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
 
@@ -34,7 +34,7 @@ async def team(make_nod: MakeNod) -> Nod:
 
 
 async def verbs(nod: Nod, proposal: Proposal) -> list[str]:
-    return [entry.verb for entry in await nod.database.read(log.history, proposal.id)]
+    return [entry.verb for entry in await nod.database.read(log.list_rows_of_proposal, proposal.id)]
 
 
 async def test_an_approval_runs_it_and_the_agent_continues_with_its_result(nod: Nod) -> None:
@@ -130,7 +130,7 @@ async def test_a_decline_ends_it_and_its_reason_reaches_the_model(nod: Nod) -> N
 async def test_every_decision_is_recorded_with_who_where_and_why(nod: Nod) -> None:
     [p] = await nod.asked(red())
     await nod.press(Verb.DECLINE, p, reason="no")
-    entry = (await nod.database.read(log.history, p.id))[-1]
+    entry = (await nod.database.read(log.list_rows_of_proposal, p.id))[-1]
     assert (entry.verb, entry.actor, entry.person, entry.channel, entry.reason) == (
         "decline",
         "chat:ana",
@@ -359,7 +359,7 @@ async def test_a_retry_is_for_those_who_may_decide_and_only_after_a_failure(team
 
 async def test_a_retry_that_cannot_help_is_refused_in_words(nod: Nod) -> None:
     [p] = await nod.asked(red())
-    nod.world.broken = Hopeless("that lamp is gone")
+    nod.world.broken = PermanentRefusal("that lamp is gone")
     p = await nod.approve(p)
     reply = await nod.press(Verb.RETRY, p)
     assert (reply.answer, reply.text) == (Answer.STALE, "Trying again can't help. that lamp is gone")

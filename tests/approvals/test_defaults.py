@@ -70,7 +70,7 @@ async def before(make_nod: MakeNod) -> Nod:
 
 
 async def about(nod: Nod, p: Proposal) -> Mapping[str, Any]:
-    return [row.about for row in await nod.database.read(log.history, p.id) if row.about][-1]
+    return [row.about for row in await nod.database.read(log.list_rows_of_proposal, p.id) if row.about][-1]
 
 
 async def test_what_is_shown_recorded_and_run_is_one_set_of_arguments(office: Nod) -> None:
@@ -164,7 +164,7 @@ async def test_a_request_that_is_sent_again_after_an_update_is_the_same_one(befo
     opened = await before.gate.open(request)
     await use(before, print_out)
     again = await before.gate.open(request)
-    assert (again.again, again.proposal.id) == (True, opened.proposal.id)
+    assert (again.was_open_before, again.proposal.id) == (True, opened.proposal.id)
     with pytest.raises(KeyTaken):
         await before.gate.open(replace(request, arguments={"page": "one", "copies": 2}))
 

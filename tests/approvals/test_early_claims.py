@@ -16,7 +16,7 @@ ENROLL = call("enroll", name="Eve", code="1234")
 
 
 async def verbs(nod: Nod, proposal: Proposal) -> list[str]:
-    return [entry.verb for entry in await nod.database.read(log.history, proposal.id)]
+    return [entry.verb for entry in await nod.database.read(log.list_rows_of_proposal, proposal.id)]
 
 
 async def test_one_write_approves_and_claims_what_has_no_old_values(nod: Nod) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State, canonical
-from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Likeness, ladder
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Likeness, list_grant_scopes
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
 from tests.kit.examples import examples
@@ -305,6 +305,6 @@ json_values = st.recursive(
 def test_an_exact_grant_covers_equal_arguments_only_whatever_they_are(
     shown: dict[str, object], called: dict[str, object]
 ) -> None:
-    (scope, _), *_ = ladder("t", "1", shown, Likeness())
+    (scope, _), *_ = list_grant_scopes("t", "1", shown, Likeness())
     assert scope.covers("t", "1", called, Likeness()) == (canonical(shown) == canonical(called))
     assert scope.covers("t", "1", json.loads(canonical(shown)), Likeness())

@@ -14,7 +14,7 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.tables.rules import GrantRow
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.builtin.shell.prefix import FORM
+from bot.tools.builtin.shell.prefix import PREFIX_VERSION
 from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, FakeClock, Nod, call, cores
@@ -98,12 +98,16 @@ async def test_a_grant_of_an_older_reach_lets_nothing_run_and_ends_with_the_upda
     await nod.allow(folder)
     for command in ("make check", "make deploy", "make check deploy"):
         assert (await nod.ran(command)).state is State.PROPOSED, command
-    assert await nod.database.write(grants.end_outgrown, "shell_run", FORM, nod.clock()) == 2
+    assert (
+        await nod.database.write(grants.end_old_prefix_grants, "shell_run", PREFIX_VERSION, nod.clock()) == 2
+    )
     listed = (await nod.command("/approvals grants", by=ADA)).text
     assert "G-1" not in listed
     assert "G-2" not in listed
     assert "G-3" in listed
-    assert await nod.database.write(grants.end_outgrown, "shell_run", FORM, nod.clock()) == 0
+    assert (
+        await nod.database.write(grants.end_old_prefix_grants, "shell_run", PREFIX_VERSION, nod.clock()) == 0
+    )
     said = (await nod.command("/approvals audit G-1", by=ADA)).text
     assert "end with an update" in said
 

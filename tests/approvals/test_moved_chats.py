@@ -9,7 +9,7 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.features.memory import rows as facts
 from bot.features.memory.facts import About, Fact
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from tests.kit import ADA, ANA, BEN, MakeNod, Nod, call
 
 OLD, NEW, ELSEWHERE = Address("chat", "hall"), Address("chat", "hall2"), Address("chat", "cellar")
@@ -33,7 +33,7 @@ async def move(nod: Nod) -> None:
 
 def list_rules(nod: Nod) -> set[str]:
     book = nod.database.read_now(nod.gate.policies.load).book
-    return {each.said for each in book.rules}
+    return {each.typed for each in book.rules}
 
 
 async def test_its_rules_hold_at_both_addresses_and_one_that_was_set_at_the_new_one_stays(nod: Nod) -> None:
@@ -82,7 +82,7 @@ async def test_a_grant_for_all_in_the_chat_counts_at_the_new_address_and_no_long
 async def test_what_is_remembered_for_the_chat_is_told_at_the_new_address(nod: Nod) -> None:
     for place in (OLD, ELSEWHERE):
         fact = Fact(0, f"of {place}", (About.PLACE, str(place)), ANA, nod.clock(), None)
-        nod.database.write_now(facts.add_fact, fact, By.nod(Act.REMEMBER))
+        nod.database.write_now(facts.add_fact, fact, Author.nod(Act.REMEMBER))
     await move(nod)
     await move(nod)
     scopes = [(About.PLACE, str(place)) for place in (OLD, NEW)]

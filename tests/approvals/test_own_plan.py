@@ -64,7 +64,7 @@ async def test_the_calls_it_listed_run_once_each_and_its_steps_are_ticked_off(no
     card = nod.chat.card_of(p)
     assert card.outcome == "Plan approved by Ana. 2 of 3 steps done."
     assert [line.text[:2] == "✅ " for line in card.outline] == [True, True, False]
-    assert "tick" in {e.verb for e in await nod.database.read(log.history, p.id)}
+    assert "tick" in {e.verb for e in await nod.database.read(log.list_rows_of_proposal, p.id)}
 
     (again,) = await nod.asked(call("paint", lamp="desk", color="red"))
     (smash,) = await nod.asked(call("smash", lamp="roof"))
@@ -142,7 +142,7 @@ async def test_a_plan_is_sent_back_in_words_and_another_takes_its_place(nod: Nod
 
 
 async def test_the_lead_agent_has_no_say_over_a_plan_of_its_own(make_nod: MakeNod) -> None:
-    nod = make_nod(team=True, policy=Policy(plans=Approver.BOTH))
+    nod = make_nod(team=True, policy=Policy(plan_approver=Approver.BOTH))
     p = await planned(nod)
     assert (p.state, p.deciders.lead, p.decided_by) == (State.SUCCEEDED, None, "Ana")
 

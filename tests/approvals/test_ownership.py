@@ -9,7 +9,7 @@ from bot.channels.card_text import card_text
 from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
-from bot.domain.cards import whole_text
+from bot.domain.cards import format_call
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.connections import Connection, Identity
 from bot.domain.policy import Policy
@@ -262,7 +262,7 @@ async def test_a_request_of_a_script_runs_as_no_person(nod: ConnectedNod, octoca
 
 async def test_the_record_says_in_whose_name(nod: ConnectedNod, octocat: Connection):
     p = await close(nod)
-    [first, *_] = await nod.database.read(log.history, p.id)
+    [first, *_] = await nod.database.read(log.list_rows_of_proposal, p.id)
     assert first.about is not None
     assert first.about["connection"] == {
         "server": "forge",
@@ -367,7 +367,7 @@ async def test_every_channel_says_in_whose_name_before_and_after_the_decision(no
         assert said in written.replace("\\", "")
         assert not any(mark in written for mark in ("[click]", "<@U7>", "<!channel>"))
         assert said in card_text(card)
-        assert said in whole_text(card)
+        assert said in format_call(card)
 
 
 def _texts(part: object) -> list[dict[str, str]]:

@@ -40,7 +40,7 @@ async def test_who_ends_the_wait_is_answered_recorded_and_named_on_the_card(
     assert now.state is state
     assert nod.chat.card_of(p).outcome == outcome
     assert nod.chat.card_of(p).ended_at == nod.clock()
-    last = (await nod.database.read(log.history, p.id))[-1]
+    last = (await nod.database.read(log.list_rows_of_proposal, p.id))[-1]
     assert (last.verb, last.person) == (verb.value, str(ADA))
 
 
@@ -137,7 +137,7 @@ async def test_a_late_approval_asks_again_with_what_is_there_now(make_nod: MakeN
     assert (now.state, now.round, now.votes, now.decided_at) == (State.PROPOSED, p.round + 1, (), None)
     assert now.preview == (PreviewField("desk", "green", "red"),)
     assert now.expires_at == nod.clock() + DAY
-    verbs = [entry.verb for entry in await nod.database.read(log.history, p.id)]
+    verbs = [entry.verb for entry in await nod.database.read(log.list_rows_of_proposal, p.id)]
     assert verbs[-2:] == ["expire", Act.ASK_AGAIN.value]
     assert nod.chat.card_of(p).pending
     assert nod.world.runs == []

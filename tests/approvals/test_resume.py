@@ -46,10 +46,10 @@ async def test_resume_records_the_new_deadline_of_each_open_proposal_and_redraws
     assert after.version == before.version + 1
     for name in ("expires_at", "warn_at", "remind_at", "escalate_at"):
         assert getattr(after, name) == getattr(before, name) + HOURS, name
-    last = (await nod.database.read(log.history, before.id))[-1]
+    last = (await nod.database.read(log.list_rows_of_proposal, before.id))[-1]
     assert (last.verb, last.actor) == ("resume", str(ADA))
     assert nod.chat.card_of(before).expires_at == after.expires_at
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_what_was_proposed_within_the_pause_gets_only_its_own_part_of_it(nod: Nod) -> None:
@@ -74,7 +74,7 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     assert await nod.database.read(rules.find_paused_since) is None
     for each in both:
         assert (await nod.now(each)).expires_at == each.expires_at + 2 * HOURS
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from bot.domain.chat import Answer, Request
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.rules import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
@@ -257,7 +257,7 @@ async def test_trials_are_in_the_audit_log_with_who_what_and_how_they_ended(make
 
 
 def _rows(session: Session) -> list[dict[str, Any]]:
-    return verification.rows(session, Wanted())
+    return verification.list_matching_rows(session, AuditFilter())
 
 
 async def test_what_was_tried_is_not_applied_once_it_is_altered(make):
@@ -359,7 +359,7 @@ async def test_what_was_applied_is_undone_by_the_reverse_diff(shell):
     inverse = (await shell.proposals())[-1]
     assert inverse.description == "Put back a.txt, b, b/c.txt and 3 more"
     assert inverse.read_again
-    assert not inverse.misread
+    assert not inverse.wrong_fields
     assert {path: found for path, found in shell.around.seen().items() if "/ws/" in path} == before
 
 

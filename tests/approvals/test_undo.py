@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.approvals.afterwards import look_after
+from bot.approvals.afterwards import collect_after_run
 from bot.domain.chat import Answer, Request
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import for_model
@@ -18,7 +18,7 @@ from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import ToolError, ToolTimedOut
 from bot.features.issues import rows as issues
-from bot.features.issues.tools import issue_tools, seed
+from bot.features.issues.tools import make_issue_toolset, seed
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.files.tools import file_tools
@@ -79,7 +79,7 @@ class Workshop(Nod):
         self.values: dict[str, str] = getattr(self, "values", {"level": "1"})
         each = (
             self.toolset.fixed,
-            issue_tools(self.database, self.clock).fixed,
+            make_issue_toolset(self.database, self.clock).fixed,
             file_tools(self.folder).fixed,
             dial_tools(self.values),
         )
@@ -149,7 +149,7 @@ async def test_what_cannot_be_read_is_claimed_by_no_one_and_the_run_stands(nod: 
     assert (done.state, done.read_again) == (State.SUCCEEDED, ())
     nod.values["level"] = "endless"
     available = await nod.gate.registry.available()
-    found = await look_after(available, available.get("dial"), done, ToolOutput(""), seconds=0.01)
+    found = await collect_after_run(available, available.get("dial"), done, ToolOutput(""), seconds=0.01)
     assert "read_again" not in found
 
 
@@ -175,7 +175,7 @@ async def test_the_built_in_tools_are_read_again(
 ) -> None:
     done = await nod.done(name, **arguments)
     assert ", ".join(each.words for each in done.read_again) == words
-    assert not done.misread
+    assert not done.wrong_fields
 
 
 # -- undo
@@ -220,7 +220,7 @@ async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: W
         "Ana",
         done.conversation_id,
     )
-    history = await nod.database.read(log.history, done.id)
+    history = await nod.database.read(log.list_rows_of_proposal, done.id)
     assert [each.verb for each in history][-2:] == ["undo", "undone"]
     card = nod.chat.card_of(done)
     assert (card.outcome, card.verbs) == ("Approved by Ana. Undone by Ana.", ())
@@ -235,7 +235,7 @@ async def test_the_agent_is_told_by_a_note_and_has_no_tool_for_it(nod: Workshop)
         "[Nod] Undone by Ana, so it no longer holds: Change priority of issue #3 “Dark mode for the settings "
         "page”. What was done for that: Change priority of issue #3 “Dark mode for the settings page”."
     )
-    offered = (await nod.gate.registry.available()).offered.tools
+    offered = (await nod.gate.registry.available()).offered_only.tools
     assert not {"take_back_comment", "file_restore"} & offered.keys()
 
 
@@ -374,7 +374,7 @@ async def test_what_was_not_undone_after_all_can_be_undone_again(nod: Workshop, 
     again = await nod.now(done)
     assert (again.undone_by, nod.chat.card_of(again).verbs) == (None, (Verb.UNDO,))
     assert again.undo_until == nod.clock() + 30 * MINUTES
-    history = await nod.database.read(log.history, done.id)
+    history = await nod.database.read(log.list_rows_of_proposal, done.id)
     assert history[-1].verb == "not undone"
 
 

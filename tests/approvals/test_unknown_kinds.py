@@ -14,7 +14,7 @@ from bot.domain.proposals import Cause, Proposal, ProposalKind, State
 from bot.domain.verbs import Verb
 from bot.store import posted_cards, transitions
 from bot.store.audit import verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.tools.tool import FixedToolset
 from bot.web.schemas.proposals import ProposalView
 from tests.kit import ANA, MakeNod, Nod, call
@@ -48,7 +48,7 @@ async def test_it_is_shown_everywhere_without_buttons_that_decide(make_nod: Make
     assert discord.render(card).message["embeds"]
     seen = await ProposalLookup(nod.gate.groups, nod.gate.registry, nod.gate.policies).find(proposal.id, ANA)
     assert seen
-    assert ProposalView.seen_as(seen).model_dump(mode="json")["kind"] == "wager"
+    assert ProposalView.of_found(seen).model_dump(mode="json")["kind"] == "wager"
 
 
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.EDIT, Verb.SIMILAR, Verb.FOR_REAL, Verb.APPROVE_STEPS])
@@ -70,14 +70,14 @@ async def test_people_decline_or_withdraw_it_and_it_expires(make_nod: MakeNod) -
     nod, proposal = await propose_wager(make_nod)
     await nod.tick(timedelta(days=2))
     assert (await nod.now(proposal)).state is State.EXPIRED
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_one_that_an_earlier_build_approved_fails_and_says_that_the_tool_changed(
     make_nod: MakeNod,
 ) -> None:
     nod, proposal = await propose_wager(make_nod)
-    by = By.nod(Verb.APPROVE)
+    by = Author.nod(Verb.APPROVE)
     moved = nod.database.write_now(transitions.move, proposal, by, nod.clock(), State.APPROVED)
     assert moved
     await nod.recovery.recover(nod.clock())

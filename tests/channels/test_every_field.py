@@ -14,7 +14,7 @@ from bot.channels.slack import card as slack
 from bot.channels.slack import screens
 from bot.channels.telegram import card as telegram
 from bot.cli import shared as terminal
-from bot.domain.cards import Card, card_of, whole_text
+from bot.domain.cards import Card, card_of, format_call
 from bot.domain.proposals import PreviewField
 from bot.domain.text import make_visible
 from bot.tools.tool import tool
@@ -91,7 +91,7 @@ def places(card: Card) -> Iterator[tuple[str, str, bool]]:
     in_slack = slack.render(card)
     yield "slack", "\n".join(shown_text(in_slack.blocks)), in_slack.shows_all
     in_telegram = telegram.render_card(card)
-    yield "telegram", in_telegram.rich.text, not in_telegram.cut
+    yield "telegram", in_telegram.rich.text, not in_telegram.is_cut
     in_discord = discord.render(card)
     yield "discord", in_discord.message["embeds"][0]["description"], in_discord.shows_all
 
@@ -116,16 +116,16 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
         tool_name="keep", arguments=arguments, preview=preview, description="Keep a note"
     )
     card = card_of(proposal, keep.form)
-    everything = whole_text(card)
+    everything = format_call(card)
     missing = [mark for mark in marks.made if mark not in everything.casefold()]
     assert not missing, everything
     assert FAMILY + SCRIPT in everything
-    assert unseen(terminal.plain(everything)) == ""
+    assert unseen(terminal.escape_for_terminal(everything)) == ""
     for place, text, whole in places(card):
         if whole:
             assert [mark for mark in on_card if mark not in text.casefold()] == [], (place, text)
         assert unseen(text) == "", place
-    review = screens.review(card, screens.ModalSubject("p1", 1), may_approve=True)
+    review = screens.make_review(card, screens.ModalSubject("p1", 1), may_approve=True)
     views = [] if review.file else ["".join(shown_text(review.view["blocks"]))]  # the rest is in a file
     if (pages := telegram.render_everything(card)) is not None:
         views.append("".join(each.text for each in pages))

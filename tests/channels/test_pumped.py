@@ -52,7 +52,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "telegram.styled": lambda text: [each.text for each in telegram.split(telegram.style(text, "pre"))],
     "slack.escape": slack.escape,
     "slack.neutralise": slack.neutralise,
-    "slack.harmless": lambda text: slack.harmless(text, 11_000),
+    "slack.harmless": lambda text: slack.cut_and_neutralise(text, 11_000),
     "slack.cut": lambda text: slack.cut(text, 3000)[0],
     "slack.split_plain": lambda text: slack.split_plain(text, 3000),
     "slack.split": slack.split,
@@ -72,10 +72,10 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "discord.text": lambda text: discord.DiscordTextBuilder().cut(text, 4000),
     "markdown.clean": markdown.clean,
     "markdown.open_fence": lambda text: str(markdown.open_fence(text)),
-    "cli.plain": shared.plain,
-    "cli.line": shared.safe_line,
+    "cli.plain": shared.escape_for_terminal,
+    "cli.line": shared.redact_line,
     "cli.fitted": shared.fit_to_terminal,
-    "quoting.in_reply_to": lambda words: text.in_reply_to("Ana", words, words),
+    "quoting.in_reply_to": lambda words: text.format_reply("Ana", words, words),
     "unseen.one_line": text.one_line,
 }
 

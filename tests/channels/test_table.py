@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from bot.channels.kinds import ChannelKind, own_channels, require_admin
-from bot.domain.people import Actor, channel_called
+from bot.domain.people import Actor, name_of_channel
 from bot.errors import SettingsError
-from bot.plugins import channel_names
+from bot.plugins import list_channel_names
 from bot.settings import Settings
 
 
@@ -15,8 +15,8 @@ def test_every_platform_has_one_name_and_an_account_as_example():
     assert len({kind.name for kind in own_channels()}) == len(own_channels())
     for kind in own_channels():
         assert Actor.parse(kind.example).channel == kind.name
-        assert channel_called(kind.name) == kind.label
-    assert {"http", "cli", *(kind.name for kind in own_channels())} == channel_names()
+        assert name_of_channel(kind.name) == kind.label
+    assert {"http", "cli", *(kind.name for kind in own_channels())} == list_channel_names()
 
 
 @pytest.mark.parametrize(

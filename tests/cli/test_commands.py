@@ -22,7 +22,7 @@ from bot.features.memory.facts import About, Fact
 from bot.features.memory.rows import add_fact
 from bot.settings import Settings
 from bot.store import migrations, proposals
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.locks.process_lock import FileLock
 from tests.cli.conftest import Demo, Shell
@@ -48,7 +48,7 @@ async def _ask(database: Path, *messages: str) -> list[str]:
             await app.core.assistant.handle(
                 Message(Address("http", f"ana/{number}"), actor, message, f"e{number}")
             )
-            await app.dispatcher.idle()
+            await app.dispatcher.wait_until_idle()
         found = await app.database.read(proposals.list_in_states, ["proposed"])
         return [p.id for p in reversed(found)]
 
@@ -543,6 +543,6 @@ def test_a_reply_names_the_commands_of_the_shell(shell: Shell, parked: list[str]
     operator = Actor("cli", "operator")
     fact = Fact(0, "Ana likes tea.", (About.PERSON, str(operator)), operator, now(), None)
     database = Database(f"sqlite:///{shell.folder / 'nod.db'}")
-    database.write_now(add_fact, fact, By.press(Act.REMEMBER, operator, Person(operator.key)))
+    database.write_now(add_fact, fact, Author.press(Act.REMEMBER, operator, Person(operator.key)))
     database.close()
     assert "\nnod memory forget NUMBER forgets one." in shell.nod("memory").stdout

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 import bot
-from bot.cli.command import Chosen, LazyGroup
+from bot.cli.command import LazyGroup, SharedOptions
 from bot.cli.main import main
 from tests.cli.conftest import Shell
 
@@ -135,7 +135,7 @@ def test_a_named_database_may_be_an_address(shell: Shell) -> None:
     ],
 )
 def test_q_and_v_say_how_much_is_logged(options: dict[str, bool], usual: str, level: str) -> None:
-    assert Chosen(**options).log_level(usual) == level
+    assert SharedOptions(**options).log_level(usual) == level
 
 
 def completed(shell: Shell, *words: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bot.cli.init import LocalServer, local_servers
+from bot.cli.init import LocalServer, find_local_servers
 from tests.cli.conftest import Shell
 
 
@@ -45,7 +45,7 @@ async def answering(body: Any, status: int = 200) -> AsyncIterator[int]:
 async def test_a_server_that_answers_is_found_with_the_first_model_that_talks() -> None:
     listed = {"object": "list", "data": [{"id": "nomic-embed-text"}, {"id": "llama3.2"}, {"id": "qwen3"}]}
     async with answering(listed) as port:
-        assert await local_servers({"Ollama": port}) == [
+        assert await find_local_servers({"Ollama": port}) == [
             LocalServer("Ollama", f"http://127.0.0.1:{port}/v1", "llama3.2")
         ]
 
@@ -64,7 +64,7 @@ async def test_a_server_that_answers_is_found_with_the_first_model_that_talks() 
 )
 async def test_a_server_without_a_model_to_talk_to_is_passed_over(body: Any, status: int) -> None:
     async with answering(body, status) as port:
-        assert await local_servers({"Ollama": port}) == []
+        assert await find_local_servers({"Ollama": port}) == []
 
 
 async def test_one_that_hangs_or_is_missing_keeps_no_other_from_being_found() -> None:
@@ -72,7 +72,7 @@ async def test_one_that_hangs_or_is_missing_keeps_no_other_from_being_found() ->
         silent.bind(("127.0.0.1", 0))
         async with answering(asyncio.Event()) as hanging, answering({"data": [{"id": "m"}]}) as port:
             ports = {"Jan": silent.getsockname()[1], "vLLM": hanging, "Ollama": port}
-            assert [each.name for each in await local_servers(ports)] == ["Ollama"]
+            assert [each.name for each in await find_local_servers(ports)] == ["Ollama"]
 
 
 @pytest.mark.slow

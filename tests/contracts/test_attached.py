@@ -73,7 +73,7 @@ async def check(
         seen = len(world.model.seen)
         await send({name: SENT[name].make() for name in some})
         await eventually(lambda seen=seen: len(world.model.seen) > seen, "the model")
-        await world.app.dispatcher.idle()
+        await world.app.dispatcher.wait_until_idle()
         await eventually(lambda some=some: is_told(list_told(), some), f"words on {some}")
         given = world.model.was_told()
         for name in some:

@@ -43,7 +43,7 @@ async def flood(driver: Chat, many: int = 4) -> list[SeenCard]:
         driver.world.script(Says("Shall I?", (note(f"{number} {HOSTILE}"),)))
         await driver.say(f"note {number}")
         await eventually(lambda number=number: len(driver.cards()) > number, "the card")
-        await driver.world.app.dispatcher.idle()
+        await driver.world.app.dispatcher.wait_until_idle()
     return list(driver.cards())
 
 
@@ -86,7 +86,7 @@ async def test_a_flood_comes_in_one_table_in_private_and_each_row_opens_its_card
     [table] = await eventually(find_table, "the table")
     assert ":T1/" not in read_words(table)
     await open_first(driver, table)
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
     await driver.world.app.core.reminders.remind(driver.world.clock())
     await eventually(
         lambda: any("Note 2" in read_words(each) for each in list_in_private(driver)), "the card"

@@ -86,7 +86,7 @@ async def test_a_hundred_rows_are_one_message_and_few_calls_to_slack(slack: Slac
     window.open = False
     await slack.press(card, Verb.APPROVE_ALL)
     await ends(slack, "100 done")
-    await slack.world.app.dispatcher.idle()
+    await slack.world.app.dispatcher.wait_until_idle()
     assert len(slack.world.notes) == 100
     assert edits(slack) <= 20
 
@@ -114,7 +114,7 @@ async def test_a_hundred_rows_are_one_message_and_few_calls_to_telegram(telegram
     card = await asked(telegram, 100)
     await telegram.press(card, Verb.APPROVE_ALL)
     await ends(telegram, "100 done")
-    await telegram.world.app.dispatcher.idle()
+    await telegram.world.app.dispatcher.wait_until_idle()
     assert len(telegram.cards()) == 1
     assert len(telegram.world.notes) == 100
     assert edits(telegram) <= 20

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bot.approvals.lookup.context import NOT_YOURS
-from bot.domain.verbs import CONTEXT
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
+from bot.domain.verbs import CONTEXT_LABEL
 from bot.testing.contract import note
 from bot.testing.driver import SeenCard
 from bot.testing.world import Says, eventually
@@ -37,7 +37,7 @@ async def test_in_slack_it_is_a_window_above_everything_it_does(slack: SlackDriv
         await slack.slack.click(card.handle, "View all", user)
         window: Modal = (await eventually(lambda: slack.slack.modals[before:], "a window"))[0]
         [led] = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
-        assert led["text"]["text"] == CONTEXT
+        assert led["text"]["text"] == CONTEXT_LABEL
         await slack.slack.act(user, led)
         return window
 
@@ -48,7 +48,9 @@ async def test_in_slack_it_is_a_window_above_everything_it_does(slack: SlackDriv
     assert "submit" not in slack.slack.modals[-1].view
     window.open = slack.slack.modals[-1].open = False
     await opened(EVE)
-    await eventually(lambda: NOT_YOURS in "".join(slack.told(eve=True)), "that it is not for her")
+    await eventually(
+        lambda: CONTEXT_NOT_YOURS_TEXT in "".join(slack.told(eve=True)), "that it is not for her"
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 3], ids=["a card", "a batch"])
@@ -58,20 +60,20 @@ async def test_in_telegram_it_is_told_in_the_private_chat(telegram: TelegramDriv
     if more := message.more:
         await fake.press_data(BEN_THERE, message, more)
         menu = await eventually(lambda: fake.menu(BEN_THERE, TEAM), "all its buttons")
-    await fake.press(BEN_THERE, menu if more else message, CONTEXT)
+    await fake.press(BEN_THERE, menu if more else message, CONTEXT_LABEL)
     told = await fake.see(BEN_THERE, "note the milk")
     assert "The agent: I note what was said." in told.text
     assert not fake.shown(TEAM, "The agent: I note")
-    await fake.press(EVE_THERE, message, CONTEXT)
-    await eventually(lambda: NOT_YOURS in telegram.told(eve=True), "that it is not for her")
+    await fake.press(EVE_THERE, message, CONTEXT_LABEL)
+    await eventually(lambda: CONTEXT_NOT_YOURS_TEXT in telegram.told(eve=True), "that it is not for her")
 
 
 @pytest.mark.parametrize("rows", [1, 3], ids=["a card", "a batch"])
 async def test_in_discord_it_is_shown_to_the_one_who_pressed(discord: DiscordDriver, rows: int) -> None:
     message = (await asked(discord, rows=rows)).handle.message
-    await discord.discord.press(BEN_ON_DISCORD, message, CONTEXT)
+    await discord.discord.press(BEN_ON_DISCORD, message, CONTEXT_LABEL)
     [told] = await eventually(lambda: [m for m in discord.discord.messages if m.only_for], "what led to it")
     assert told.only_for == BEN_ON_DISCORD
     assert "Ana: note the milk" in told.text
-    await discord.discord.press(EVE_ON_DISCORD, message, CONTEXT)
-    await eventually(lambda: NOT_YOURS in discord.told(eve=True), "that it is not for her")
+    await discord.discord.press(EVE_ON_DISCORD, message, CONTEXT_LABEL)
+    await eventually(lambda: CONTEXT_NOT_YOURS_TEXT in discord.told(eve=True), "that it is not for her")

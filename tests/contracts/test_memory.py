@@ -33,6 +33,6 @@ async def _remembered(driver: SlackDriver | TelegramDriver) -> None:
     await driver.press(driver.cards()[0], Verb.APPROVE)
     told = f"Remembered for the person who asked: “{DESK}”"
     await eventually(lambda: told in driver.cards()[0].words, "the end")
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
     said = await driver.command("/nod memory")
     assert f"{DESK} (until 24 Dec 2026)" in said

@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Opinion, Raising, Rule, Subject
+from bot.domain.rules import EVERYWHERE, Opinion, OpinionEffect, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.store import proposals, rules
 from bot.testing.contract import cards, note
@@ -37,7 +37,9 @@ async def driver(request: pytest.FixtureRequest, database_of: Urls, clock: FakeC
         yield driver
 
 
-async def ask(driver: Chat, raising: Raising = Raising.NEVER, asked: str = "unclear") -> tuple[Proposal, str]:
+async def ask(
+    driver: Chat, raising: OpinionEffect = OpinionEffect.NEVER, asked: str = "unclear"
+) -> tuple[Proposal, str]:
     """Ana has something noted, and another model says its words of it. Gives the card as it was before."""
     world, other = driver.world, ScriptedModel()
     other.name = "local"
@@ -108,7 +110,7 @@ async def test_its_words_stand_on_the_card_escaped_and_change_nothing_that_is_pr
 
 
 async def test_a_no_raises_where_the_rule_says_so_and_the_card_says_it_in_its_line(driver: Chat) -> None:
-    await ask(driver, Raising.NO, "no")
+    await ask(driver, OpinionEffect.NO, "no")
     card = await see_line(driver)
     assert find_proposal(driver.world).quorum == 2
     assert "one more approval is needed" in card.words

@@ -76,7 +76,7 @@ class ShellDriver(HttpDriver):
             self._told[who].append(said)
         # what a running nod does every few seconds
         await self.world.app.core.recovery.recover(self.world.clock())
-        await self.world.app.core.recovery.stop(self.world.clock())
+        await self.world.app.core.recovery.stop_requested_runs(self.world.clock())
 
     async def command(self, line: str, *, eve: bool = False) -> str:
         words = line.removeprefix("/").removeprefix("nod ").split(" ")

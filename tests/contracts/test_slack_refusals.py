@@ -77,13 +77,13 @@ async def tick(driver: SlackDriver) -> None:
     now = driver.world.clock()
     await driver.world.app.core.reminders.remind(now)
     await driver.world.app.core.reminders.send(now)
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
 
 
 async def asked(driver: SlackDriver) -> None:
     driver.world.script(Says("Shall I?", (note("milk"),)), Says("It is noted."))
     await driver.say("note milk")
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
 
 
 def pending(driver: SlackDriver) -> list[Posted]:
@@ -183,7 +183,7 @@ async def test_a_file_that_is_refused_once_arrives_or_people_are_told(
 ) -> None:
     driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
     await driver.say("print a thousand lines")
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
     await eventually(lambda: pending(driver), "the card")
     driver.slack.fail(method, **{**PASSING, **FINAL}[refusal])
     await driver.press(driver.cards()[0], Verb.APPROVE)

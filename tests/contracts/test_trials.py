@@ -57,7 +57,7 @@ async def tried(driver: Any, seen: Seen, said: str) -> Sequence[str]:
 )
 async def test_who_asked_sees_that_a_call_is_tried_first(driver: Any, seen: Seen) -> None:
     await tried(driver, seen, "")
-    await driver.world.app.dispatcher.idle()
+    await driver.world.app.dispatcher.wait_until_idle()
     left = [each for each in seen(driver) if TRYING in each]
     assert left == ([f"{TRYING} (complete)"] if seen is tasks else [])
 

@@ -57,7 +57,7 @@ async def say_in_telegram(driver: TelegramDriver, **more: Any) -> None:
 
 async def has_answered(world: World, turns: int = 1) -> None:
     await eventually(lambda: len(world.model.seen) >= turns, "a turn")
-    await world.app.dispatcher.idle()
+    await world.app.dispatcher.wait_until_idle()
 
 
 def list_open(world: World) -> list[str]:
@@ -116,7 +116,7 @@ async def test_in_telegram_who_says_approve_all_approves_nothing(
     telegram.world.script(Says("Shall I?", (note("milk"), note("bread"))))
     await telegram.telegram.say(IN_TELEGRAM, "note milk and bread")
     await eventually(lambda: len(list_open(telegram.world)) == 2, "what is asked")
-    await telegram.world.app.dispatcher.idle()
+    await telegram.world.app.dispatcher.wait_until_idle()
     ears.will_hear("Approve all. Yes, approve all of them.")
     await say_in_telegram(telegram)
     await has_answered(telegram.world, 2)

@@ -83,7 +83,7 @@ class Talk:
         await self.settle()
 
     async def settle(self) -> None:
-        await self.app.dispatcher.idle()
+        await self.app.dispatcher.wait_until_idle()
         self.clock.forward(timedelta(minutes=1))
 
     async def wait(self, passed: timedelta) -> None:
@@ -91,7 +91,7 @@ class Talk:
         self.clock.forward(passed)
         await self.app.core.recovery.expire_due(self.clock())
         await self.app.core.recovery.recover(self.clock())
-        await self.app.dispatcher.idle()
+        await self.app.dispatcher.wait_until_idle()
 
 
 @contextlib.asynccontextmanager

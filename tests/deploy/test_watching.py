@@ -25,7 +25,7 @@ _SUFFIX = re.compile(r"_(total|count|sum|bucket)$")
 
 
 async def offered(database: Database, clock: FakeClock) -> set[str]:
-    text = (await Metrics(database, {}, clock, Prices(), Policies(Policy())).text()).decode()
+    text = (await Metrics(database, {}, clock, Prices(), Policies(Policy())).render_metrics()).decode()
     return {_SUFFIX.sub("", name) for name in re.findall(r"^# TYPE (nod_\w+)", text, re.MULTILINE)}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bot.domain import kinds
-from bot.domain.cards import card_of, list_named_on, whole_text
-from bot.domain.outcomes import too_late
+from bot.domain.cards import card_of, find_accounts_on_card, format_call
+from bot.domain.outcomes import describe_too_late
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Proposal, Risk, State, Tone, Vote
 from bot.domain.redaction import HIDDEN
@@ -144,7 +144,7 @@ def test_a_result_is_shown_as_the_sentence_that_the_tool_gave_for_people() -> No
     done = make_proposal(state=State.SUCCEEDED, result='{"lamp": "desk"}', told="Painted lamp desk red")
     card = card_of(done, {})
     assert (card.headline, card.outcome, card.result) == ("Painted lamp desk red", "Approved by Ben.", "")
-    assert "Result\nLamp: desk" in whole_text(card)
+    assert "Result\nLamp: desk" in format_call(card)
 
 
 LATE = [
@@ -173,7 +173,7 @@ def test_a_press_that_comes_too_late_is_told_what_really_became_of_it(
     changes: dict[str, Any], told: str
 ) -> None:
     late = make_proposal(**changes, decided_at=AT)
-    assert too_late(late, AT + timedelta(minutes=2)) == told
+    assert describe_too_late(late, AT + timedelta(minutes=2)) == told
 
 
 def test_the_card_of_a_group_offers_all_while_more_than_one_waits() -> None:
@@ -208,7 +208,7 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
     long = "x" * 50_000
     arguments = {"lamp": "desk", "text": long, "nested": {"a": [1, {"b": "c"}]}}
     preview = (PreviewField("text", None, long), PreviewField("lamp", "old lamp", None))
-    whole = whole_text(card_of(make_proposal(arguments=arguments, preview=preview), {}))
+    whole = format_call(card_of(make_proposal(arguments=arguments, preview=preview), {}))
     for part in (long, "old lamp", "(removed)", '"b": "c"', "paint", "it is drab"):
         assert part in whole
     assert whole.count(long) == 1
@@ -231,10 +231,10 @@ def test_a_person_who_is_an_argument_is_called_by_name_and_view_all_has_the_acco
     fields = (PreviewField("who", None, "slack:T1/U8"), PreviewField("text", None, "slack:T1/U8"))
     given = {"who": "slack:T1/U8", "text": "slack:T1/U8"}
     p = make_proposal(preview=fields, arguments=given)
-    assert list_named_on(p, schema) == {"slack:T1/U8"}
+    assert find_accounts_on_card(p, schema) == {"slack:T1/U8"}
     card = card_of(p, schema, names={"slack:T1/U8": "Ben"})
     assert [(f.field, f.new_value) for f in card.fields] == [("Who", "Ben"), ("Text", "slack:T1/U8")]
-    assert '"who": "slack:T1/U8"' in whole_text(card)
+    assert '"who": "slack:T1/U8"' in format_call(card)
 
 
 def test_an_ordinary_change_has_no_warning_and_what_cannot_be_undone_has_one() -> None:
@@ -257,7 +257,7 @@ def test_the_whole_text_shows_each_value_once_and_every_argument_to_the_letter()
     note = "a note that is long enough to be known again"
     arguments = {"color": "red", "note": note, "coats": 2, "parts": ["a, b", "c"]}
     preview = (PreviewField("color", "white", "red"), PreviewField("text", None, note))
-    whole = whole_text(card_of(make_proposal(arguments=arguments, preview=preview), {}))
+    whole = format_call(card_of(make_proposal(arguments=arguments, preview=preview), {}))
     assert (whole.count("new: red"), whole.count('"color"'), whole.count(note)) == (1, 0, 1)
     assert '"coats": 2' in whole
     assert '"a, b",' in whole
@@ -273,11 +273,11 @@ def test_the_whole_text_has_what_runs_by_default_where_the_preview_leaves_it_out
     }
     preview = (PreviewField("color", "white", "red"),)
     p = make_proposal(arguments={"lamp": "desk"}, preview=preview, tool_name="paint")
-    assert "Defaults\n- Coats: 1 (default)" in whole_text(card_of(p, schema))
-    assert "Color: red" not in whole_text(card_of(p, schema))
-    full = whole_text(card_of(replace(p, arguments={"lamp": "desk", "color": "red", "coats": 1}), schema))
-    assert full == whole_text(card_of(p, schema))
-    given = whole_text(card_of(replace(p, arguments={"lamp": "desk", "coats": 2}), schema))
+    assert "Defaults\n- Coats: 1 (default)" in format_call(card_of(p, schema))
+    assert "Color: red" not in format_call(card_of(p, schema))
+    full = format_call(card_of(replace(p, arguments={"lamp": "desk", "color": "red", "coats": 1}), schema))
+    assert full == format_call(card_of(p, schema))
+    given = format_call(card_of(replace(p, arguments={"lamp": "desk", "coats": 2}), schema))
     assert '"coats": 2' in given
     assert "Defaults" not in given
 

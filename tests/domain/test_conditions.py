@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.conditions import LONGEST, Condition, ConditionError
+from bot.domain.conditions import MAX_CONDITION_CHARS, Condition, ConditionError
 
 TRANSFER = {
     "properties": {
@@ -163,7 +163,7 @@ def test_what_runs_by_default_counts_as_given() -> None:
         ("not " * 9 + "fast = true", "too deeply"),
         ("(" * 9 + "fast = true" + ")" * 9, "too deeply"),
         (".".join("abcdefghi") + " = 1", "Name a field"),
-        ("currency = " + "x" * LONGEST, "at most 500"),
+        ("currency = " + "x" * MAX_CONDITION_CHARS, "at most 500"),
     ],
 )
 def test_what_does_not_parse_names_the_word_that_is_wrong(text: str, why: str) -> None:
@@ -203,7 +203,7 @@ def test_as_many_brackets_and_nots_as_the_error_names_are_read(text: str) -> Non
 )
 def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> None:
     condition = Condition.parse(text)
-    assert condition.misfit(TRANSFER) == why
+    assert condition.find_misfit(TRANSFER) == why
     if why:
         assert condition.holds(CALL, TRANSFER) is None
 
@@ -225,9 +225,9 @@ def test_the_alternatives_of_a_schema_have_what_the_schema_itself_says(alternati
         **alternatives,
     }
     known, unknown = Condition.parse("count > 3"), Condition.parse("cuont > 3")
-    assert known.misfit(schema) is None
+    assert known.find_misfit(schema) is None
     assert known.holds({"count": 4}, schema, of_several=True) is True
-    assert unknown.misfit(schema) == "it has no cuont (did you mean count?)"
+    assert unknown.find_misfit(schema) == "it has no cuont (did you mean count?)"
     assert unknown.holds({"count": 4}, schema, of_several=True) is False
     assert Condition.parse("path = a").holds({"path": "./a"}, schema) is True  # as the tool declares a path
 
@@ -238,7 +238,7 @@ def test_the_alternatives_of_a_schema_have_what_the_schema_itself_says(alternati
 )
 def test_a_field_that_another_part_of_the_schema_may_have_is_not_lacking(more: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"path": {}}, **more}
-    assert Condition.parse("count > 3").misfit(schema) is None
+    assert Condition.parse("count > 3").find_misfit(schema) is None
     assert Condition.parse("count > 3").holds({"count": 4}, schema, of_several=True) is True
 
 
@@ -263,7 +263,7 @@ def test_a_date_has_no_order_and_the_refusal_says_what_to_write(condition: str) 
 def test_what_another_release_wrote_can_not_be_told_of_any_call() -> None:
     kept = Condition.restore("amount between 1 and 2")
     assert kept.holds(CALL, TRANSFER) is None
-    assert kept.misfit(TRANSFER) == "this release can't read it"
+    assert kept.find_misfit(TRANSFER) == "this release can't read it"
 
 
 _WORDS = """amount currency to.bank 100 EUR and or not in ( ) , < = matches host "x" true " ' argv.0 ! é"""

@@ -20,7 +20,7 @@ def only(schema: dict[str, Any], arguments: dict[str, Any] | None = None, **root
 
 
 def test_choices_can_be_picked_and_the_rest_is_typed():
-    assert {name: f.choices for name, f in FIELDS.items() if f.choices} == {
+    assert {name: f.single_choices for name, f in FIELDS.items() if f.single_choices} == {
         "urgent": (True, False),
         "state": ("open", "closed"),
     }
@@ -257,7 +257,7 @@ _SCHEMAS = st.recursive(
 def test_any_schema_can_be_read(schema: Any):
     whole = {"properties": {"it": schema}, "required": schema}
     for field in fields_of(whole, {"it": "x"}):
-        assert isinstance(field.fault("x"), str)
+        assert isinstance(field.find_fault("x"), str)
 
 
 def test_options_that_begin_alike_are_told_apart():

@@ -6,7 +6,7 @@ import regex
 from bot.channels.discord.text import width
 from bot.channels.markdown import prefix
 from bot.channels.telegram import text as telegram
-from bot.domain.text import shorten, whole_until
+from bot.domain.text import find_cut, shorten
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 WHOLE = [FAMILY, "🏳\ufe0f\u200d🌈", "👍🏽", "e\u0301\u0323", "क्षि", "🇪🇺", "1\ufe0f\u20e3", "한국"]
@@ -36,5 +36,5 @@ def test_a_long_answer_in_telegram_is_split_between_families() -> None:
 
 def test_a_run_of_marks_without_end_is_cut_all_the_same() -> None:
     marks = "e" + "\u0301" * 100_000
-    assert whole_until(marks, 50_000) == 50_000
+    assert find_cut(marks, 50_000) == 50_000
     assert len(shorten(marks, 50)) == 50

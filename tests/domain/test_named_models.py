@@ -69,7 +69,7 @@ WRONG = {
     "[a]\noptions = { x = nan }": "line 2: options: write only texts",
     '[a]\n[b]\nfallback = "c"': "line 3: fallback: name another model of this file",
     '[a]\nfallback = "a"': "line 2: fallback: name another model of this file",
-    '[a]\n[c]\n\n[b.x]\n': "line 4: x: there is no such value",
+    "[a]\n[c]\n\n[b.x]\n": "line 4: x: there is no such value",
     '["b"]\nmodel = "x"\na.window = 5': "line 3: a: there is no such value",
     '\nb = {}\na = { window = "big" }': "line 3: window: write a number of tokens",
     'a = "gpt"': "line 1: a: begin each model with its name in brackets",

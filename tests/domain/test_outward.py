@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
-from bot.domain.outward import find_addresses, find_known, judge_addresses
+from bot.domain.outward import find_addresses, find_allowed_addresses, judge_addresses
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, Risk
 from bot.domain.text import host_of
@@ -22,7 +22,9 @@ def heard(text: str, actor: Actor = ANA) -> set[str]:
     line = Line(1, LineRole.USER, text, 1, actor, (), {}, NOW)
     chat = Address("chat", "ana")
     conversation = Conversation("c1", chat, chat, private=True, requester=ANA, title="", created_at=NOW)
-    return find_known(Transcript(conversation, [line], {}), [str(ANA)], "fetch", [PAGE, f"{PAGE}/2"])
+    return find_allowed_addresses(
+        Transcript(conversation, [line], {}), [str(ANA)], "fetch", [PAGE, f"{PAGE}/2"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_an_undo_rule_whose_condition_is_unknown_counts_where_it_is_stricter() -
     here = Limits(Condition.parse("amount > 100"))
     schema = {"type": "object", "properties": {"amount": {"type": "number"}}}
     call = asked("pay", RISKS[Level.WRITE], CHAT, schema=schema, arguments={"amount": "a lot"})
-    assert here.hold(call, UTC) is None
+    assert here.match_call(call, UTC) is None
     for length, counts in ((timedelta(0), timedelta(0)), (timedelta(hours=2), timedelta(minutes=30))):
         rule = Rule(1, Subject.UNDO, "*", "pay", length, limits=here)
         assert Rulebook(1, (rule,)).undo(call) == counts

@@ -37,14 +37,23 @@ def test_any_text_is_prices_or_refused(text: str):
         found = read_prices(text)
     except ValueError:
         return
-    assert all(price.of(10, 10, 5) >= 0 for price in found.models.values())
+    assert all(price.compute_cost(10, 10, 5) >= 0 for price in found.models.values())
 
 
 def test_a_version_and_a_reseller_cost_what_the_model_does():
     prices = read_prices("currency EUR\ngpt-5 1 10 0.5 # since spring\nqwen/qwen3 3 4\n")
-    assert prices.of("gpt-5") == prices.of("gpt-5-2025-08-07") == prices.of("openai/gpt-5-2025-08-07")
-    assert (prices.of("gpt-5"), prices.of("qwen/qwen3")) == (Price(1, 10, 0.5), Price(3, 4, 3))
-    assert [prices.of(name) for name in ("gpt-5-pro", "qwen3", "", "gpt-5-mini-2025-08-07")] == [None] * 4
+    assert (
+        prices.find_price("gpt-5")
+        == prices.find_price("gpt-5-2025-08-07")
+        == prices.find_price("openai/gpt-5-2025-08-07")
+    )
+    assert (prices.find_price("gpt-5"), prices.find_price("qwen/qwen3")) == (
+        Price(1, 10, 0.5),
+        Price(3, 4, 3),
+    )
+    assert [prices.find_price(name) for name in ("gpt-5-pro", "qwen3", "", "gpt-5-mini-2025-08-07")] == [
+        None
+    ] * 4
     assert prices.cost("gpt-5", 1_000_000, 100_000, 400_000) == pytest.approx(0.6 + 0.2 + 1)
     assert prices.cost("gpt-5", 10, 0, 400_000) == pytest.approx(10 * 0.5 / 1_000_000)  # a server that lies
     assert prices.cost("unknown", 1, 1) is None
@@ -54,7 +63,7 @@ def test_a_version_and_a_reseller_cost_what_the_model_does():
 def test_the_file_that_nod_brings_is_right():
     found = read_prices((Path(bot.domain.prices.__file__).parent / "prices.txt").read_text())
     assert found.currency == "USD"
-    assert found.of("gpt-5-mini") == Price(0.25, 2, 0.025)
+    assert found.find_price("gpt-5-mini") == Price(0.25, 2, 0.025)
     assert Prices().models == {}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session, select
 
-from bot.domain.cards import whole_text
+from bot.domain.cards import format_call
 from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN, differences, find_referred, redact, redact_arguments, redact_text
@@ -181,7 +181,7 @@ async def test_a_secret_argument_stands_nowhere_on_a_card_and_still_runs(make_no
     extra = {"password": CODE}
     [p] = await nod.asked(call("enroll", {"name": "ana", "code": CODE, "extra": extra}))
     card = nod.chat.card_of(p)
-    shown = json.dumps(asdict(card), default=str) + whole_text(card)
+    shown = json.dumps(asdict(card), default=str) + format_call(card)
     shown += (await nod.command("/nod status")).text
     shown += (await nod.command(f"/approvals show {p.id}", by=ADA)).text
     shown += (await nod.command("/approvals list", by=ADA)).text

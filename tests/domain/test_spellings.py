@@ -17,14 +17,14 @@ from bot.domain.people import Person
 from bot.domain.policy import Judgement, Policy
 from bot.domain.proposals import Level, Risk
 from bot.domain.rules import EVERYWHERE, CallFacts, Limits, Mode, Place, Rule, Rulebook, Subject
-from bot.domain.spellings import KEYWORD, Referent
+from bot.domain.spellings import REFERENT_KEYWORD, Referent
 
 NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 NOTHING: Mapping[str, Any] = {}
 
 
 def declares(**named: Referent) -> Mapping[str, Any]:
-    parts = {name: {"type": "string", KEYWORD: str(referent)} for name, referent in named.items()}
+    parts = {name: {"type": "string", REFERENT_KEYWORD: str(referent)} for name, referent in named.items()}
     return {"type": "object", "properties": parts}
 
 
@@ -467,8 +467,8 @@ def test_what_lies_behind_a_link_is_compared_too() -> None:
     ends = {"argv": ["cat", "secrets.txt"]}
     rule = "argv.1 = secrets.txt"
     assert judge(Mode.FORBID, rule, read, NOTHING) is not Judgement.REFUSE
-    assert judge(Mode.FORBID, rule, read, NOTHING, followed=ends) is Judgement.REFUSE
-    assert judge(Mode.NEVER, "argv.1 = notes.txt", read, NOTHING, followed=ends) is Judgement.ASK
+    assert judge(Mode.FORBID, rule, read, NOTHING, link_targets=ends) is Judgement.REFUSE
+    assert judge(Mode.NEVER, "argv.1 = notes.txt", read, NOTHING, link_targets=ends) is Judgement.ASK
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,12 @@ class Office:
     ) -> DistributedDispatcher:
         self._count += 1
         wire = Wire(self.url, f"p{self._count}")
-        found = DistributedDispatcher(self.url, wire, works=works, sleep=sleep)
+        found = DistributedDispatcher(self.url, wire, does_jobs=works, sleep=sleep)
         await wire.open()
         self._stack.push_async_callback(wire.close)
         await found.open()
         self._stack.push_async_callback(found.close, 0)
-        wire.others = not alone
+        wire.has_others = not alone
         found.start(handler or self.desk.do, queue_of)
         return found
 
@@ -111,7 +111,7 @@ async def test_what_there_is_room_for_begins_here_and_is_never_put_into_a_queue(
     assert set(here.tasks) == set(team(3))
     assert office.waiting() == 0
     office.desk.go.set()
-    await here.idle()
+    await here.wait_until_idle()
     assert office.desk.done == Counter(team(3))
 
 
@@ -122,7 +122,7 @@ async def test_one_alone_does_all_of_it_within_its_room(office: Office) -> None:
     assert office.waiting() == 0
     await until(lambda: office.desk.most == size)
     office.desk.go.set()
-    await here.idle()
+    await here.wait_until_idle()
     assert office.desk.done == Counter(team(size + 5))
     assert office.desk.most == size
 
@@ -168,7 +168,7 @@ async def test_what_another_process_has_at_hand_is_done_there_once_more_after(of
     await owner.wake(job)
     await until(lambda: office.desk.at_work[job.key] == 1)
     await other.wake(job)
-    await other.idle()
+    await other.wait_until_idle()
     office.desk.go.set()
     await until(lambda: office.desk.done == {job: 2})
     assert office.desk.most_of_one == 1
@@ -182,7 +182,7 @@ async def test_what_is_woken_while_it_runs_runs_once_more(office: Office) -> Non
     for _ in range(3):
         await here.wake(job)
     office.desk.go.set()
-    await here.idle()
+    await here.wait_until_idle()
     await until(lambda: office.desk.done == {job: 2})
 
 
@@ -266,13 +266,13 @@ async def test_a_flood_of_wake_ups_takes_no_place_from_people(office: Office) ->
 
     here = await office.dispatcher(alone=True, queue_of=queue_of)
     await here.wake(*(Job(Work.TURN, f"c{number}") for number in range(60)))
-    await until(lambda: office.desk.most == WAKE_UPS.most + 1)
+    await until(lambda: office.desk.most == WAKE_UPS.max_running + 1)
     assert office.desk.at_work["c40"] == 1
     people.add("c59")  # who speaks where a wake-up waits is not left to wait with it
     await here.wake(Job(Work.TURN, "c59"))
     await until(lambda: office.desk.at_work["c59"] == 1)
     office.desk.go.set()
-    await here.idle()
+    await here.wait_until_idle()
     assert office.desk.done.total() == 60
 
 

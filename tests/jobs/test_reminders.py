@@ -117,7 +117,7 @@ async def test_after_escalation_anyone_in_that_chat_may_decide_and_the_card_ther
     assert Verb.APPROVE in there.verbs
     here = nod.chat.card_of(painted)
     assert "anyone in the chat it was escalated to" in here.deciders
-    history = await nod.database.read(log.history, painted.id)
+    history = await nod.database.read(log.list_rows_of_proposal, painted.id)
     assert history[-1].verb == "escalate"
     assert (await nod.press(Verb.APPROVE, painted, by=EVE, at=ROOM)).answer is Answer.REFUSED
     assert (await nod.press(Verb.APPROVE, painted, by=EVE, at=WALL)).answer is Answer.ACCEPTED
@@ -198,7 +198,7 @@ async def test_an_anchor_goes_to_the_approvers_once_an_hour_when_there_is_news(n
         anchors.append(posted[-1].split("`")[1])
         assert len(posted) == len(set(anchors))
     assert [anchor.partition("-")[0] for anchor in anchors] == ["1", "1", "4", "4"]
-    assert await nod.database.read(verification.faults, anchors) == []
+    assert await nod.database.read(verification.find_faults_in_session, anchors) == []
     verified = await nod.command("/approvals audit verify", by=ADA)
     assert verified.text == "Audit log verified: nothing missing or altered."
 
@@ -214,7 +214,9 @@ async def test_a_changed_row_is_named(nod: Nod) -> None:
     await nod.database.write(
         lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:eve"))
     )
-    assert any("row 2 (proposal" in fault for fault in await nod.database.read(verification.faults))
+    assert any(
+        "row 2 (proposal" in fault for fault in await nod.database.read(verification.find_faults_in_session)
+    )
     await nod.database.write(
         lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:ana"))
     )
@@ -229,16 +231,16 @@ async def test_removed_rows_are_named_at_the_end_in_the_middle_and_all_together(
         await nod.database.write(
             lambda s, ids=ids: s.execute(delete(AuditRow).where(col(AuditRow.id).in_(ids)))
         )
-        faults = await nod.database.read(verification.faults)
+        faults = await nod.database.read(verification.find_faults_in_session)
         assert faults, gone
         await nod.database.write(lambda s, gone=gone: [s.add(AuditRow(**row)) for row in gone])
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_proposal_changed_past_the_audit_is_named(nod: Nod) -> None:
     await sealed(nod)
     await nod.database.write(lambda s: s.execute(update(ProposalRow).values(version=9)))
-    faults = await nod.database.read(verification.faults)
+    faults = await nod.database.read(verification.find_faults_in_session)
     assert any("its row is at version 9, its audit is not" in fault for fault in faults)
     await nod.database.write(lambda s: s.execute(update(ProposalRow).values(version=4)))
 
@@ -246,9 +248,9 @@ async def test_a_proposal_changed_past_the_audit_is_named(nod: Nod) -> None:
 async def test_the_export_tells_who_did_what_and_hides_secrets(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.press(Verb.DECLINE, painted, reason="token xoxb-123456789012-abcdef")
-    found = await nod.database.read(verification.rows, verification.Wanted())
-    lines = verification.as_jsonl(found)
+    found = await nod.database.read(verification.list_matching_rows, verification.AuditFilter())
+    lines = verification.format_jsonl(found)
     assert '"verb": "decline"' in lines
     assert '"actor": "chat:ana"' in lines
-    assert "xoxb" not in lines + verification.as_csv(found)
-    assert verification.as_csv(found).startswith('\ufeff"id","proposal_id","version","at","verb"')
+    assert "xoxb" not in lines + verification.format_csv(found)
+    assert verification.format_csv(found).startswith('\ufeff"id","proposal_id","version","at","verb"')

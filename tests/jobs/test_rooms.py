@@ -140,7 +140,7 @@ async def test_queues_take_turns_and_a_place_given_up_while_waiting_is_not_lost(
     await until(lambda: bool(order))
     await dispatcher.stop_turn("a3")
     go.set()
-    await dispatcher.idle()
+    await dispatcher.wait_until_idle()
     assert order == ["a1", "a2", "b1", "b2"]
 
 
@@ -177,9 +177,9 @@ async def test_what_is_cancelled_before_it_begins_leaves_its_place() -> None:
     dispatcher.start(handle)
     dispatcher.begin(Job(Work.TURN, "a"), Queue("ana", 1))
     assert dispatcher.interrupt("a")
-    await dispatcher.idle()
+    await dispatcher.wait_until_idle()
     dispatcher.begin(Job(Work.TURN, "a"), Queue("ana", 1))
-    await dispatcher.idle()
+    await dispatcher.wait_until_idle()
     assert done == ["a"]
 
 
@@ -195,10 +195,10 @@ async def test_who_gives_up_waiting_for_quiet_interrupts_no_work() -> None:
     dispatcher = EmbeddedDispatcher()
     dispatcher.start(handle)
     await dispatcher.wake(Job(Work.TURN, "a"))
-    waiting = asyncio.create_task(dispatcher.idle())
+    waiting = asyncio.create_task(dispatcher.wait_until_idle())
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     go.set()
-    await dispatcher.idle()
+    await dispatcher.wait_until_idle()
     assert ended == ["a"]

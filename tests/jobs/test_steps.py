@@ -49,7 +49,7 @@ def horns(nod: Nod) -> list[str]:
 
 
 async def history(nod: Nod, proposal: Proposal) -> list[tuple[str, str | None]]:
-    rows = await nod.database.read(log.history, proposal.id)
+    rows = await nod.database.read(log.list_rows_of_proposal, proposal.id)
     return [(row.verb, row.reason) for row in rows]
 
 
@@ -75,7 +75,7 @@ async def test_steps_come_one_after_another_and_each_once(nod: Nod) -> None:
     assert await history(nod, painted) == expected
     assert (await nod.press(Verb.APPROVE, painted, by=EVE, at=WALL)).answer is Answer.ACCEPTED
     await nod.idle()
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_two_places_may_both_decide(nod: Nod) -> None:
@@ -289,6 +289,6 @@ def test_a_rule_is_kept_and_read_as_it_was_set() -> None:
 async def test_what_only_its_asker_decides_has_no_steps(nod: Nod) -> None:
     await rule(nod, "notify horn after 1m")
     (asked,) = await nod.asked(call("ask_person", question="Which lamp?"))
-    assert asked.own
+    assert asked.requester_decides_alone
     await nod.tick(MINUTE)
     assert (asked.steps, horns(nod)) == ((), [])

@@ -16,7 +16,7 @@ from sqlalchemy import event, text
 
 from bot.app import App, build
 from bot.approvals import decide
-from bot.channels.connecting import Waits
+from bot.channels.connecting import PlatformWaits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.events import (
     AnswerBegun,
@@ -40,7 +40,7 @@ from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
-from bot.store.locks.process_lock import notify
+from bot.store.locks.process_lock import notify_processes
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.web.channel import HttpChannel
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
@@ -273,7 +273,7 @@ async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> N
     await say(ear)
     await hold.reached.wait()
     http: Any = ear.channels["http"]
-    with http.hub.listen("ana/1") as listener:
+    with http.broadcaster.listen("ana/1") as listener:
         assert await ear.core.assistant.stop(Address("http", "ana/1"), ANA) == "Stopped."
         async with asyncio.timeout(60):
             while not isinstance(event := (await listener.get())[0], TurnEnded):
@@ -297,10 +297,10 @@ async def test_who_begins_while_another_looks_for_others_is_told_things_from_the
     try:
         await asyncio.to_thread(looked.acquire)  # and saw no one
         await nods.start()
-        await eventually(lambda: asyncio.sleep(0, wire.heard_of_others))
+        await eventually(lambda: asyncio.sleep(0, wire.pieces_received))
         go_on.release()
         await asyncio.to_thread(looked.acquire)  # once more: what it saw the first time has had its effect
-        assert wire.others
+        assert wire.has_others
     finally:
         over.set()
         go_on.release()
@@ -316,7 +316,7 @@ async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropp
     await eventually(lambda: _taken_over(other, frozen))
     assert await said(other) == ["please", "OK."]
     hold.go.set()
-    await frozen.dispatcher.idle()
+    await frozen.dispatcher.wait_until_idle()
     assert await said(other) == ["please", "OK."]
 
 
@@ -354,7 +354,7 @@ async def test_who_listens_in_one_process_follows_a_turn_that_runs_in_another(no
         says("Let me look.", call("look", lamp="desk")),
         says("I will.", call("paint", lamp="desk", color="red")),
     )
-    with http.hub.listen("ana/1") as listener:
+    with http.broadcaster.listen("ana/1") as listener:
         await say(ear)
         heard: list[Any] = []
         async with asyncio.timeout(60):
@@ -397,7 +397,7 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     ]
     assert {type(each) for each in events} | {ProposalOpened} == set(get_args(TurnEvent))
     stream = speaks.open_stream(Address("http", "ana/1"), ANA)
-    with listens.hub.listen("ana/1") as listener:
+    with listens.broadcaster.listen("ana/1") as listener:
         for each in events:
             await stream.send(each)
         async with asyncio.timeout(60):
@@ -426,7 +426,7 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
                 pass
         generations = [app.notifier.generation for app in both]
         await both[0].database.write(tokens.revoke_token, "ana", ANA, both[0].clock())
-        notify(both[0].database.engine)  # as `nod token revoke` does
+        notify_processes(both[0].database.engine)  # as `nod token revoke` does
         await eventually(lambda: _rang(both, generations))
         await press(both[0], p)
         for client, lines in listening:
@@ -506,7 +506,7 @@ async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods:
 
 async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nods: Processes) -> None:
     platforms = ("telegram", "slack", "discord")
-    here, there = ({each: Waits(each) for each in platforms} for _ in range(2))
+    here, there = ({each: PlatformWaits(each) for each in platforms} for _ in range(2))
     for waits in (here, there):
         others = (await nods.start()).cluster.others
         assert others is not None

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from sqlmodel import Session
 
 from bot.approvals.readings import warn_of_answer
-from bot.domain.connections import Connection, Identity, Whose
+from bot.domain.connections import Connection, ConnectionOwner, Identity
 from bot.domain.hooks import Hooks
-from bot.domain.people import Actor, within
+from bot.domain.people import Actor, list_enclosing
 from bot.errors import ToolError
 from bot.store.connections import give_connections
 from bot.tools.connected import ConnectedTools
@@ -95,10 +95,12 @@ class Accounts:
     def expire(self, server: str, owner: Actor | str) -> None:
         self.held[server, str(owner)] = replace(self.held[server, str(owner)], is_expired=True)
 
-    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+    def find(
+        self, session: Session, server: str, identity: Identity, whose: ConnectionOwner
+    ) -> Connection | None:
         owners: Sequence[str] = sorted(whose.accounts)
         if identity is Identity.PLACE:
-            owners = within(whose.place)
+            owners = list_enclosing(whose.place)
         found = (self.held.get((server, owner)) for owner in owners)
         return next((each for each in found if each is not None and each.identity is identity), None)
 

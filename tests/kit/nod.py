@@ -23,11 +23,11 @@ from bot.app import FEATURES, hooks_of
 from bot.approvals.asking import ask_tools
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import has_account, standing
+from bot.channels.base import ask_membership, has_account
 from bot.core import Ports, make_core
 from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
-from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press, Reply
+from bot.domain.chat import Address, BatchDecision, Command, Message, PickedRow, Press, Reply
 from bot.domain.conversations import Transcript
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Process
@@ -40,7 +40,7 @@ from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.features.feature import FeatureParts, SweepParts
-from bot.features.insights.suggestions import suggestion_tools
+from bot.features.insights.suggestions import make_suggestion_toolset
 from bot.features.schedules.sweep import Schedules
 from bot.features.schedules.tools import schedule_tools
 from bot.jobs.dispatcher import EmbeddedDispatcher
@@ -150,7 +150,7 @@ class Nod:
         policies = Policies(replace(self.policy, admins=self.policy.admins | accounts), self.clock)
         always = [
             decision_tools(self.database, policies),
-            suggestion_tools(self.database, policies, self.clock),
+            make_suggestion_toolset(self.database, policies, self.clock),
             schedule_tools(self.database, policies, self.clock, self.schedules_each),
             ask_tools(),
             *([team_tools(policies, self.limits.team)] if self.with_team else []),
@@ -172,7 +172,7 @@ class Nod:
                 other_models=self.others,
             ),
             policies,
-            named=self.named,
+            named_models=self.named,
             prices=self.prices,
             bounds=self.bounds,
             limits=self.limits,
@@ -184,7 +184,7 @@ class Nod:
         self.gate, self.execution, self.turns = made.gate, made.execution, made.turns
         self.assistant, self.lookup = made.assistant, made.lookup
         self.recovery, self.reminders = made.recovery, made.reminders
-        there = partial(standing, self.channels)
+        there = partial(ask_membership, self.channels)
         self.schedules = Schedules(self.database, policies, self.valve.wake, self.clock, there)
         sweeping = SweepParts(
             **vars(parts),
@@ -270,7 +270,9 @@ class Nod:
     ) -> Reply:
         """Decide rows of a batch as they are given, by what was seen of each."""
         yes, no = (tuple(PickedRow(p.id, p.seen) for p in rows) for rows in (approve, decline))
-        return await self.assistant.handle(Choice(by, batch.batch or batch.id, yes, no, reason, round_shown))
+        return await self.assistant.handle(
+            BatchDecision(by, batch.batch or batch.id, yes, no, reason, round_shown)
+        )
 
     async def command(self, text: str, *, by: Actor = ANA, at: Address = ROOM) -> Reply:
         """``/nod status`` as a person types it."""
@@ -307,7 +309,7 @@ class Nod:
     # time
 
     async def idle(self) -> None:
-        await self.dispatcher.idle()
+        await self.dispatcher.wait_until_idle()
 
     async def tick(self, passed: timedelta = timedelta()) -> None:
         """Time passes and the scheduler's sweeps run."""
@@ -316,7 +318,7 @@ class Nod:
         for sweep in self.sweeps:
             await sweep.run(self.clock())
         await self.reminders.remind(self.clock())
-        await self.recovery.retry(self.clock())
+        await self.recovery.retry_refused_posts(self.clock())
         await self.recovery.recover(self.clock())
         await self.idle()
 
@@ -388,12 +390,14 @@ class Nod:
         """What must always hold: valid histories, intact audit chains, legal moves, no unapproved run."""
         assert self.model.faults == []
         faults = [
-            fault for fault in await self.database.read(verification.faults) if fault.startswith("proposal ")
+            fault
+            for fault in await self.database.read(verification.find_faults_in_session)
+            if fault.startswith("proposal ")
         ]
         assert faults == [f"proposal {ident}: {words}" for ident, words in sorted(self.altered.items())]
         for proposal in await self.proposals():
             runs = len(self.world.runs_of(proposal))  # before the history, as a call may still be at work
-            history = await self.database.read(log.history, proposal.id)
+            history = await self.database.read(log.list_rows_of_proposal, proposal.id)
             for before, after in pairwise(history):
                 moved = after.state != before.state
                 assert not moved or State(after.state) in TRANSITIONS[State(before.state)], history

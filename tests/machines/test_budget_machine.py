@@ -243,7 +243,7 @@ class BudgetMachine(RuleBasedStateMachine):
         if not hasattr(self, "nod"):
             return
         self.run(self.nod.check())
-        assert self.run(self.nod.database.read(verification.faults)) == []
+        assert self.run(self.nod.database.read(verification.find_faults_in_session)) == []
         self.run(self.nod.close())
         self.runner.close()
         self.places.close()

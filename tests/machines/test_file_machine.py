@@ -215,7 +215,7 @@ class FileMachine(RuleBasedStateMachine):
         found = await self.nod.database.read(conversations.get_conversation, place)
         assert found is not None
         others = [at for at in PLACES if at != found.address]
-        assert [await self.lookup.own(place, at) for at in others] == [None] * len(others)
+        assert [await self.lookup.find_own(place, at) for at in others] == [None] * len(others)
         return found.address in own
 
     def teardown(self) -> None:

@@ -161,7 +161,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "nod"):
             return
-        assert self.run(self.nod.database.read(verification.faults)) == []
+        assert self.run(self.nod.database.read(verification.find_faults_in_session)) == []
         self.run(self.nod.close())
         self.runner.close()
         self.places.close()

@@ -628,10 +628,10 @@ class ApprovalMachine(RuleBasedStateMachine):
         self.places.close()
 
     async def _at_the_end(self) -> None:
-        assert await self.nod.database.read(verification.faults) == []
+        assert await self.nod.database.read(verification.find_faults_in_session) == []
         written: Counter[tuple[str, str, str]] = Counter()
         for p in self.asked.values():
-            for entry in await self.nod.database.read(log.history, p.id):
+            for entry in await self.nod.database.read(log.list_rows_of_proposal, p.id):
                 if entry.channel == "chat":
                     written[p.id, entry.verb, entry.actor] += 1
         assert written == self.taken

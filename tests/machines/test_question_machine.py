@@ -209,7 +209,7 @@ class QuestionMachine(RuleBasedStateMachine):
         for ident, q in self.asked.items():
             p = rows[ident]
             assert (p.state, p.result or "") == (q.state, q.answer)
-            done = Counter(e.verb for e in await self.nod.database.read(log.history, ident))
+            done = Counter(e.verb for e in await self.nod.database.read(log.list_rows_of_proposal, ident))
             assert done["answer"] == (q.state is State.SUCCEEDED)
             assert sum(done[each] for each in ("answer", "decline", "expire", "unask")) <= 1, "it ended twice"
         assert all(not rows[ident].votes for ident in self.pays)
@@ -234,7 +234,7 @@ class QuestionMachine(RuleBasedStateMachine):
                 f"ANSWERED by {q.by.name}: “{q.answer}”. An answer approves nothing." for q in given if q.by
             )
         await self.nod.check()
-        assert await self.nod.database.read(verification.faults) == []
+        assert await self.nod.database.read(verification.find_faults_in_session) == []
         await self.nod.close()
 
 

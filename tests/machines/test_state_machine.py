@@ -272,7 +272,7 @@ class CoreMachine(RuleBasedStateMachine):
         undoing = Counter(p.undoes for p in could)
         assert not undoing or max(undoing.values()) == 1, "undone twice"
         for p in await self.nod.proposals():
-            history = await self.nod.database.read(log.history, p.id)
+            history = await self.nod.database.read(log.list_rows_of_proposal, p.id)
             granted = [e for e in history if e.verb in ("approve", "retry", "rerun")]
             granted += [e for e in history[:1] if p.undoes and e.state == State.APPROVED]
             claims = [e for e in history if e.verb == "execute"]
@@ -355,7 +355,7 @@ class CoreMachine(RuleBasedStateMachine):
             assert lines is not None
             assert all(line.id <= p.message_id for line in lines)
             roles = [line.role for line in lines]  # what Nod noted before the order stands before it
-            assert not p.called or (LineRole.USER in roles and lines[-1].id == p.message_id)
+            assert not p.is_from_model or (LineRole.USER in roles and lines[-1].id == p.message_id)
             assert await read_context(groups, registry, p.id, EVE) is None
 
     async def _failed_last(self) -> bool:

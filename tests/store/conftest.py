@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from bot.approvals import arrive, decide, lifecycle
 from bot.approvals.arrive import StoredLine
-from bot.approvals.pressing import Decided
+from bot.approvals.pressing import PressOutcome
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage
@@ -21,7 +21,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
 from bot.store import proposals, transitions, turns
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.rules import Policies
 from tests.domain.test_cards import make_proposal
@@ -86,15 +86,15 @@ class Rows:
             )
             for n in range(how_many)
         ]
-        transitions.insert_proposals(session, opened, By.nod("propose"))
+        transitions.insert_proposals(session, opened, Author.nod("propose"))
         return opened
 
-    def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
+    def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> PressOutcome:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
         if verb in decide.BATCH_VERBS:
             found = self.database.read_now(decide.split_press, asked)
             if isinstance(found, Reply):
-                return Decided(found)
+                return PressOutcome(found)
             each = self.database.write_now(decide.decide_all, found.presses, POLICIES, self.clock())
             return decide.count_outcomes(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())

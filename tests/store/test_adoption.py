@@ -62,14 +62,14 @@ def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def faults(engine: Engine) -> list[str]:
     """What is wrong with the audit log besides what was found when it became one chain."""
     with Session(engine) as session:
-        return [each for each in verification.faults(session) if each != BEFORE_THE_CHAIN]
+        return [each for each in verification.find_faults_in_session(session) if each != BEFORE_THE_CHAIN]
 
 
 def test_it_gets_the_tables_and_indexes_of_this_release(frozen: str) -> None:
     engine = open_engine(frozen)
     migrations.upgrade(engine)
     assert migrations.read_version(engine) == migrations.find_newest_version()
-    command.check(migrations.config(engine))  # raises where a table, column or index differs
+    command.check(migrations.make_alembic_config(engine))  # raises where a table, column or index differs
     engine.dispose()
 
 

@@ -59,7 +59,7 @@ def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(ro
     assert copy.shown == "abc"
     rows.database.write_now(posted_cards.mark_rendered, copy, "def")
     rows.database.write_now(posted_cards.mark_gone, copy)
-    rows.database.write_now(posted_cards.revive, ROOM.channel, "m1")
+    rows.database.write_now(posted_cards.mark_reachable, ROOM.channel, "m1")
     assert [c.shown for c in rows.database.read_now(posted_cards.list_copies, p.id)] == [None]
 
 

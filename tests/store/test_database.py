@@ -16,15 +16,15 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 from sqlmodel import Session
 
-from bot.domain.record import Act, Wanted
+from bot.domain.record import Act, AuditFilter
 from bot.jobs.distributed import prepare
 from bot.store import engine, migrations, people, rules
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.engine import back_up, open_unpooled
-from bot.store.notifications import conninfo
+from bot.store.notifications import build_conninfo
 from bot.telemetry.outages import describe_outage, is_outage
 from tests.kit import held
 from tests.kit.people import ADA
@@ -51,7 +51,7 @@ def add_then_break(session: Session, name: str) -> None:
 
 
 def seal(session: Session, number: int) -> None:
-    by = By.press(Act.SEAL_WITH, ADA, people.person_of(session, ADA))
+    by = Author.press(Act.SEAL_WITH, ADA, people.load_person(session, ADA))
     admin_changes.record(session, Thing.KEY, f"key {number}", by, None, None, NOW)
 
 
@@ -91,7 +91,7 @@ async def test_writes_that_wait_together_add_to_the_audit_log_once(database: Dat
         await asyncio.gather(*writes)
     assert len([each for each in asked if each.startswith("UPDATE chain_end")]) == 1
     assert not [each for each in asked if each.startswith("SAVEPOINT")]
-    found = await database.read(verification.find_rows, Wanted())
+    found = await database.read(verification.find_rows, AuditFilter())
     assert [row["key"] for row in found[0]] == [f"key {number}" for number in range(20)]
 
 
@@ -189,7 +189,7 @@ async def test_every_session_reads_and_writes_the_same_way_whatever_the_database
         await database.write(add, "🙂")
         assert await database.write(rules.pause_all, ADA, NOW)
         assert await database.read(rules.find_paused_since) == NOW
-        with psycopg.connect(conninfo(url)) as listens, open_unpooled(url).connect() as locks:
+        with psycopg.connect(build_conninfo(url)) as listens, open_unpooled(url).connect() as locks:
             assert listens.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             assert locks.execute(text("SHOW idle_session_timeout")).one() == ("0",)
         database.close()
@@ -201,7 +201,7 @@ async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_
     rename = "ALTER TABLE {} RENAME TO {}"  # as a full disk would, it refuses the last of the transaction
     for _ in range(2):  # each statement goes the short way from its second time on
         await database.write(rules.pause_all, ADA, NOW)
-        await database.write(rules.resume, By.nod(Act.RESUME), NOW)
+        await database.write(rules.resume, Author.nod(Act.RESUME), NOW)
     await database.write(lambda s: s.execute(text(rename.format("ledger", "away"))))
     with pytest.raises(DBAPIError):
         await database.write(rules.pause_all, ADA, NOW)
@@ -334,7 +334,7 @@ async def test_what_a_person_waits_for_is_written_before_all_that_waits_already(
     async with held(database) as let_go:
         writes = [asyncio.create_task(database.write(note, f"message {number}")) for number in range(200)]
         await asyncio.sleep(0)
-        writes.append(asyncio.create_task(database.write(note, "press", first=True)))
+        writes.append(asyncio.create_task(database.write(note, "press", urgent=True)))
         await asyncio.sleep(0)
         let_go()
         await asyncio.gather(*writes)
@@ -346,7 +346,7 @@ async def test_however_many_go_first_the_rest_comes_to_its_turn(database: Databa
     note = functools.partial(_note, order)
     async with held(database) as let_go:
         first = [
-            asyncio.create_task(database.write(note, f"press {number}", first=True)) for number in range(100)
+            asyncio.create_task(database.write(note, f"press {number}", urgent=True)) for number in range(100)
         ]
         rest = [asyncio.create_task(database.write(note, f"message {number}")) for number in range(3)]
         await asyncio.sleep(0)

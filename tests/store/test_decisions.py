@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals import decide, lifecycle
-from bot.approvals.pressing import Contents, Decided, Prepared
+from bot.approvals.pressing import Contents, Prepared, PressOutcome
 from bot.domain.chat import Answer
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
@@ -102,7 +102,7 @@ def test_an_admin_cannot_give_it_to_no_one(rows: Rows) -> None:
     [p] = rows.propose()
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
 
-    def press(session: Session) -> Decided:
+    def press(session: Session) -> PressOutcome:
         asked = decide.Press(ADA, Verb.REASSIGN, p.id, reason="whoever")
         return decide.decide(session, asked, policies, rows.clock())
 
@@ -123,7 +123,7 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
     verdict = Verdict(Judgement.ASK, p.risk, "destructive calls", admins_only)
     edit = Contents({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
 
-    def press(session: Session) -> Decided:
+    def press(session: Session) -> PressOutcome:
         asked = decide.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
         return decide.decide(session, asked, POLICIES, rows.clock(), Prepared(edit))
 

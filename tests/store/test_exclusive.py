@@ -16,7 +16,7 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Like
 from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns
 from bot.store.audit import verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from tests.kit import ADA, ANA
 from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows
@@ -49,12 +49,12 @@ def waits(rows: Rows, first: Callable[[Session], object], then: Callable[[], obj
         later: list[object] = []
         rows.database.write_now(both)
     later[0].result()  # type: ignore[attr-defined]
-    assert rows.database.read_now(verification.faults) == []
+    assert rows.database.read_now(verification.find_faults_in_session) == []
     return found[0]
 
 
 def opened(rows: Rows, proposal: Proposal) -> Callable[[Session], object]:
-    return lambda session: transitions.move(session, proposal, By.nod("open"), rows.clock())
+    return lambda session: transitions.move(session, proposal, Author.nod("open"), rows.clock())
 
 
 def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Rows) -> None:
@@ -86,7 +86,7 @@ def test_nothing_begins_to_run_while_a_pause_begins(apart: Rows) -> None:
 def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
     [declined] = apart.propose()
     apart.decide(declined, Verb.DECLINE)
-    ana = apart.database.read_now(people.person_of, ANA)
+    ana = apart.database.read_now(people.load_person, ANA)
     scope = Scope("paint", "1", GrantScope.TOOL, "")
     terms = GrantTerms(scope, "paint", GrantAudience.HERE, GrantDuration.HOUR)
     apart.database.write_now(grants.give_grant, declined, ANA, ana, terms, apart.clock())

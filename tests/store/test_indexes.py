@@ -13,8 +13,8 @@ from bot.approvals import lifecycle
 from bot.approvals.lookup import past
 from bot.domain.chat import Address, Parts
 from bot.domain.people import SHELL
-from bot.domain.proposals import Mark, State
-from bot.domain.record import Wanted
+from bot.domain.proposals import PageEnd, State
+from bot.domain.record import AuditFilter
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
@@ -71,7 +71,7 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
         Reach(frozenset(), everything=True),
         Reach(frozenset({str(ANA), str(BEN)}), everything=False),
     ):
-        await nod.database.read(proposals.list_seen, reach, [State.PROPOSED, State.FAILED])
+        await nod.database.read(proposals.list_within_reach, reach, [State.PROPOSED, State.FAILED])
     await nod.tick()
     await nod.tick(third.ttl)
     assert (await nod.now(third)).state is State.EXPIRED
@@ -92,7 +92,7 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     policies, tools = nod.gate.policies, await nod.gate.registry.available()
     for accounts in (None, frozenset({str(ANA)})):
         await nod.database.read(record.count_insights, month, accounts, UTC)
-    await nod.database.read(past.try_rule, policies, rule, month, Mark(nod.clock(), p.id))
+    await nod.database.read(past.try_rule, policies, rule, month, PageEnd(nod.clock(), p.id))
     await nod.database.read(suggestions.find_suggestions, policies, tools, nod.clock())
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
     texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few
@@ -120,7 +120,7 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     await nod.database.read(counts.list_turns, *await nod.database.read(counts.find_turns_under_way))
     await nod.database.read(counts.list_turns, 0, ())
     await nod.database.read(counts.update_tally, tally)
-    await nod.database.read(verification.page, Wanted(proposal=second.id[:8]), 9)
+    await nod.database.read(verification.load_page, AuditFilter(proposal=second.id[:8]), 9)
     await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
     await nod.database.write(rules.pause_all, ADA, now)
     while not (step := await nod.database.write(lifecycle.take_resume_step, ADA, now)) or not step.is_last:
@@ -146,7 +146,7 @@ def test_who_asked_last_is_not_looked_for_among_the_messages_of_everyone(rows: R
         connection.exec_driver_sql("ANALYZE conversation, message")  # not the tables of other tests, too
     asked: list[tuple[str, Any]] = []
     event.listen(rows.database.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
-    rows.database.read_now(conversations.find_asked_already, p.conversation_id, rows.clock())
+    rows.database.read_now(conversations.find_calls_already_asked, p.conversation_id, rows.clock())
     [(words, given)] = asked
     with rows.database.engine.connect() as connection:
         plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {words}", given).scalars())
@@ -175,7 +175,7 @@ def test_a_part_of_the_audit_log_is_verified_without_what_was_verified_before(ro
         )
         connection.exec_driver_sql("ANALYZE proposal, audit")
     asked = AskedTexts(rows.database)
-    rows.database.read_now(verification.faults)
+    rows.database.read_now(verification.find_faults_in_session)
     texts = [text for text in asked.texts if "LEFT OUTER JOIN audit" in text]
     assert len(texts) == 4
     for text in texts:
@@ -214,14 +214,14 @@ def _steps_of_looks(file: Path, ended: int) -> Counter[str]:
     now = rows.clock()
     newest, _ = database.read_now(counts.find_turns_under_way)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
-        "asked already": (conversations.find_asked_already, waiting.conversation_id, now),
-        "audit": (verification.page, Wanted(), 5),
-        "audit of a proposal": (verification.page, Wanted(proposal=waiting.id), 5),
+        "asked already": (conversations.find_calls_already_asked, waiting.conversation_id, now),
+        "audit": (verification.load_page, AuditFilter(), 5),
+        "audit of a proposal": (verification.load_page, AuditFilter(proposal=waiting.id), 5),
         "what a resume reads": (proposals.list_waiting_after, "", 9),
         "usage": (counts.list_usage, Parts.DAY, now - timedelta(days=30), None),
         "what stands": (counts.count_waiting,),
         "moves": (counts.update_tally, tally),
-        "turns": (counts.list_turns, newest + counts.LATE, ()),
+        "turns": (counts.list_turns, newest + counts.REREAD_IDS, ()),
     }
     for name, (look, *given) in looks.items():
         doing = name
@@ -261,17 +261,17 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
     before = now - timedelta(minutes=1)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
         "list": (proposals.list_in_states, [State.PROPOSED], 9),
-        "due": (proposals.list_due, now, 9),
-        **{what: (proposals.list_due_for, what, now, 9) for what in TIMED_ACTIONS},
+        "due": (proposals.list_due_to_expire, now, 9),
+        **{what: (proposals.list_due_for_action, what, now, 9) for what in TIMED_ACTIONS},
         "abandoned": (transitions.list_abandoned, "me"),
         "questions left": (transitions.list_abandoned_questions, "me"),
         "approved": (proposals.list_approved,),
         "wanted": (turns.list_wanted,),
         "undelivered": (turns.list_with_undelivered, before, now),
         "unposted": (outputs.list_with_unposted, before, now),
-        "untold": (questions.list_with_untold, before, now),
+        "untold": (questions.list_homes_with_untold, before, now),
         "cards": (posted_cards.list_outdated_messages,),
-        "teams": (teams.list_outdated,),
+        "teams": (teams.list_with_outdated_message,),
     }
     for name, (look, *given) in looks.items():
         doing = name

@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.store.engine import open_engine
-from bot.store.locks.process_lock import FileLock, is_at_work, notify
+from bot.store.locks.process_lock import FileLock, is_at_work, notify_processes
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_file_system_without_locks_is_told_as_that(
 
 def _ring(file: Path) -> None:
     engine = open_engine(f"sqlite:///{file}")
-    notify(engine)
+    notify_processes(engine)
     engine.dispose()
 
 

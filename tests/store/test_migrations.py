@@ -42,7 +42,7 @@ def test_from_nothing_to_the_newest_and_again_is_nothing(engine: Engine) -> None
 
 def test_the_schema_is_what_the_code_says(engine: Engine) -> None:
     migrations.upgrade(engine)
-    command.check(migrations.config(engine))  # raises where a table, column or index differs
+    command.check(migrations.make_alembic_config(engine))  # raises where a table, column or index differs
     engine.dispose()
 
 

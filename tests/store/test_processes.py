@@ -59,7 +59,7 @@ def test_a_turn_of_a_gone_process_is_taken_over_and_its_late_answer_refused(
     living = taken(both, turn, SECOND)
     assert frozen is not None
     assert living is not None
-    both.write_now(processes.beat, FIRST, clock())  # it comes back
+    both.write_now(processes.raise_beats, FIRST, clock())  # it comes back
     with pytest.raises(TakenOver):
         answer(both, frozen, clock)
     assert answer(both, living, clock)
@@ -74,15 +74,15 @@ def test_a_process_that_comes_back_in_time_keeps_its_turn(
     kept = taken(both, turn, FIRST)
     assert kept is not None
     gone(both, FIRST)
-    both.write_now(processes.beat, FIRST, clock())
+    both.write_now(processes.raise_beats, FIRST, clock())
     assert taken(both, turn, SECOND) is None
     assert answer(both, kept, clock)
 
 
 def test_one_that_beat_since_it_was_looked_at_is_not_forgotten(both: Database, clock: FakeClock) -> None:
-    both.write_now(processes.beat, FIRST, clock())
+    both.write_now(processes.raise_beats, FIRST, clock())
     assert gone(both, FIRST, beats=0) == []
-    assert both.write_now(processes.beat, SECOND, clock()) == {"first": 1}
+    assert both.write_now(processes.raise_beats, SECOND, clock()) == {"first": 1}
 
 
 def test_a_turn_is_given_up_only_after_it_took_its_processes_down(

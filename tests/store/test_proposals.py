@@ -27,11 +27,11 @@ from bot.domain.proposals import (
 )
 from bot.domain.rules import EVERYWHERE
 from bot.store import proposals, transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from tests.kit import ANA, ROOM
 from tests.store.conftest import DatabaseCluster, Rows
 
-NOD = By.nod("test")
+NOD = Author.nod("test")
 Look = Callable[[Session, datetime], Any]
 
 
@@ -118,10 +118,10 @@ def test_what_is_due_comes_the_oldest_first_and_no_more_than_asked_for(rows: Row
     now = rows.clock()
     late = [rows.propose(expires_at=now + timedelta(minutes=m))[0] for m in (3, 1, 2)]
     rows.decide(late[2])
-    due = rows.database.read_now(proposals.list_due, now + timedelta(minutes=3), 10)
+    due = rows.database.read_now(proposals.list_due_to_expire, now + timedelta(minutes=3), 10)
     assert [p.id for p in due] == [late[1].id, late[0].id]
-    assert len(rows.database.read_now(proposals.list_due, now + timedelta(minutes=3), 1)) == 1
-    assert rows.database.read_now(proposals.list_due, now, 10) == []
+    assert len(rows.database.read_now(proposals.list_due_to_expire, now + timedelta(minutes=3), 1)) == 1
+    assert rows.database.read_now(proposals.list_due_to_expire, now, 10) == []
 
 
 def test_the_beginning_of_an_id_finds_at_most_two(rows: Rows) -> None:
@@ -161,10 +161,10 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
 @pytest.mark.parametrize(
     ("look", "index"),
     [
-        (lambda s, now: proposals.list_due(s, now, 9), "proposal_due"),
-        (lambda s, now: proposals.list_due_for(s, "warn", now, 9), "proposal_warn"),
-        (lambda s, now: proposals.list_due_for(s, "remind", now, 9), "proposal_remind"),
-        (lambda s, now: proposals.list_due_for(s, "escalate", now, 9), "proposal_escalate"),
+        (lambda s, now: proposals.list_due_to_expire(s, now, 9), "proposal_due"),
+        (lambda s, now: proposals.list_due_for_action(s, "warn", now, 9), "proposal_warn"),
+        (lambda s, now: proposals.list_due_for_action(s, "remind", now, 9), "proposal_remind"),
+        (lambda s, now: proposals.list_due_for_action(s, "escalate", now, 9), "proposal_escalate"),
         (lambda s, _: transitions.list_abandoned_questions(s, "me"), "proposal_question"),
         (lambda s, _: proposals.list_waiting_after(s, "", 9), "proposal_waiting"),
     ],

@@ -16,7 +16,7 @@ from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, digest
 from bot.domain.verbs import Verb
 from bot.store import transitions
 from bot.store.audit import verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from tests.kit import ANA, BEN
 from tests.store.conftest import POLICIES, DatabaseCluster, Rows
 
@@ -49,7 +49,7 @@ def test_with_a_press_it_always_needs_two_and_has_one(rows: Rows, together: Data
         check(rows, proposal, State.PROPOSED, 2, 1)
         rows.decide(proposal, actor=BEN)
         check(rows, proposal, State.APPROVED, 2, 2)
-    assert rows.database.read_now(verification.faults) == []
+    assert rows.database.read_now(verification.find_faults_in_session) == []
 
 
 def test_with_a_claim_it_runs_with_one_or_waits_for_a_second(rows: Rows, together: DatabaseCluster) -> None:
@@ -66,7 +66,7 @@ def test_with_a_claim_it_runs_with_one_or_waits_for_a_second(rows: Rows, togethe
         else:
             assert claimed == []
             check(rows, proposal, State.PROPOSED, 2, 1)
-    assert rows.database.read_now(verification.faults) == []
+    assert rows.database.read_now(verification.find_faults_in_session) == []
 
 
 def test_with_an_edit_what_is_asked_now_needs_what_its_rule_says(
@@ -82,7 +82,7 @@ def test_with_an_edit_what_is_asked_now_needs_what_its_rule_says(
         together([raising(rows, proposal), edit])
         assert rows.now(proposal).round == 2
         check(rows, proposal, State.PROPOSED, 1, 0)
-    assert rows.database.read_now(verification.faults) == []
+    assert rows.database.read_now(verification.find_faults_in_session) == []
 
 
 def test_with_an_expiry_it_has_ended(rows: Rows, together: DatabaseCluster) -> None:
@@ -97,12 +97,12 @@ def test_with_an_expiry_it_has_ended(rows: Rows, together: DatabaseCluster) -> N
         assert rows.database.write_now(
             lifecycle.require_another_approval, POLICIES, proposal.id, 1, "no", rows.clock()
         ) == (*(None, ()),)
-    assert rows.database.read_now(verification.faults) == []
+    assert rows.database.read_now(verification.find_faults_in_session) == []
 
 
 def test_nothing_is_lowered_and_nothing_else_changes(rows: Rows) -> None:
     proposal = propose(rows, quorum=2)
-    by, now = By.nod("raise"), rows.clock()
+    by, now = Author.nod("raise"), rows.clock()
 
     def attempt(session: Session, before: Proposal, **changes: Any) -> object:
         given = {"deciders": before.deciders, **changes}

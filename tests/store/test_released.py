@@ -62,7 +62,7 @@ async def undone_and_spared(app: App) -> None:
     reply = await handle(Press(LOCAL, Verb.UNDO, p.id))
     assert reply.text.startswith("Undoing it: "), reply
     await handle(Message(at, LOCAL, "set the priority of #2 to low", "e-low"))
-    await app.dispatcher.idle()
+    await app.dispatcher.wait_until_idle()
     assert (await app.database.read(proposals.get, p.id)).undone == "you"
     spared = [p for p in await in_state(app, State.SUCCEEDED) if "where priority in" in p.rule]
     assert [p.arguments for p in spared] == [{"number": 2, "priority": "low"}]
@@ -131,18 +131,18 @@ async def test_what_waits_in_a_released_database_is_decided_and_done(
             press = Press(by, Verb.APPROVE, proposal.id, proposal.round, digest=proposal.digest)
             reply = await app.core.assistant.handle(press)
             assert reply.text.startswith("Approved."), reply
-        await app.dispatcher.idle()
+        await app.dispatcher.wait_until_idle()
         ended = [await app.database.read(proposals.get, proposal.id) for proposal in found]
         assert {p.tool_name: p.cause for p in ended if p} == causes
         there = await app.database.read(conversation_of_the_grant)
         await app.core.assistant.handle(Message(there, LOCAL, "comment on #1 'more'", "e-new"))
-        await app.dispatcher.idle()
+        await app.dispatcher.wait_until_idle()
         allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
         assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)
         if "shell_run" in causes:
             assert (workspace / "a.txt").read_text() == "one\ntwo\n"
             await undone_and_spared(app)
-        assert await app.database.read(verification.faults) == []
+        assert await app.database.read(verification.find_faults_in_session) == []
 
 
 def test_every_released_schema_has_its_frozen_file() -> None:

@@ -30,16 +30,16 @@ def test_an_older_snapshot_that_ends_last_does_not_bring_old_rules_back(
         rules.find_paused_since(session)
         begun.set()
         changed.wait(20)
-        return policies.load(session).book.forbids
+        return policies.load(session).book.has_forbid_rule
 
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(database.read_now, slowly)
         begun.wait(20)
         database.write_now(rules.set_rule, FORBIDDEN, ADA, clock())
-        assert database.read_now(policies.load).book.forbids
+        assert database.read_now(policies.load).book.has_forbid_rule
         changed.set()
         assert not older.result(20)  # a snapshot is one moment
-    assert policies.last_read.book.forbids
+    assert policies.last_read.book.has_forbid_rule
 
 
 def test_rules_that_are_not_committed_are_not_held(
@@ -47,13 +47,13 @@ def test_rules_that_are_not_committed_are_not_held(
 ) -> None:
     def add_and_break(session: Session) -> None:
         rules.set_rule(session, FORBIDDEN, ADA, clock())
-        assert policies.load(session).book.forbids
+        assert policies.load(session).book.has_forbid_rule
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         database.write_now(add_and_break)
-    assert not policies.last_read.book.forbids
+    assert not policies.last_read.book.has_forbid_rule
     database.write_now(
         rules.set_rule, Rule(0, Subject.POLICY, EVERYWHERE, "paint", Mode.ALWAYS), ADA, clock()
     )
-    assert not database.read_now(policies.load).book.forbids
+    assert not database.read_now(policies.load).book.has_forbid_rule

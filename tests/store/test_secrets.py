@@ -70,7 +70,7 @@ def test_what_is_kept_with_a_key_was_never_plain_text_and_a_refresh_is_not_eithe
     database.write_now(slack.save_workspace, installed())
     held = database.read_now(mcp.find, "tracker", URL)
     assert held is not None
-    assert database.write_now(mcp.renew, held, '{"access_token": "tok-marked-4712"}', None)
+    assert database.write_now(mcp.store_refreshed_tokens, held, '{"access_token": "tok-marked-4712"}', None)
     assert not any("marked" in text for text in database.read_now(stored))
     renewed = database.read_now(mcp.find, "tracker", URL)
     assert renewed is not None

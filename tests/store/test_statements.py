@@ -132,9 +132,9 @@ async def note_in_slack(slack: FakeSlack, world: World, statements: list[str]) -
     with counting(world.app.database, statements):
         await slack.say("U7", "note milk")
         [card, *_] = await slack.until(lambda: slack.cards("D7"))
-        await world.app.dispatcher.idle()
+        await world.app.dispatcher.wait_until_idle()
         await slack.click(card, "Approve")
         closing = "It is noted."
         await slack.until(lambda: any(closing in m.markdown for m in slack.posted if m.stream == "closed"))
         await slack.until(lambda: "Approve" not in card.buttons)
-        await world.app.dispatcher.idle()
+        await world.app.dispatcher.wait_until_idle()

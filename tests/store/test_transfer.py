@@ -45,8 +45,8 @@ def test_what_waits_waits_in_the_new_database_too_and_continues_there(
     assert rows.claim(waiting)
     rows.say()  # rows that the database counts continue after the old ones
     with Session(new.engine) as session:
-        assert verification.faults(session) == []
-        assert len(log.history(session, waiting.id)) == 3
+        assert verification.find_faults_in_session(session) == []
+        assert len(log.list_rows_of_proposal(session, waiting.id)) == 3
     new.close()
 
 

@@ -33,17 +33,17 @@ async def test_who_waits_is_called_in_the_order_they_came(database: Database) ->
 async def test_who_waits_in_vain_makes_room_for_the_next(database: Database) -> None:
     turnstile = ResourceLock(database)
     assert [await turnstile.enter(who, "issue 1") for who in "abc"] == [True, False, False]
-    assert turnstile.forget("a") == ()  # it is inside, and stays there
+    assert turnstile.stop_waiting("a") == ()  # it is inside, and stays there
     assert await turnstile.leave("a", "issue 1") == ("b",)
-    assert turnstile.forget("b") == ("c",)
-    assert turnstile.forget("c") == ()
+    assert turnstile.stop_waiting("b") == ("c",)
+    assert turnstile.stop_waiting("c") == ()
 
 
 async def test_one_that_is_called_twice_enters_once_and_lets_no_other_in(database: Database) -> None:
     turnstile = ResourceLock(database)
     assert await turnstile.enter("a", "issue 1")
     assert not await turnstile.enter("a", "issue 1")
-    assert turnstile.forget("a") == ()
+    assert turnstile.stop_waiting("a") == ()
     assert not await turnstile.enter("b", "issue 1")
     assert await turnstile.leave("a", "issue 1") == ("b",)
 

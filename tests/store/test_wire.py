@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.process_lock import AT_WORK, is_at_work, notify
+from bot.store.locks.process_lock import WORK_LOCK_SQL, is_at_work, notify_processes
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
     assert not await asyncio.to_thread(is_at_work, database_url)
     async with wires(database_url, "one", "two") as both:
         assert await asyncio.to_thread(is_at_work, database_url)
-        notify(database.engine)
+        notify_processes(database.engine)
         async with asyncio.timeout(20):
             for wire in both:
                 await anext(wire.wait_for_signals())
@@ -80,7 +80,7 @@ async def test_a_start_that_is_cancelled_closes_its_connection(database: Databas
 
     waiting = text("SELECT count(*) FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))")
     with database.engine.begin() as connection, warnings.catch_warnings(record=True) as warned:
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({AT_WORK})"))
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({WORK_LOCK_SQL})"))
         begun = asyncio.create_task(Wire(database_url, "one").open())
         async with asyncio.timeout(20):
             while not connection.execute(waiting).scalar():  # noqa: ASYNC110 - the server has no event for it

@@ -5,7 +5,7 @@ import pytest
 from bot.domain import kinds
 from bot.domain.model import Entry, ToolResult, UserText
 from bot.domain.proposals import Cause, State
-from bot.domain.teams import Standing
+from bot.domain.teams import TeammateState
 from bot.domain.verbs import Verb
 from tests.kit import Scripted, call, says
 from tests.team.conftest import MakeTeamNod, TeamNod, plan, spawn, speaker
@@ -61,7 +61,7 @@ async def test_a_crash_at_any_write_leaves_one_teammate_and_one_plan(
         await _story(nod, set())
         await nod.tick()
         teammate = await nod.one()
-        assert (teammate.standing, teammate.words) == (Standing.DONE, "It is red."), fuse
+        assert (teammate.standing, teammate.words) == (TeammateState.DONE, "It is red."), fuse
         [planned] = await nod.plans()
         assert planned.state is State.SUCCEEDED, fuse
         [painted] = [p for p in await nod.proposals() if p.kind is kinds.CALL]

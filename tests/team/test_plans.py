@@ -8,9 +8,9 @@ from sqlmodel import Session, select
 
 from bot.domain import kinds
 from bot.domain.chat import Answer, Request
-from bot.domain.plans import MAX_ROUNDS
+from bot.domain.plans import MAX_SUBMITTED_PLANS
 from bot.domain.proposals import Cause, State
-from bot.domain.teams import Standing
+from bot.domain.teams import TeammateState
 from bot.domain.verbs import Verb
 from bot.store.tables.proposals import ProposalRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
@@ -78,7 +78,7 @@ async def test_approving_the_plan_unlocks_the_teammate_and_it_continues_by_itsel
     await nod.approve(write)
     assert nod.world.lamps["desk"] == "red"
     teammate = await nod.one()
-    assert (teammate.standing, teammate.words) == (Standing.DONE, "The lamp is red.")
+    assert (teammate.standing, teammate.words) == (TeammateState.DONE, "The lamp is red.")
     assert "Teammate painter is done. Its result:\n> The lamp is red." in nod.heard_by("lead")
 
 
@@ -154,12 +154,14 @@ async def test_a_plan_submitted_again_takes_the_place_of_the_open_one(nod: TeamN
 
 
 async def test_after_five_versions_the_teammate_is_stopped_and_the_lead_is_told(nod: TeamNod) -> None:
-    await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
-    for n in range(MAX_ROUNDS):
+    await nod.begin(
+        *(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_SUBMITTED_PLANS)), plans=True
+    )
+    for n in range(MAX_SUBMITTED_PLANS):
         await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
         await nod.idle()
     teammate = await nod.one()
-    assert teammate.standing is Standing.STOPPED
+    assert teammate.standing is TeammateState.STOPPED
     assert "It submitted 5 plans and none was approved" in nod.heard_by("lead")
     assert [p for p in await nod.plans() if p.state is State.PROPOSED] == []
 
@@ -168,15 +170,17 @@ async def test_after_five_versions_the_teammate_is_stopped_and_the_lead_is_told(
 async def test_the_lead_is_told_that_the_last_version_stopped_the_teammate(
     nod: TeamNod, verdict: str
 ) -> None:
-    await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
-    for n in range(MAX_ROUNDS - 1):
+    await nod.begin(
+        *(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_SUBMITTED_PLANS)), plans=True
+    )
+    for n in range(MAX_SUBMITTED_PLANS - 1):
         await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
         await nod.idle()
     review = call("plan_review", teammate="painter", verdict=verdict, feedback="no more")
     nod.will("lead", says("No.", review))
     await nod.say("review it")
     await nod.idle()
-    assert (await nod.one()).standing is Standing.STOPPED
+    assert (await nod.one()).standing is TeammateState.STOPPED
     assert "painter has stopped: that was its last version." in nod.heard_by("lead")
     assert "will continue" not in nod.heard_by("lead")
 
@@ -185,8 +189,10 @@ async def test_the_lead_is_told_that_the_last_version_stopped_the_teammate(
 async def test_a_person_who_answers_the_last_version_is_told_that_the_teammate_stopped(
     nod: TeamNod, verb: Verb, told: str
 ) -> None:
-    await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
-    for n in range(MAX_ROUNDS - 1):
+    await nod.begin(
+        *(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_SUBMITTED_PLANS)), plans=True
+    )
+    for n in range(MAX_SUBMITTED_PLANS - 1):
         answer = await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
         assert answer.text == "painter has been told and will revise the plan."
         await nod.idle()
@@ -462,7 +468,7 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     )
     p = await nod.open_plan()
     await nod.tick(timedelta(hours=25))
-    assert (await nod.one()).standing is Standing.DONE
+    assert (await nod.one()).standing is TeammateState.DONE
     await nod.press(Verb.APPROVE, p)
     assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
     await nod.approve(await nod.now(p))
@@ -604,6 +610,6 @@ async def test_what_a_teammate_did_is_undone_after_it_has_ended_and_both_agents_
     assert (await nod.now(done)).undone == "Ana"
     notes = [text for text in await nod.said() if text.startswith("[Nod] Undone by Ana")]
     assert len(notes) == 1
-    assert (await nod.one()).standing is Standing.DONE
+    assert (await nod.one()).standing is TeammateState.DONE
     [inverse] = [p for p in await nod.proposals() if p.undoes]
     assert nod.chat.card_of(inverse).outcome == "Done. Approved by Ana."

@@ -37,7 +37,7 @@ async def test_a_file_is_read_or_what_was_left_out_is_said(case: Case) -> None:
     for words in case.notes:
         assert words in found.note
     for words in case.never:
-        assert words not in found.told
+        assert words not in found.text_for_model
     if case.size:
         assert seen(found).size == case.size
 
@@ -78,7 +78,7 @@ def kinds(path: Path) -> set[str]:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "leave_out"
+            and node.func.attr == "count_left_out"
         ):
             found |= {each.value for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)}
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_COUNTED":

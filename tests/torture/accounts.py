@@ -20,7 +20,7 @@ import httpx
 from mcp.server import MCPServer
 from sqlalchemy import create_engine, text
 
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from bot.store.secrets import new_key
 from tests.features.connections.hub import Hub
 from tests.features.connections.tracker import CHANGES
@@ -39,7 +39,7 @@ _DIGITS = re.compile(r"<strong>(\d{6})</strong>")
 
 def call_of(words: str) -> tuple[str, dict[str, Any]]:
     """What the model calls where someone asks for a change under their account."""
-    return TOOL, {"text": words, REASON: "They asked."}
+    return TOOL, {"text": words, REASON_PARAMETER: "They asked."}
 
 
 class Desk(Hub):

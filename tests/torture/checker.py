@@ -154,7 +154,7 @@ def faults(url: str, effects: Path, people: People, figures: Figures) -> list[st
             kept = set(connection.execute(text("SELECT text FROM message WHERE role = 'user'")).scalars())
             found += [f"a message was lost: {each}" for each in people.accepted if each not in kept]
         with Session(engine) as session:
-            found += verification.faults(session)
+            found += verification.find_faults_in_session(session)
     finally:
         engine.dispose()
     return found

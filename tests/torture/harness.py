@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, say
 from tests.torture import accounts, cards, checker
 from tests.torture.chats import Chats
@@ -58,12 +58,12 @@ def script(body: dict[str, Any]) -> Reply:
     if last["role"] == "user" and first == "team":
         return ask(("spawn_teammate", {"role": "marker", "task": words, "require_plan_approval": True}))
     if last["role"] == "user" and first == "later":
-        daily = {"task": words, "at": "tomorrow 9:00", "every": "day", REASON: "They asked."}
+        daily = {"task": words, "at": "tomorrow 9:00", "every": "day", REASON_PARAMETER: "They asked."}
         return ask(("schedule_task", daily))
     if last["role"] == "user" and first == "ask":
         return ask(("ask_person", {"question": words, "choices": ["yes", "no"]}))
     if last["role"] == "user" and first == "keep":
-        return ask(("remember", {"fact": words, "about": "person", REASON: "They asked."}))
+        return ask(("remember", {"fact": words, "about": "person", REASON_PARAMETER: "They asked."}))
     if last["role"] == "user" and first == "read":
         told = "\n".join(str(each.get("content")) for each in body["messages"])
         return say(f"I read: {', '.join(_IN_FILES.findall(told)) or 'nothing'}")
@@ -74,7 +74,7 @@ def script(body: dict[str, Any]) -> Reply:
     if last["role"] == "user" and first in _TOOLS:
         texts = [words, *(f"{words} again{'' if n == 1 else f' {n}'}" for n in range(1, 5))]
         calls = zip(_TOOLS[first], texts, strict=False)
-        return ask(*((tool, {"text": each, REASON: "They asked."}) for tool, each in calls))
+        return ask(*((tool, {"text": each, REASON_PARAMETER: "They asked."}) for tool, each in calls))
     return say("Done.")
 
 
@@ -84,9 +84,9 @@ def _as_teammate(body: dict[str, Any], task: str) -> Reply:
     if "DECLINED" in told or "Marked" in told or "OUTCOME UNKNOWN" in told:
         return say("That is all.")
     if "The tools are unlocked" in told:
-        return ask(("mark", {"text": task, REASON: "It is the plan."}))
+        return ask(("mark", {"text": task, REASON_PARAMETER: "It is the plan."}))
     steps = [{"description": f"Mark {task}", "tools": ["mark"]}]
-    return ask(("plan_submit", {"summary": task, "steps": steps, REASON: "I was asked to plan."}))
+    return ask(("plan_submit", {"summary": task, "steps": steps, REASON_PARAMETER: "I was asked to plan."}))
 
 
 async def _drained(nods: Nods) -> None:

@@ -40,7 +40,7 @@ _PRESSED = (
     ButtonAction.DECLINE,
     ButtonAction.APPROVE,
     ButtonAction.EDIT,
-    ButtonAction.REASON,
+    ButtonAction.DECLINE_WITH_REASON,
     ButtonAction.MORE,
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 from bot import CallContext, InverseCall, PreviewField, Ran, ToolOutput, TrialOutput, tool
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.builtin.trials.command import CommandTrials
-from bot.tools.tool import Trying
+from bot.tools.tool import TrialFunctions
 from tests.torture import points
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))
@@ -174,7 +174,7 @@ async def _unmark_tried(text: str, changes: list[dict[str, Any]], context: CallC
     return _gone({"text": text, "changes": changes}, context.idempotency_key)
 
 
-unmark_tried = replace(_unmark_tried, name="unmark_tried", settle=_undone, offered=False, undoes=True)
+unmark_tried = replace(_unmark_tried, name="unmark_tried", settle=_undone, offered=False, only_for_undo=True)
 
 
 @tool(trial=_tried, apply=_applied, touches="workspace")
@@ -190,7 +190,7 @@ async def _mark_tried(text: str, context: CallContext) -> ToolOutput:
 mark_tried = replace(
     _mark_tried,
     name="mark_tried",
-    trying=Trying(_tried, _applied, _unchanged, _recovered, undo=_untried, touches="workspace"),
+    trying=TrialFunctions(_tried, _applied, _unchanged, _recovered, undo=_untried, touches="workspace"),
 )
 
 

@@ -127,7 +127,7 @@ class Served:
         """Return when there is nothing left to do: on PostgreSQL a wake-up is a job before it is work."""
         async with asyncio.timeout(_PATIENCE):
             while True:
-                await self.app.dispatcher.idle()
+                await self.app.dispatcher.wait_until_idle()
                 if not await self.app.database.read(_are_jobs):
                     return
                 await asyncio.sleep(0.005)

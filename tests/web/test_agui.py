@@ -16,7 +16,7 @@ from bot.domain.model import Finished, Stop, Text, Thought, UserText
 from bot.domain.people import Actor
 from bot.errors import ModelCut
 from bot.store import turns
-from bot.web.channel import HttpChannel, key_of
+from bot.web.channel import HttpChannel, make_address_key
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
@@ -342,7 +342,7 @@ async def test_a_turn_that_fails_is_an_error_of_the_run(serve: Serve):
 
 async def test_a_turn_that_failed_in_its_rows_is_an_error_before_its_last_event_comes(serve: Serve):
     silent = asyncio.Event()
-    async with serve(model=ScriptedModel([silent]), pace=Pace(quiet=0.1)) as nod:
+    async with serve(model=ScriptedModel([silent]), pace=Pace(keep_alive_seconds=0.1)) as nod:
         running = asyncio.create_task(ran(nod, "go on"))
         await nod.model.asked.wait()
         (conversation,) = (await nod.client.get("/api/conversations")).json()["conversations"]
@@ -355,7 +355,7 @@ async def test_a_turn_that_failed_in_its_rows_is_an_error_before_its_last_event_
         await nod.app.database.write(fail)
         channel = nod.app.channels["http"]
         assert isinstance(channel, HttpChannel)
-        channel.hub.publish(key_of(Actor("http", "ana"), conversation["id"]), None, {})
+        channel.broadcaster.publish(make_address_key(Actor("http", "ana"), conversation["id"]), None, {})
         events = await running
         assert events[-1]["type"] == "RUN_ERROR"
         assert (events[-1]["code"], events[-1]["message"]) == ("turn_failed", "It broke elsewhere.")

@@ -188,7 +188,7 @@ async def test_a_stream_that_ended_leaves_no_listener_behind(serve: Serve):
         await nod.client.post("/api/chat", json={"message": "  "})
         for _ in range(2):
             await nod.client.post("/api/chat", json={"message": "x"}, headers={"Idempotency-Key": "same"})
-        assert not nod.app.channels["http"].hub._listeners  # type: ignore[attr-defined]
+        assert not nod.app.channels["http"].broadcaster._listeners  # type: ignore[attr-defined]
 
 
 async def test_a_message_to_another_owners_conversation_is_404(serve: Serve):
@@ -274,7 +274,7 @@ async def test_a_message_that_joined_a_stopped_turn_has_its_stream_ended(serve: 
 async def test_a_silent_stream_is_kept_open_by_comments(serve: Serve):
     go_on = asyncio.Event()
     model = ScriptedModel([go_on, Text("Sorry for the wait."), Finished(Stop.FINISHED)])
-    async with serve(model=model, pace=Pace(quiet=0.1)) as nod, nod.chatting("Hi") as stream:
+    async with serve(model=model, pace=Pace(keep_alive_seconds=0.1)) as nod, nod.chatting("Hi") as stream:
         await stream.until("accepted")
         assert await stream.raw() == [": still there"]
         go_on.set()
@@ -283,7 +283,7 @@ async def test_a_silent_stream_is_kept_open_by_comments(serve: Serve):
 
 async def test_a_stream_whose_turn_ended_unheard_ends_too(serve: Serve):
     model = ScriptedModel([asyncio.Event()])
-    async with serve(model=model, pace=Pace(quiet=0.05)) as nod, nod.chatting("Hi") as stream:
+    async with serve(model=model, pace=Pace(keep_alive_seconds=0.05)) as nod, nod.chatting("Hi") as stream:
         accepted = await stream.next()
         await model.asked.wait()
         ended = "UPDATE turn SET state = 'done'"

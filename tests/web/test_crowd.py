@@ -44,7 +44,7 @@ async def _rest(pipe: Pipe) -> bytes:
 
 
 async def test_a_body_that_never_ends_is_408(serve: Serve):
-    async with serve(pace=Pace(body=0.05)) as nod:
+    async with serve(pace=Pace(body_seconds=0.05)) as nod:
         head = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n"
         said = head + b'Content-Type: application/json\r\n\r\n{"mess'
         answer = await _rest(await _half(nod.app.web.port, said))

@@ -260,7 +260,7 @@ async def test_a_fault_always_says_so_and_why(serve: Serve):
         nod.client.event_hooks = {"response": [checked]}
         headers = {"Content-Type": "application/json"}
         assert (await nod.client.post("/api/chat", content=b"{", headers=headers)).status_code == 400
-        nod.app.site.up = False
+        nod.app.site.is_up = False
         assert (await nod.client.get("/readyz")).status_code == 503
         assert checked.faults == []
 
@@ -304,7 +304,7 @@ def _awaited(call: Any) -> bool:
 
 
 def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions():
-    parts = (api, routes, logins.back, sessions.visits, *api.PARTS)
+    parts = (api, routes, logins.back_router, sessions.visit_router, *api.PARTS)
     routers = [part if isinstance(part, APIRouter) else part.router for part in parts]
     found = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
     called = {call for each in found for call in _called(each.dependant)}

@@ -107,7 +107,7 @@ async def test_only_visible_proposals_are_told(serve: Serve):
 
 
 async def test_a_change_made_by_another_process_shows_up(serve: Serve):
-    async with serve(model=ScriptedModel(MILK), pace=Pace(feed=0.02)) as nod:
+    async with serve(model=ScriptedModel(MILK), pace=Pace(poll_seconds=0.02)) as nod:
         (proposal,) = await nod.proposed()
         other = Database(nod.app.settings.database_url)
         async with nod.stream("GET", "/api/events") as feed:
@@ -122,7 +122,7 @@ async def test_a_change_made_by_another_process_shows_up(serve: Serve):
 
 
 async def test_anyone_who_talks_is_told_of_a_change_made_by_another_process(serve: Serve):
-    async with serve(model=ScriptedModel(MILK), pace=Pace(feed=0.02)) as nod:
+    async with serve(model=ScriptedModel(MILK), pace=Pace(poll_seconds=0.02)) as nod:
         (proposal,) = await nod.proposed()
         path = f"/api/conversations/{proposal['conversation_id']}/events"
         async with nod.stream("GET", path) as stream:
@@ -136,7 +136,10 @@ async def test_anyone_who_talks_is_told_of_a_change_made_by_another_process(serv
 
 
 async def test_a_quiet_feed_is_kept_open_by_comments(serve: Serve):
-    async with serve(pace=Pace(feed=0.01, quiet=0.02)) as nod, nod.stream("GET", "/api/events") as feed:
+    async with (
+        serve(pace=Pace(poll_seconds=0.01, keep_alive_seconds=0.02)) as nod,
+        nod.stream("GET", "/api/events") as feed,
+    ):
         assert await feed.raw() == ["id: 0", ": listening"]
         assert await feed.raw() == [": still there"]
         assert await feed.raw() == [": still there"]
@@ -240,7 +243,7 @@ async def test_a_stream_with_turns_ends_when_the_server_stops(serve: Serve):
     async with serve() as nod:
         async with nod.stream("GET", "/api/events", params={"turns": True}) as feed:
             await feed.raw()
-            hub = nod.app.channels["http"].hub  # type: ignore[attr-defined]
+            hub = nod.app.channels["http"].broadcaster  # type: ignore[attr-defined]
             hub.close()
             assert await feed.rest() == []
         assert not hub._owner_listeners

@@ -264,7 +264,7 @@ async def test_a_tool_that_a_models_server_refuses_is_listed_with_its_reason_unt
         tools = {tool["name"]: tool for tool in (await nod.client.get("/api/tools")).json()["tools"]}
         assert tools[keep.name]["refused_by"] == [f"{models.default.name} (array schema missing items)"]
         assert all(tools[other.name]["refused_by"] == [] for other in others)
-        assert models.find_refusals(replace(keep, description="Another one.")) == ()
+        assert models.describe_refusals(replace(keep, description="Another one.")) == ()
 
 
 async def test_the_list_of_proposals_is_filtered_by_what_one_asked_for_or_may_decide(serve: Serve):

@@ -15,7 +15,7 @@ from bot.app import build
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings
-from bot.web.server import metrics_route, metrics_server
+from bot.web.server import make_metrics_route, make_metrics_server
 from tests.kit.urls import Urls
 from tests.web.conftest import TOKENS, Serve, Served
 from tests.web.scripted import ScriptedModel, ask
@@ -59,7 +59,7 @@ async def test_a_worker_serves_its_figures_to_their_token_and_nothing_else():
     async def counted() -> bytes:
         return b"nod_info 1\n"
 
-    figures = metrics_server(metrics_route(TOKEN, counted), "127.0.0.1", 0)
+    figures = make_metrics_server(make_metrics_route(TOKEN, counted), "127.0.0.1", 0)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(figures.stop)
         await figures.start()

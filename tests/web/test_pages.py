@@ -11,7 +11,7 @@ from bot.app import App
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders
 from bot.store import transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from tests.channels.slack.conftest import make_proposal
 from tests.web.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve
@@ -59,7 +59,7 @@ async def parked(
             )
             for n in range(count)
         ]
-        transitions.insert_proposals(session, made, By.nod("propose"))
+        transitions.insert_proposals(session, made, Author.nod("propose"))
         return [p.id for p in made]
 
     return await app.database.write(store)

@@ -20,9 +20,9 @@ from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import turns
 from bot.store.database import Database
-from bot.store.locks.process_lock import notify
+from bot.store.locks.process_lock import notify_processes
 from bot.tools.tool import Tool
-from bot.web.server import listen
+from bot.web.server import open_socket
 from tests.kit import FakeClock, Hold, RecordingChannel, until
 from tests.kit.urls import Urls
 from tests.store.conftest import Rows
@@ -41,7 +41,7 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
     message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
     accepted = database.write_now(arrive.store_message, message, clock(), Bounds())
     assert accepted is not None
-    with listen("127.0.0.1", 0) as taken:
+    with open_socket("127.0.0.1", 0) as taken:
         for _ in range(6):
             with pytest.raises(SettingsError, match="NOD_PORT: cannot listen"):
                 async with serve(NOD_PORT=taken.getsockname()[1]):
@@ -62,7 +62,7 @@ async def test_an_approved_write_does_not_run_in_a_start_that_is_refused(serve: 
         notes = nod.notes
         nod.app.dispatcher.pause()
         await nod.press(proposal, "approve")
-    with listen("127.0.0.1", 0) as taken, pytest.raises(SettingsError, match="NOD_PORT"):
+    with open_socket("127.0.0.1", 0) as taken, pytest.raises(SettingsError, match="NOD_PORT"):
         async with serve(NOD_PORT=taken.getsockname()[1]):
             pass
     assert notes.kept == []
@@ -92,7 +92,7 @@ async def test_a_press_in_another_process_is_done_without_a_tick(serve: Serve, t
         nod.app.dispatcher.resume()
         assert nod.notes.kept == []
         other = Database(f"sqlite:///{tmp_path / 'nod.db'}")
-        notify(other.engine)
+        notify_processes(other.engine)
         other.close()
         await until(lambda: nod.notes.kept == ["x"])
 
@@ -167,7 +167,7 @@ async def test_it_is_ready_only_when_its_start_has_finished(
         slow.hold.go.set()
         await start
         assert await ready() == 200
-    assert not app.site.up
+    assert not app.site.is_up
 
 
 async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_leaves_the_rest_ready(

@@ -10,7 +10,7 @@ from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.audit import verification
-from bot.store.locks.process_lock import notify
+from bot.store.locks.process_lock import notify_processes
 from bot.store.tables.row import Row
 from bot.web.sign_in.tokens import Unauthenticated
 from bot.web.site import LongPoll
@@ -75,12 +75,12 @@ async def test_the_database_has_no_token_and_the_audit_log_has_who_made_and_ende
         everything = await nod.app.database.read(_everything)
         assert label in everything
         assert secret not in everything
-        rows = await nod.app.database.read(verification.rows, verification.Wanted())
+        rows = await nod.app.database.read(verification.list_matching_rows, verification.AuditFilter())
         assert [(r["thing"], r["key"], r["verb"], r["actor"]) for r in rows] == [
             ("token", label, "issue", "cli:ada"),
             ("token", label, "revoke", "cli:ada"),
         ]
-        assert await nod.app.database.read(verification.faults) == []
+        assert await nod.app.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_token_that_is_put_into_the_database_past_the_record_shows(serve: Serve):
@@ -88,20 +88,20 @@ async def test_a_token_that_is_put_into_the_database_past_the_record_shows(serve
         columns = "label, name, hash, made_by, made_at"
         slipped_in = f"INSERT INTO token ({columns}) VALUES ('aaaaaaaa', 'eve', 'x', 'cli:eve', '2026-03-02')"
         await nod.app.database.write(lambda s: s.connection().exec_driver_sql(slipped_in) and None)
-        (fault,) = await nod.app.database.read(verification.faults)
+        (fault,) = await nod.app.database.read(verification.find_faults_in_session)
         assert "token aaaaaaaa" in fault
 
 
 async def test_an_open_stream_ends_when_its_token_is_revoked(serve: Serve):
     model = ScriptedModel(ask(("keep", {"text": "milk"})))
-    async with serve(model=model, pace=Pace(quiet=0.1)) as nod:
+    async with serve(model=model, pace=Pace(keep_alive_seconds=0.1)) as nod:
         token = await issued(nod)
         async with nod.caller(token) as ci, nod.stream("GET", "/api/events", ci) as stream:
             await stream.raw()
             (proposal,) = await nod.proposed(client=ci)
             assert (await stream.next())["proposal"]["id"] == proposal["id"]
             await revoked(nod, "ci")
-            notify(nod.app.database.engine)
+            notify_processes(nod.app.database.engine)
             await nod.press(proposal, "decline")
             assert await stream.rest() == []
 
@@ -121,7 +121,9 @@ async def test_a_long_poll_of_a_revoked_token_tells_nothing_of_what_happened_aft
 
 
 async def test_a_long_poll_tells_nothing_either_where_no_word_of_the_change_arrives(serve: Serve):
-    async with serve(model=ScriptedModel(ask(("keep", {"text": "milk"}))), pace=Pace(feed=0.01)) as nod:
+    async with serve(
+        model=ScriptedModel(ask(("keep", {"text": "milk"}))), pace=Pace(poll_seconds=0.01)
+    ) as nod:
         token = await issued(nod)
         async with nod.caller(token) as ci:
             (proposal,) = await nod.proposed(client=ci)
@@ -147,7 +149,7 @@ async def test_a_long_poll_whose_token_is_revoked_before_its_first_look_tells_no
             return "what happened afterwards"
 
         with pytest.raises(Unauthenticated):
-            await LongPoll(request, nod.app.site, 20).until(look, bool)
+            await LongPoll(request, nod.app.site, 20).poll(look, bool)
 
 
 async def test_agents_over_mcp_are_refused_with_a_revoked_token(serve: Serve):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.agent.demo.words import issues_in
+from bot.agent.demo.words import read_issues
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import FROM_FILE, OUTSIDE
@@ -50,7 +50,7 @@ class DemoConversation:
     calls: Sequence[FinishedCall]
 
     @classmethod
-    def of(cls, transcript: Sequence[Entry]) -> "DemoConversation":
+    def from_transcript(cls, transcript: Sequence[Entry]) -> "DemoConversation":
         start = _find_start_of_job(transcript)
         job = transcript[start:]
         messages = [_remove_files(entry) for entry in job if isinstance(entry, UserText)]
@@ -146,7 +146,7 @@ def _find_issue_numbers(entry: Entry) -> set[int]:
         case ToolResult(text=marked_text):
             text = marked_text.replace(OUTSIDE, "")  # the mark of a text that comes from outside
             _, _, result = text.partition(_RESULT_LABEL)  # only calls that were approved have the label
-            return {int(issue["number"]) for issue in issues_in(result or text)}
+            return {int(issue["number"]) for issue in read_issues(result or text)}
         case AssistantText(text, calls):
             arguments = [_read_arguments(call).get("number") for call in calls]
             numbers_of_calls = {number for number in arguments if isinstance(number, int)}

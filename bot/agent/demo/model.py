@@ -57,7 +57,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     team_answer = team.respond(transcript, tools)
     if team_answer is not None:
         return team_answer
-    conversation = DemoConversation.of(transcript)
+    conversation = DemoConversation.from_transcript(transcript)
     writes = [call for call in conversation.calls if call.tool not in READ_TOOLS]
     if writes:  # the text says how each ended, or that it still waits
         return "\n".join(
@@ -123,7 +123,7 @@ class _AnswerWriter:
                 continue
             missing_tools = _list_needed_tools(part) - offered
             if missing_tools:
-                said = words.short(part.said)
+                said = words.short(part.source_text)
                 self._remarks.append(f"I have no `{min(missing_tools)}` tool here for “{said}”.")
             else:
                 self._wishes.append(part)
@@ -138,24 +138,24 @@ class _AnswerWriter:
         A read of an issue that was only described is left out until a search has found the issue's number.
         """
         reads: list[PlannedCall] = []
-        if wish.described:
-            reads.append(("search_issues", {"query": wish.described}))
+        if wish.description:
+            reads.append(("search_issues", {"query": wish.description}))
         wish_with_number = self._add_number(wish)
         if wish_with_number and wish_with_number.tool in READ_TOOLS:
             reads.append((wish_with_number.tool, wish_with_number.arguments))
-        elif wish_with_number and (wish_with_number.add or wish_with_number.drop):
+        elif wish_with_number and (wish_with_number.labels_to_add or wish_with_number.labels_to_remove):
             # all labels of an issue are set together, so the present ones must be known
             reads.append(("get_issue", {"number": wish_with_number.arguments["number"]}))
         return reads
 
     def _add_number(self, wish: Wish) -> Wish | None:
         """Return the wish with the number of its issue; None if the number is not known."""
-        if not wish.described:
+        if not wish.description:
             return wish
         candidates = self._list_candidates(wish)
         if len(candidates) != 1:
             return None
-        return replace(wish, described="", arguments={"number": candidates[0]["number"], **wish.arguments})
+        return replace(wish, description="", arguments={"number": candidates[0]["number"], **wish.arguments})
 
     def _list_candidates(self, wish: Wish) -> list[dict[str, Any]]:
         """Return the found issues that a description may mean.
@@ -163,8 +163,8 @@ class _AnswerWriter:
         An issue with the description as its title counts alone. Otherwise a wish to reopen means closed
         issues, another change means open issues, and a wish to show or delete an issue means any.
         """
-        issues = words.issues_in(self._find_result("search_issues", {"query": wish.described}))
-        exact = [issue for issue in issues if str(issue.get("title", "")).lower() == wish.described.lower()]
+        issues = words.read_issues(self._find_result("search_issues", {"query": wish.description}))
+        exact = [issue for issue in issues if str(issue.get("title", "")).lower() == wish.description.lower()]
         if wish.tool in {"get_issue", "delete_issue"}:
             return exact if len(exact) == 1 else issues
         if len(exact) == 1:
@@ -189,7 +189,7 @@ class _AnswerWriter:
                     wish_with_number.tool, wish_with_number.arguments, result, wish_with_number.view
                 )
                 paragraphs.append(text)
-            elif wish_with_number.add or wish_with_number.drop:
+            elif wish_with_number.labels_to_add or wish_with_number.labels_to_remove:
                 remarks, changes = self._plan_labels(wish_with_number)
                 paragraphs += remarks
                 writes += changes
@@ -206,14 +206,14 @@ class _AnswerWriter:
 
     def _ask_which(self, wish: Wish) -> str:
         """Ask for the number of an issue whose description fits no issue, or several."""
-        result = self._find_result("search_issues", {"query": wish.described})
+        result = self._find_result("search_issues", {"query": wish.description})
         candidates = self._list_candidates(wish)
-        said = words.short(wish.said)
+        said = words.short(wish.source_text)
         if result.startswith("ERROR"):
             return words.describe_failure(result)
         if not candidates:
             return (
-                f"I found no such issue about “{wish.described}”, so I did nothing about “{said}”. "
+                f"I found no such issue about “{wish.description}”, so I did nothing about “{said}”. "
                 "Do you know its number?"
             )
         self._suggestions += [f"show #{issue['number']}" for issue in candidates[:_MAX_SUGGESTIONS]]
@@ -224,15 +224,21 @@ class _AnswerWriter:
         """Return remarks on a change of labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._find_result("get_issue", {"number": number})
-        issues = words.issues_in(result)
+        issues = words.read_issues(result)
         if not issues:
             failure = words.describe_failure(result)
-            return [f"{failure} So I did nothing about “{words.short(wish.said)}”."], []
+            return [f"{failure} So I did nothing about “{words.short(wish.source_text)}”."], []
         present = list(issues[0].get("labels") or [])
-        labels = [label for label in dict.fromkeys([*present, *wish.add]) if label not in wish.drop]
+        labels = [
+            label
+            for label in dict.fromkeys([*present, *wish.labels_to_add])
+            if label not in wish.labels_to_remove
+        ]
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]
-        remark = f"#{number} has those labels already." if wish.add else f"#{number} has no such label."
+        remark = (
+            f"#{number} has those labels already." if wish.labels_to_add else f"#{number} has no such label."
+        )
         if wish.arguments.keys() != {"number"}:  # there are other changes than those of labels
             return [remark], [(wish.tool, wish.arguments)]
         return [remark], []
@@ -253,8 +259,8 @@ class _AnswerWriter:
 
 def _list_needed_tools(wish: Wish) -> set[str]:
     needed = {wish.tool}
-    if wish.described:
+    if wish.description:
         needed.add("search_issues")
-    if wish.add or wish.drop:
+    if wish.labels_to_add or wish.labels_to_remove:
         needed.add("get_issue")
     return needed

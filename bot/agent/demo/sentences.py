@@ -7,7 +7,7 @@ part fits no row, nothing of the message is done: the answer quotes that part an
 
 The named groups of a row's pattern give the arguments of its call. The patterns are made of smaller ones,
 such as `_WHICH` for the issues that a part is about. All repetitions are bounded, and so is a message, by
-`LONGEST`.
+`MAX_MESSAGE_CHARS`.
 """
 
 import re
@@ -19,7 +19,7 @@ from typing import Any
 
 from bot.agent.demo.words import short
 
-LONGEST = 2000
+MAX_MESSAGE_CHARS = 2000
 """The most characters of a message that is read."""
 
 EXAMPLES = (
@@ -182,16 +182,16 @@ class Wish:
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    described: str = ""  # a description of the issue whose number is still to be found
-    add: tuple[str, ...] = ()  # labels to add to the issue's own labels
-    drop: tuple[str, ...] = ()  # labels to remove from the issue's own labels
+    description: str = ""  # a description of the issue whose number is still to be found
+    labels_to_add: tuple[str, ...] = ()  # labels to add to the issue's own labels
+    labels_to_remove: tuple[str, ...] = ()  # labels to remove from the issue's own labels
     view: str = ""  # the part of a read's result to tell: see `describe_read`
-    said: str = field(default="", compare=False)  # the part of the message that asks for the call
+    source_text: str = field(default="", compare=False)  # the part of the message that asks for the call
 
     @property
     def issue_key(self) -> tuple[int | None, str]:
         """The number and the description of the issue. At most one of them is set."""
-        return self.arguments.get("number"), self.described
+        return self.arguments.get("number"), self.description
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_TITLE})"),
     _Row(
         rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that|(?= [{_QUOTES}]))"
-        rf" ?(?P<body>(?s:.{{1,{LONGEST}}}))",
+        rf" ?(?P<body>(?s:.{{1,{MAX_MESSAGE_CHARS}}}))",
         "comment_issue",
     ),
     _Row(rf"remind me(?: on)?(?: {_DAY})? {_CLOCK} to (?P<reminder>{_TEXT})", "schedule_task"),
@@ -314,8 +314,12 @@ def read_message(message: str, speaker: str = "", last_issue: int | None = None)
     ``speaker``: the name for which "me" and "my" stand. ``last_issue``: the number for which "it" stands at
     the beginning of the message.
     """
-    if len(message) > LONGEST:
-        return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
+    if len(message) > MAX_MESSAGE_CHARS:
+        return [
+            Talk(
+                f"That is too long for me: I read at most {MAX_MESSAGE_CHARS:,} characters. Please split it."
+            )
+        ]
     text = re.sub(r"[^\S\n]+", " ", _QUOTATION_ABOVE.sub("", message))
     text = re.sub(r"(?<=\w)’(?=\w)", "'", text).strip()  # noqa: RUF001
     reader = _Reader(speaker, last_issue)
@@ -403,10 +407,10 @@ class _Reader:
         wish = Wish(
             tool=row.tool,
             arguments=arguments,
-            add=_split_labels(texts.get("labels", "")),
-            drop=_split_labels(texts.get("dropped", "")),
+            labels_to_add=_split_labels(texts.get("labels", "")),
+            labels_to_remove=_split_labels(texts.get("dropped", "")),
             view=row.view,
-            said=part,
+            source_text=part,
         )
         description = texts.get("described") or texts.get("called") or texts.get("quoted")
         if row.tool == "create_issue":
@@ -428,20 +432,22 @@ class _Reader:
 
     def _create_issue(self, wish: Wish, *, is_bug: bool) -> None:
         """Add a wish for a new issue, with its labels among the arguments."""
-        labels = sorted({*wish.add, "bug"} if is_bug else set(wish.add))
+        labels = sorted({*wish.labels_to_add, "bug"} if is_bug else set(wish.labels_to_add))
         arguments = {**wish.arguments, "labels": labels} if labels else wish.arguments
-        self._antecedents = [replace(wish, arguments=arguments, add=())]
+        self._antecedents = [replace(wish, arguments=arguments, labels_to_add=())]
         self.items += self._antecedents
 
     def _change_new_issue(self, wish: Wish) -> None:
         """Add a change of an issue that does not exist yet to the call that creates the issue."""
         new = self._antecedents[0]
-        if wish.tool != "update_issue" or wish.drop or "state" in wish.arguments:
-            text = f"I can do more with a new issue once it exists, so I left out “{short(wish.said)}”."
+        if wish.tool != "update_issue" or wish.labels_to_remove or "state" in wish.arguments:
+            text = (
+                f"I can do more with a new issue once it exists, so I left out “{short(wish.source_text)}”."
+            )
             self.items.append(Talk(text))
             return
         arguments = {**new.arguments, **wish.arguments}
-        labels = sorted({*new.arguments.get("labels", ()), *wish.add})
+        labels = sorted({*new.arguments.get("labels", ()), *wish.labels_to_add})
         if labels:
             arguments["labels"] = labels
         self._antecedents = [self._replace(new, replace(new, arguments=arguments))]
@@ -452,7 +458,7 @@ class _Reader:
         It is merged with an earlier change of the same issue, unless both set the same field.
         """
         number_argument = {} if number is None else {"number": number}
-        wish = replace(wish, described=description, arguments={**number_argument, **wish.arguments})
+        wish = replace(wish, description=description, arguments={**number_argument, **wish.arguments})
         for earlier in self.items:
             if earlier == wish:
                 return wish
@@ -474,9 +480,9 @@ def _merge(first: Wish, second: Wish) -> Wish:
     return replace(
         first,
         arguments={**first.arguments, **second.arguments},
-        add=first.add + second.add,
-        drop=first.drop + second.drop,
-        said=f"{first.said} and {second.said}",
+        labels_to_add=first.labels_to_add + second.labels_to_add,
+        labels_to_remove=first.labels_to_remove + second.labels_to_remove,
+        source_text=f"{first.source_text} and {second.source_text}",
     )
 
 

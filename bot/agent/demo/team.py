@@ -20,7 +20,7 @@ from bot.agent.demo.conversation import (
     list_finished_calls,
     make_calls,
 )
-from bot.agent.demo.sentences import LONGEST
+from bot.agent.demo.sentences import MAX_MESSAGE_CHARS
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
@@ -84,7 +84,7 @@ def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | 
         return None
     messages = [entry.text for entry in from_last_answer if isinstance(entry, UserText)]
     requests = [text for text in messages if not text.startswith(NOTE)]
-    request = requests[-1][:LONGEST] if requests else ""
+    request = requests[-1][:MAX_MESSAGE_CHARS] if requests else ""
     if "spawn_teammate" not in offered or not _ASKS_FOR_TEAM.search(request):
         return None
     needs_plan = re.search(r"\bplan", request, re.IGNORECASE) is not None
@@ -226,7 +226,7 @@ def _propose(transcript: Sequence[Entry], assignments: list[dict[str, Any]]) -> 
 
 
 def _report_issues(results: Mapping[str, str]) -> str:
-    issues = words.issues_in(results["list_issues"])
+    issues = words.read_issues(results["list_issues"])
     unowned = sum(not issue.get("assignee") for issue in issues)
     urgent = sum(issue.get("priority") == "urgent" for issue in issues)
     head = f"{len(issues)} issues are open: {urgent} urgent, {unowned} without an owner."
@@ -245,7 +245,7 @@ def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:
         return []
     if not open_count:
         return []
-    unowned = [issue for issue in words.issues_in(results["list_issues"]) if not issue.get("assignee")]
+    unowned = [issue for issue in words.read_issues(results["list_issues"]) if not issue.get("assignee")]
     unowned.sort(key=_rank)
     assignments = []
     for issue in unowned[:_MAX_ASSIGNED]:

@@ -221,7 +221,7 @@ def _decode_result(text: str) -> tuple[Any, str]:
     return data, text[end:].strip()
 
 
-def issues_in(result: str) -> list[dict[str, Any]]:
+def read_issues(result: str) -> list[dict[str, Any]]:
     """Return the issues in the JSON of a result: one issue, a list, or an object with ``issues``."""
     data, _ = _decode_result(result)
     if isinstance(data, dict):
@@ -242,7 +242,7 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
     the full list.
     """
     data, _ = _decode_result(result)
-    issues = issues_in(result)
+    issues = read_issues(result)
     if result.startswith("ERROR"):
         return describe_failure(result)
     if not isinstance(data, dict):

@@ -40,8 +40,8 @@ class UserTexts:
     def texts(self) -> list[str]:
         """The text of each message. Of several messages, all lines but the first are indented."""
         if len(self.messages) == 1:
-            return [self.messages[0].spoken]
-        return [_indent(message.spoken) for message in self.messages]
+            return [self.messages[0].text_with_speaker]
+        return [_indent(message.text_with_speaker) for message in self.messages]
 
     @property
     def as_sent(self) -> str:
@@ -102,7 +102,7 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
         return others
     match others:
         case [UserText() as first, *rest]:
-            return [replace(first, text=f"{system}\n\n{first.spoken}", name="", when=""), *rest]
+            return [replace(first, text=f"{system}\n\n{first.text_with_speaker}", name="", when=""), *rest]
         case _:
             return [UserText(system), *others]
 
@@ -197,7 +197,7 @@ def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
 
 
 def _fill_empty_text(entry: UserText) -> UserText:
-    if entry.pictures or entry.spoken.strip():
+    if entry.pictures or entry.text_with_speaker.strip():
         return entry
     return UserText(_EMPTY_TEXT)
 

@@ -174,7 +174,7 @@ def explain(error: openai.OpenAIError, settings: NamedModel, waited: float) -> M
         case openai.APIStatusError():
             refusal = find_refusal(error, settings.secret)
             explained = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, settings))
-            explained.may_be_long = refusal.may_be_long
+            explained.may_be_too_long = refusal.may_be_long
             return explained
         case _:
             return ModelError(STRANGE_TEXT)
@@ -192,15 +192,15 @@ def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
         return too_long
     if cause in (RefusalCause.TRANSIENT, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_quote(refusal)}")
-        cut.passing, cut.has_reason = cause is RefusalCause.TRANSIENT, True
+        cut.is_transient, cut.has_reason = cause is RefusalCause.TRANSIENT, True
         return cut
     if cause is RefusalCause.MONEY:
         explained = ModelError(_describe_unpaid(refusal))
-        explained.away = True
+        explained.other_model_may_answer = True
     else:
         reason = refusal.message or "no reason given"
         explained = ModelError(f"The model's server refused the request: {reason}")
-    explained.may_be_long = refusal.may_be_long and not has_output
+    explained.may_be_too_long = refusal.may_be_long and not has_output
     return explained
 
 

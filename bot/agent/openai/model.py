@@ -283,7 +283,10 @@ class OpenAIModel:
                 wait = self._choose_wait(error, tries, paused)
                 if wait is None:
                     explained = explain(error, self._settings, self._clock() - began)
-                    explained.passing, explained.away = is_worth_retrying(error), may_use_stand_in(error)
+                    explained.is_transient, explained.other_model_may_answer = (
+                        is_worth_retrying(error),
+                        may_use_stand_in(error),
+                    )
                     raise explained from None
             else:
                 return

@@ -16,7 +16,7 @@ from bot.agent.openai.schemas.names import make_tool_name
 from bot.agent.openai.schemas.parts import Json
 from bot.agent.openai.schemas.writer import SchemaWriter, close_objects
 from bot.domain.model import ToolCall, ToolSpec
-from bot.tools.schema import fits_strict
+from bot.tools.schema import fits_strict_mode
 from bot.tools.tool import APPROVED_FIRST
 
 MAX_TOOLS = 128
@@ -122,7 +122,7 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     strict_parameters = None
     if strict and spec.strict and not writer.omissions and not writer.own_name_by_sent:
         strict_parameters = close_objects(parameters)
-    is_strict = strict_parameters is not None and fits_strict(strict_parameters)
+    is_strict = strict_parameters is not None and fits_strict_mode(strict_parameters)
     if is_strict:
         parameters = strict_parameters
     if plain and not (parameters or {}).get("properties"):

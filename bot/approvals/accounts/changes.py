@@ -44,7 +44,7 @@ def tell_features(session: Session, account: Actor, now: datetime) -> TellingOut
         else:
             jobs += jobs_of_feature
     if not is_told:
-        state.keep_state(session, _UNTOLD, str(account), {}, now)
+        state.store_state(session, _UNTOLD, str(account), {}, now)
     return TellingOutcome(is_told, tuple(jobs))
 
 
@@ -59,7 +59,7 @@ def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
         change = tell_features(session, Actor.parse(account), now)
         jobs += change.jobs
         if change.is_told:
-            state.keep_state(session, _UNTOLD, account, None, now)  # None: the entry is deleted
+            state.store_state(session, _UNTOLD, account, None, now)  # None: the entry is deleted
     remaining = state.count_states(session, _UNTOLD) if untold else 0
     return remaining, tuple(jobs)
 

@@ -45,7 +45,7 @@ class Pair:
 
     first: Actor
     second: Actor
-    gains: Mapping[str, frozenset[Role]]  # the roles that each account of both Persons would gain
+    gained_roles: Mapping[str, frozenset[Role]]  # the roles that each account of both Persons would gain
     needs_admin: bool  # True if an admin must confirm the link
 
 
@@ -56,10 +56,10 @@ def link_accounts(
 
     Each account whose Person changes is recorded.
     """
-    conversation_lock.everywhere(session)
-    gains = make_pair(session, policies, first, second).gains
-    person, second_person = people.person_of(session, first), people.person_of(session, second)
-    author = people.by(session, Act.LINK, by)
+    conversation_lock.lock_everything(session)
+    gains = make_pair(session, policies, first, second).gained_roles
+    person, second_person = people.load_person(session, first), people.load_person(session, second)
+    author = people.make_author(session, Act.LINK, by)
     accounts = sorted(person.accounts | second_person.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
     person_before = {row.actor: row.person_id for row in rows}
@@ -89,12 +89,12 @@ def unlink_account(session: Session, account: str, by: Actor, now: datetime) -> 
 
     All grants that the Person gave end: no one can tell which of the accounts' owners gave them.
     """
-    conversation_lock.everywhere(session)
-    person = people.person_of(session, Actor.parse(account))
+    conversation_lock.lock_everything(session)
+    person = people.load_person(session, Actor.parse(account))
     others = sorted(person.accounts - {account})
     if not others:
         return None
-    author = people.by(session, Act.UNLINK, by)
+    author = people.make_author(session, Act.UNLINK, by)
     ended = grants.end_given_by(session, person.id, author, now)
 
     # the others keep the Person's id, unless the leaving account has it; if one is left, it needs no row
@@ -116,7 +116,7 @@ def unlink_account(session: Session, account: str, by: Actor, now: datetime) -> 
     return Unlinking(ended, tuple(jobs))
 
 
-def unlink_for(
+def unlink_if_allowed(
     session: Session, policies: Policies, account: str, actor: Actor, now: datetime
 ) -> Unlinking | None:
     """Unlink an account as `unlink_account` does, for the person with the account ``actor``.
@@ -127,7 +127,7 @@ def unlink_for(
     if not account.isprintable():
         return None
     try:
-        linked = people.person_of(session, Actor.parse(account)).accounts
+        linked = people.load_person(session, Actor.parse(account)).accounts
     except ValueError:
         return None
     if account not in linked:
@@ -146,7 +146,7 @@ def describe_unlinking(account: str, ended: int) -> str:
 def make_pair(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
     """Return two accounts as a pair, with the roles that their Persons' accounts would gain by a link."""
     policy = policies.load(session)
-    persons = [people.person_of(session, first), people.person_of(session, second)]
+    persons = [people.load_person(session, first), people.load_person(session, second)]
     accounts = persons[0].accounts | persons[1].accounts
     joint_roles = policy.roles_of(Person(persons[0].id, accounts=accounts))
     gains = {}

@@ -3,7 +3,7 @@
 By a one-time link: someone with an account in a chat asks Nod for a link and opens it in a browser. The chat
 account gets an account in the console, and both are linked as one Person (someone with all their accounts).
 By the organisation's own sign-in (OpenID Connect): the browser goes to the provider and comes back, and
-`sign_in_as` begins the session.
+`sign_in_by_organisation` begins the session.
 
 A link has a code, and a browser has the secret of its session. Both are rows of `SignInRow` with only the
 SHA-256 of the code or secret. Each function is part of one transaction.
@@ -25,16 +25,16 @@ from bot.domain.text import hash_text
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.rules import Policies
-from bot.store.state import count_states, forget_states, keep_state, take_state
+from bot.store.state import count_states, forget_states, pop_state, store_state
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import count_changed
 
 LINK_LIFE = timedelta(minutes=10)
 SESSION_LIFE = timedelta(days=30)  # of a session that a link began
 ORGANISATION_LIFE = timedelta(hours=12)  # of a session that the organisation's sign-in began
-AWAY = timedelta(minutes=10)
+MAX_AWAY = timedelta(minutes=10)
 """The longest time that a browser may spend at the organisation's sign-in."""
 _BEGUN_SIGN_INS = "sign-in"
 """The group of stored states with an entry for each browser at the organisation's sign-in."""
@@ -68,7 +68,7 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
         return None
     chat = Actor.parse(row[0], row[1])
     console = Actor("http", f"console-{hash_text(str(chat))[:12]}", chat.label)
-    if str(console) not in people.person_of(session, chat).accounts:
+    if str(console) not in people.load_person(session, chat).accounts:
         link_accounts(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
     _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
@@ -81,19 +81,19 @@ def begin_sign_in(session: Session, state: str, values: Mapping[str, str], now: 
     ``state``: the value that the browser brings back, by which ``values`` are found. Anyone can begin a
     sign-in, so the number is limited: returns False if too many browsers have not returned.
     """
-    forget_states(session, _BEGUN_SIGN_INS, now - AWAY)
+    forget_states(session, _BEGUN_SIGN_INS, now - MAX_AWAY)
     if count_states(session, _BEGUN_SIGN_INS) >= _MAX_BEGUN_SIGN_INS:
         return False
-    keep_state(session, _BEGUN_SIGN_INS, hash_text(state), values, now)
+    store_state(session, _BEGUN_SIGN_INS, hash_text(state), values, now)
     return True
 
 
 def take_begun_sign_in(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
     """Return the values that `begin_sign_in` stored, and delete them; None if unknown, used or too old."""
-    return take_state(session, _BEGUN_SIGN_INS, hash_text(state), now - AWAY)
+    return pop_state(session, _BEGUN_SIGN_INS, hash_text(state), now - MAX_AWAY)
 
 
-def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
+def sign_in_by_organisation(session: Session, actor: Actor, now: datetime) -> str:
     """Begin a session for someone whom the organisation has signed in, and return its secret."""
     until = now + ORGANISATION_LIFE
     _record(session, actor, Act.SIGN_IN, actor, {"how": "organisation", "until": until.isoformat()}, now)
@@ -130,23 +130,23 @@ def list_sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
 
 
-def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
+def end_departed_account(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the sessions, links and grants of someone whose platform no longer knows their account.
 
     The account is unlinked from the person's other accounts, and features are told. Returns the number of
     ended sessions, and the jobs.
     """
-    ended = end_all(session, account, _NOD, now, "account gone")
+    ended = end_sessions_of(session, account, _NOD, now, "account gone")
     unlinking = unlink_account(session, str(account), _NOD, now)
     if unlinking is not None:
         return ended, unlinking.jobs
-    grants.end_given_by(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
+    grants.end_given_by(session, str(account), Author.nod(Act.END_WITH_ACCOUNT), now)
     return ended, changes.tell_features(session, account, now).jobs
 
 
-def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
+def end_sessions_of(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
     """End every session and link of a person, and return the number of sessions."""
-    accounts = people.person_of(session, who).accounts | {str(who)}
+    accounts = people.load_person(session, who).accounts | {str(who)}
     ended = [actor for actor, _ in list_sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
     for actor in dict.fromkeys(ended):
@@ -158,7 +158,7 @@ def _record(
     session: Session, account: Actor, act: Act, by: Actor, details: Mapping[str, str], now: datetime
 ) -> None:
     """Record a sign-in or sign-out of an account. Features are told of a sign-out."""
-    author = people.by(session, act, by)
+    author = people.make_author(session, act, by)
     admin_changes.record(session, Thing.SESSION, str(account), author, None, details, now)
     if act is Act.SIGN_OUT:
         changes.tell_features(session, account, now)

@@ -26,14 +26,16 @@ class Commands:
         nod_subcommands = list(everyone.subcommands)
         approvals_subcommands = list(DecideCommands(parts).subcommands)
         # admins also set rules by ``undo``, so their handler passes an ID on to this one
-        undo = next(subcommand.do for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO)
+        undo = next(
+            subcommand.handler for subcommand in approvals_subcommands if subcommand.word == Verb.UNDO
+        )
         admin_subcommands = list(RuleCommands(parts, undo).subcommands)
         cross_workspace_words = set(CROSS_WORKSPACE_WORDS)
         for command_set in of_features:
             nod_subcommands += command_set.nod
             approvals_subcommands += command_set.approvals
             admin_subcommands += command_set.admins
-            if command_set.everywhere:
+            if command_set.is_cross_workspace:
                 cross_workspace_words.update(subcommand.word for subcommand in command_set.admins)
         words_for_everyone = {subcommand.word for subcommand in approvals_subcommands}
         self._stop = everyone.stop
@@ -53,7 +55,7 @@ class Commands:
                 return await self._nod.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
                 # the workspace of an admin of one workspace alone; None for an admin of all of Nod
-                own_workspace = await self._database.read(self._policies.bound_to, command.actor)
+                own_workspace = await self._database.read(self._policies.find_workspace_bound, command.actor)
                 if own_workspace and word in self._cross_workspace_words:
                     return Reply(
                         Answer.REFUSED, f"This concerns every workspace. You are an admin of {own_workspace}."

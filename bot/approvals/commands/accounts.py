@@ -28,7 +28,7 @@ class Accounts:
             if is_known:
                 continue
             channel, _, _ = account.partition(":")
-            known_accounts = await self._database.read(people.accounts_in, channel)
+            known_accounts = await self._database.read(people.list_accounts_in, channel)
             nearest = difflib.get_close_matches(account, known_accounts, 1, 0.6)
             if nearest:
                 hint = f"Did you mean `{nearest[0]}`?"

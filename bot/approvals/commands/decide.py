@@ -24,9 +24,9 @@ from bot.approvals.commands.words import (
 )
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
-from bot.domain.cards import card_of, whole_text
+from bot.domain.cards import card_of, format_call
 from bot.domain.chat import Command, Press
-from bot.domain.people import Actor, Names, Role, find_written, place_called, with_names
+from bot.domain.people import Actor, Names, Role, find_accounts_in, name_of_place, with_names
 from bot.domain.proposals import Proposal, State, describe_others, group_by_card
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, format_value, read_value
@@ -48,13 +48,13 @@ class DecideCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._accounts = Accounts(parts)
-        self._registry, self._handle_press, self._groups = parts.registry, parts.inbox, parts.groups
+        self._registry, self._handle_press, self._groups = parts.registry, parts.handle_press, parts.groups
         self.subcommands = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
             Subcommand("context ID", "what led to it: the request, what was read and said", self._context),
             *(
-                Subcommand(_format_usage(button), button.command, self._make_press_handler(button))
+                Subcommand(_format_usage(button), button.command_help, self._make_press_handler(button))
                 for button in COMMANDS
             ),
         ]
@@ -89,10 +89,10 @@ class DecideCommands:
             head += [f"May decide: {card.deciders}.", card.undo_note]
         if card.undoing:
             head.append(f"Undo: {card.undoing}.")
-        body = whole_text(card).replace("```", "'''")  # it is shown as a block of code
+        body = format_call(card).replace("```", "'''")  # it is shown as a block of code
         history = [
             f"- {format_relative(row.at, now)}: {row.verb} by {row.person}"
-            for row in await self._database.read(log.history, proposal.id)
+            for row in await self._database.read(log.list_rows_of_proposal, proposal.id)
         ]
         text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(history)
         return CommandReply(text, (proposal,))
@@ -103,7 +103,7 @@ class DecideCommands:
             self._groups, self._registry, proposal.id, command.actor, command.address
         )
         if lines is None:
-            return context.NOT_YOURS
+            return context.CONTEXT_NOT_YOURS_TEXT
         return context.format_lines(lines)
 
     def _make_press_handler(self, button: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
@@ -182,7 +182,7 @@ def format_titled_list(title: str, listed: Sequence[Proposal], now: datetime) ->
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
     """Return the accounts and places that a row of the audit log (`verification.find_rows`) names."""
     columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
-    written = find_written(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
+    written = find_accounts_in(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
     return [*columns, *written]
 
 
@@ -206,7 +206,7 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
         # in Telegram a private chat has the id of the person
         is_private = private or row["place"] == row["requester"]
-        who += f" for {name} in {'a private chat' if is_private else place_called(row['place'], names)}"
+        who += f" for {name} in {'a private chat' if is_private else name_of_place(row['place'], names)}"
     details = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
     if row["grant_id"]:
         details.append(f"grant G-{row['grant_id']}")

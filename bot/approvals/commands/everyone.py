@@ -32,14 +32,16 @@ class EveryoneCommands:
         self._groups, self._workspace = parts.groups, parts.workspace
         self._stop = parts.stop
         self.subcommands = [
-            Subcommand("new", "start a new conversation here", self._new, here=True),
+            Subcommand("new", "start a new conversation here", self._new, needs_conversation=True),
             Subcommand(
                 "status",
                 "what is waiting for you to decide, and what you asked for",
                 self._status,
                 is_private=True,
             ),
-            Subcommand("stop", "stop what I am writing here, and my teammates", self.stop, here=True),
+            Subcommand(
+                "stop", "stop what I am writing here, and my teammates", self.stop, needs_conversation=True
+            ),
             Subcommand("team", "my teammates here, their plans and their status", self._team),
         ]
 
@@ -69,12 +71,12 @@ class EveryoneCommands:
     def _list_open(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
         """Return the open proposals that this person may decide, and the open proposals they asked for."""
         reach = rights.make_reach(session, self._policies, command.actor)
-        person = people.person_of(session, command.actor)
+        person = people.load_person(session, command.actor)
         to_decide, asked_for = [], []
-        for proposal in proposals.list_seen(session, reach, [State.PROPOSED]):
+        for proposal in proposals.list_within_reach(session, reach, [State.PROPOSED]):
             if rights.find_objection(session, self._policies, proposal, command.actor) is None:
                 to_decide.append(proposal)
-            if people.person_of(session, proposal.requester) == person:
+            if people.load_person(session, proposal.requester) == person:
                 asked_for.append(proposal)
         return to_decide, asked_for
 
@@ -101,7 +103,7 @@ def _end_conversation(session: Session, command: Command, now: datetime) -> bool
     conversation = conversations.find_current_conversation(session, command.address)
     if conversation is None:
         return False
-    by = people.by(session, Act.END_WITH_CONVERSATION, command.actor)
+    by = people.make_author(session, Act.END_WITH_CONVERSATION, command.actor)
     grants.end_with_conversation(session, conversation.id, by, now)
     return conversations.end_conversation(session, command.address, now)
 

@@ -45,13 +45,13 @@ from bot.approvals.commands.words import (
 )
 from bot.approvals.gate import raise_risk_by_addresses
 from bot.approvals.lookup import active, past
-from bot.domain.budgets import Per, sum_of
+from bot.domain.budgets import Per, parse_amount
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
 from bot.domain.policy import Judgement, Policy, explain
 from bot.domain.proposals import Level, Risk
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.redaction import HIDDEN, redact_arguments
 from bot.domain.rules import (
     EVERYWHERE,
@@ -72,7 +72,7 @@ from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
 from bot.store.hooks import find_notifier, hooks_of
 from bot.store.locks import conversation_lock
-from bot.store.locks.process_lock import notify
+from bot.store.locks.process_lock import notify_processes
 from bot.store.rules import RuleRecord
 from bot.tools.tool import Tool
 
@@ -99,7 +99,7 @@ class RuleCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake = parts.registry, parts.wake
-        self._find_posting_fault = parts.hindrance  # why Nod can't post at an address
+        self._find_posting_fault = parts.find_posting_fault  # why Nod can't post at an address
         self._accounts = Accounts(parts)  # checks that accounts exist
         self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
         self.subcommands = [
@@ -109,7 +109,7 @@ class RuleCommands:
                 "drop NUMBER",
                 "drop a rule",
                 self._drop,
-                also=("unset", "remove", "delete", "clear", "reset"),
+                synonyms=("unset", "remove", "delete", "clear", "reset"),
             ),
             Subcommand(
                 f"policy always|writes|destructive|never|forbid {LIMITED}, "
@@ -234,7 +234,7 @@ class RuleCommands:
 
         ``scope``: the place for which it is set.
         """
-        bound = self._policies.bound_to(session, command.actor)
+        bound = self._policies.find_workspace_bound(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
                 f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
@@ -256,7 +256,7 @@ class RuleCommands:
     async def _set_rule(self, new_rule: Rule, command: Command) -> CommandReply:
         """Check and store a rule. The reply describes its consequences, in one sentence each."""
         available = await self._registry.available()
-        tools = [tool for tool in available if new_rule.concerns(tool.name)]
+        tools = [tool for tool in available if new_rule.is_about(tool.name)]
 
         # the checks, then the rule is stored with its number
         _check_risk(new_rule, tools)
@@ -306,7 +306,7 @@ class RuleCommands:
         """Describe how other rules affect a new rule: which rules win, and which calls they refuse."""
         book = self._policies.load(session).book
         text = ""
-        for other in book.outweighing(rule, [tool.name for tool in tools]):
+        for other in book.list_stricter_rivals(rule, [tool.name for tool in tools]):
             text += f" Where both apply, this counts: {other.words}."
         is_conditional = rule.limits is not None and rule.limits.condition is not None
         if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not is_conditional:
@@ -342,9 +342,9 @@ class RuleCommands:
 
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
-        misfits = await self._registry.misfits(policy.book)
+        misfits = await self._registry.find_misfits(policy.book)
         ttl = format_length(policy.ttl.total_seconds())
-        lines = [f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."]
+        lines = [f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plan_approver}."]
         for rule in policy.book.rules:
             misfit = f" ({misfits[rule.id]})" if rule.id in misfits else ""
             lines.append(f"- {rule.words}{misfit}")
@@ -445,7 +445,7 @@ class RuleCommands:
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
             # the facts of the call, by which it is judged; nothing is called
-            call = tool.call(arguments, risk, place, people.person_of(session, who), now)
+            call = tool.make_facts(arguments, risk, place, people.load_person(session, who), now)
             # without a conversation, no person has written any address in the arguments
             return explain(policy.judge(raise_risk_by_addresses(call, tool, policy)), who.label)
 
@@ -477,7 +477,7 @@ class RuleCommands:
         if text:
             self._check_currency(text.split())
             reply = await self._make_setter(Subject.BUDGET)(command, text)
-            without_price = [name for name in self._models if self._prices.of(name) is None]
+            without_price = [name for name in self._models if self._prices.find_price(name) is None]
             if without_price:
                 names = ", ".join(without_price)
                 why = f" {names} has no price, so nothing counts there: add one to the price file."
@@ -488,7 +488,7 @@ class RuleCommands:
     def _list_budgets(self, session: Session) -> str:
         book = self._policies.load(session).book
         uses = budgets.list_uses(session, book, self._clock())
-        lines = [f"- Rule {use.rule.id}: {use.words}, {use.share:.0%}" for use in uses]
+        lines = [f"- Rule {use.rule.id}: {use.description}, {use.share:.0%}" for use in uses]
         of_turns = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
         lines += [f"- {rule.words}" for rule in of_turns]
         return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
@@ -525,12 +525,12 @@ class RuleCommands:
         words = rest.split()
         self._check_currency(words)
         try:
-            amount = sum_of(words[0]) if words else None
+            amount = parse_amount(words[0]) if words else None
         except ValueError as error:
             raise CommandError(str(error)) from None
 
         def extend(session: Session) -> Rule | None:
-            conversation_lock.everywhere(session)  # if two extend it, the second adds to the first
+            conversation_lock.lock_everything(session)  # if two extend it, the second adds to the first
             book, now = self._policies.load(session).book, self._clock()
             for rule in book.list_about(Subject.BUDGET):
                 if rule.id == rule_id and rule.budget.per is not Per.TURN:
@@ -561,8 +561,8 @@ class RuleCommands:
         verb, _, who = text.partition(" ")
         if verb == "end":
             account = parse_account(who.strip())
-            ended = await self._database.write(sign_in_links.end_all, account, command.actor, now)
-            notify(self._database.engine)  # open connections of these sessions are closed
+            ended = await self._database.write(sign_in_links.end_sessions_of, account, command.actor, now)
+            notify_processes(self._database.engine)  # open connections of these sessions are closed
             return f"Ended: {ended}."
         if text:
             raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
@@ -650,30 +650,30 @@ class RuleCommands:
             mentioned.update(list_mentioned(row))
         names = await self._database.read(people.find_known_names, mentioned)
         places = {row["place"] for row in rows if row.get("place")}
-        private = await self._database.read(conversations.list_private, places)
+        private = await self._database.read(conversations.filter_private_addresses, places)
         lines = [f"- {format_audit_row(row, names, private=row.get('place') in private)}" for row in rows]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
         return "\n".join(lines) or "Nothing is recorded about that."
 
-    async def _read_wanted(self, text: str) -> Wanted:
+    async def _read_wanted(self, text: str) -> AuditFilter:
         """Read which audit rows are wanted: of an account, a grant, a tool or a proposal, or since a time."""
         if text[:2].upper() == "G-":
             grant_id = parse_number(text[2:])
             if grant_id is not None:
-                return Wanted(grant=grant_id)
+                return AuditFilter(grant=grant_id)
         if ":" in text:
-            return Wanted(who=str(parse_account(text)))
+            return AuditFilter(who=str(parse_account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":
-            return Wanted(since=self._clock() - timedelta(seconds=parse_seconds(text)))
+            return AuditFilter(since=self._clock() - timedelta(seconds=parse_seconds(text)))
         available = await self._registry.available()
         if text in available.tools:
-            return Wanted(tool=text)
+            return AuditFilter(tool=text)
         prefix = remove_quotes(text).lower()
         if await self._database.read(proposals.find_by_prefix, prefix):
-            return Wanted(proposal=prefix)
+            return AuditFilter(proposal=prefix)
         # perhaps a tool that no longer exists; then only rules about exactly this name match
-        return Wanted(tool=text, known=not text)
+        return AuditFilter(tool=text, matches_patterns=not text)
 
     async def _pause(self, command: Command, _: str) -> str:
         def pause(session: Session) -> list[int] | None:
@@ -756,7 +756,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
     if condition is None:
         return ""
     # ``form``: the schema of a tool's arguments, with their defaults
-    first_missing = {tool.name: given.lacks(tool.form) for tool in tools}
+    first_missing = {tool.name: given.find_lacking_field(tool.form) for tool in tools}
     missing_field_of = {name: field for name, field in first_missing.items() if field}
     for tool in tools:
         for field in condition.fields:
@@ -765,7 +765,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
                 raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
         if tool.name in missing_field_of and len(missing_field_of) < len(tools):
             continue  # the rule does not apply to this tool, but to others
-        why = condition.misfit(tool.form)
+        why = condition.find_misfit(tool.form)
         if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
     if not missing_field_of:

@@ -22,12 +22,12 @@ from bot.domain.conditions import Condition, ConditionError
 from bot.domain.connections import Identity
 from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
-from bot.domain.proposals import Level, Mark
+from bot.domain.proposals import Level, PageEnd
 from bot.domain.rules import (
     BY_RISK,
     EVERYWHERE,
-    FOR_WHOM,
-    LONGEST_INSTRUCTIONS,
+    MAX_INSTRUCTIONS_CHARS,
+    NOT_ABOUT_CALLS,
     Attention,
     DailyDigest,
     Escalation,
@@ -35,15 +35,15 @@ from bot.domain.rules import (
     Limits,
     Mode,
     Opinion,
+    OpinionEffect,
     Quorum,
-    Raising,
     Rule,
     RuleValue,
     Subject,
 )
 from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
-from bot.plugins import channel_names
+from bot.plugins import list_channel_names
 
 _MAX_GROUPS = 5  # user groups in one rule: their members are asked of a platform while people wait
 _MAX_CARDS = 1000  # cards an hour: more never reach a person
@@ -92,7 +92,7 @@ _WITH_PLACE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subjec
 """Subjects whose value names a place."""
 _STEP_TEXT = "Write the steps as `push after 2m, slack:T1/C2 after 10m`."
 _NOTIFIER_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
-_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
+_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *NOT_ABOUT_CALLS})
 """Subjects that are not about calls, so that their rules have no limits."""
 
 
@@ -115,7 +115,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     value = _VALUES[subject](words)
     takes_second_moment = not _is_loosening(subject, value)
     limits = _parse_limits(parts, condition, now, takes_second_moment=takes_second_moment)
-    if subject in FOR_WHOM and "tools" in parts:  # the part names a person or a place, and no tools
+    if subject in NOT_ABOUT_CALLS and "tools" in parts:  # the part names a person or a place, and no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
         parts["place"] = parts.pop("tools")
@@ -280,7 +280,7 @@ class RuleToTry(NamedTuple):
 
     rule: Rule
     last: timedelta  # the length of the past to judge
-    before: Mark | None  # only older proposals are judged; None: the newest are judged first
+    before: PageEnd | None  # only older proposals are judged; None: the newest are judged first
 
 
 def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
@@ -307,7 +307,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
         rule = parse_value(Subject.POLICY, f"{word} {rest}", command, now)
     try:
         last = parse_duration(options.get("last", "30d"))
-        before = Mark.parse(options["before"]) if "before" in options else None
+        before = PageEnd.parse(options["before"]) if "before" in options else None
     except ValueError as error:
         raise CommandError(f"{error}.") from None
     if last > _MAX_TRIED_PERIOD:
@@ -322,8 +322,8 @@ def parse_instructions(text: str, command: Command) -> Rule:
     is_place = ":" in place or place in ("here", EVERYWHERE)
     if first != "in" or not is_place:  # else "in" is the first of the instructions' own words
         place, words = "here", text.strip()
-    if len(words) > LONGEST_INSTRUCTIONS:
-        raise CommandError(f"At most {LONGEST_INSTRUCTIONS:,} characters.")
+    if len(words) > MAX_INSTRUCTIONS_CHARS:
+        raise CommandError(f"At most {MAX_INSTRUCTIONS_CHARS:,} characters.")
     scope = place if place == EVERYWHERE else _parse_place(place, command)
     return Rule(id=0, subject=Subject.INSTRUCTIONS, scope=scope, pattern=EVERYWHERE, value=words)
 
@@ -373,7 +373,7 @@ def _parse_address(text: str) -> str:
 
 def _check_channel(channel: str) -> None:
     """Raise CommandError for a misspelt channel: a rule for ``slak:`` would silently never apply."""
-    near = difflib.get_close_matches(channel, channel_names(), 1)
+    near = difflib.get_close_matches(channel, list_channel_names(), 1)
     if near and near[0] != channel:
         raise CommandError(f"There is no channel {channel}. Did you mean {near[0]}?")
 
@@ -503,9 +503,9 @@ def _parse_opinion(words: list[str]) -> Opinion:
     """Read a model's name and the consequence of its no, with or without the comma between them."""
     model, *rest = words
     written = " ".join(rest).replace(",", "")
-    for raising in Raising:
-        if str(raising).replace(",", "") == written:
-            return Opinion(model, raising)
+    for effect in OpinionEffect:
+        if str(effect).replace(",", "") == written:
+            return Opinion(model, effect)
     raise CommandError("After the model comes nothing, `raises`, or `raises, or is missing`.")
 
 

@@ -40,7 +40,7 @@ class CommandParts:
     policies: Policies
     registry: Registry
     clock: Clock
-    inbox: Inbox  # takes presses
+    handle_press: Inbox  # takes presses
     # stops the agent's work at an address for a person; if a time is given, only work that began before it.
     # Returns a text on the stopped work, empty if there was none
     stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
@@ -49,12 +49,12 @@ class CommandParts:
     prices: Prices
     models: Sequence[str]  # the names of the configured models, the default first
     # returns why Nod can't post at an address, in the platform's words; empty if it can
-    hindrance: Callable[[Address], Awaitable[str]]
+    find_posting_fault: Callable[[Address], Awaitable[str]]
     groups: Groups
     workspace: Callable[[], str] | None = None  # returns the instructions of the workspace's owner; it blocks
     # the next two functions ask a platform; None if no channels run
     # returns a person's membership in the team of a chat, None for a person that the platform does not know
-    standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
+    find_membership: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
     has_account: Callable[[Actor], Awaitable[bool]] | None = None  # see `HasAccount` in ``accounts/gone.py``
     connections: Connections | None = None  # people's connected accounts; None if they are not set up
 
@@ -84,10 +84,10 @@ class Subcommand:
 
     usage: str  # the word and what may follow it, such as "show ID"
     meaning: str
-    do: SubcommandHandler
-    here: bool = False  # the subcommand is about the conversation in which it is typed
+    handler: SubcommandHandler
+    needs_conversation: bool = False  # the subcommand is about the conversation in which it is typed
     is_private: bool = False  # the reply may have facts from other chats
-    also: tuple[str, ...] = ()  # other words, for which this subcommand is suggested
+    synonyms: tuple[str, ...] = ()  # other words, for which this subcommand is suggested
 
     @property
     def word(self) -> str:
@@ -101,7 +101,8 @@ class CommandSet:
     nod: Sequence[Subcommand] = ()  # the subcommands of ``/nod``
     approvals: Sequence[Subcommand] = ()  # the subcommands of ``/approvals`` for everyone
     admins: Sequence[Subcommand] = ()  # the subcommands of ``/approvals`` for admins
-    everywhere: bool = True  # ``admins`` concern every workspace, so the admin of one may not use them
+    # ``admins`` concern every workspace, so the admin of one may not use them
+    is_cross_workspace: bool = True
 
 
 def remove_quotes(word: str) -> str:
@@ -137,10 +138,10 @@ class SubcommandTable:
         subcommand = self._subcommands.get(word.lower() or "help")
         if subcommand is None:
             return Reply(Answer.INVALID, self._explain_unknown(word))
-        if subcommand.here and not command.in_conversation:
+        if subcommand.needs_conversation and not command.in_conversation:
             return Reply(Answer.INVALID, _NOT_HERE)
         try:
-            reply = await subcommand.do(command, rest)
+            reply = await subcommand.handler(command, rest)
         except CommandError as error:
             text = f"{error.message}\nUsage: `/{self._name} {subcommand.usage}`"
             return Reply(Answer.INVALID, text, is_private=subcommand.is_private)
@@ -157,7 +158,9 @@ class SubcommandTable:
 
     def _explain_unknown(self, word: str) -> str:
         """Return the reply to an unknown word, with the subcommand that is probably meant."""
-        meant = [known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.also]
+        meant = [
+            known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.synonyms
+        ]
         if not meant:
             meant = difflib.get_close_matches(word.lower(), self._subcommands, 1)
         if meant:
@@ -174,7 +177,9 @@ class SubcommandTable:
             if subcommand is None:
                 return self._explain_unknown(word.lower())
             return f"`/{self._name} {subcommand.usage}`: {subcommand.meaning}"
-        usable = [one for one in self._subcommands.values() if command.in_conversation or not one.here]
+        usable = [
+            one for one in self._subcommands.values() if command.in_conversation or not one.needs_conversation
+        ]
         if len(usable) > _MAX_HELP_LINES:
             how = f"`/{self._name} help WORD` says how to write one."
             return f"/{self._name} and one of: {', '.join(one.word for one in usable)}\n{how}"

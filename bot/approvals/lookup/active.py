@@ -51,8 +51,8 @@ def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) ->
     ``part``: the name of the part to which the lines belong.
     """
     return [
-        # ``said``: the rule's text, in which people and places are addresses
-        ActiveLine(part, stored.rule.said, stored.by, stored.at, stored.rule.id)
+        # ``typed``: the rule's text, in which people and places are addresses
+        ActiveLine(part, stored.rule.typed, stored.by, stored.at, stored.rule.id)
         for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
     ]

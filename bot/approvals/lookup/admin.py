@@ -20,11 +20,11 @@ from bot.approvals.lookup import active, past, usage
 from bot.approvals.lookup.past import TrialOfRule
 from bot.approvals.lookup.people import KnownPerson, list_people
 from bot.domain.active import ActivePart
-from bot.domain.chat import Clock, Command, Parts, Used
+from bot.domain.chat import Clock, Command, Parts, UsageRow
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.progress import Progress, ignore
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
@@ -93,14 +93,14 @@ class AdminLookup:
     async def check(self) -> None:
         """Check that rows can be read and written. Raises SQLAlchemyError or TimeoutError."""
         async with asyncio.timeout(_CHECK_SECONDS):
-            await self._database.read(log.last_id)
+            await self._database.read(log.find_last_id)
             await self._database.check_writable()
 
     async def who_is(self, actor: Actor) -> WhoIs:
         """Return the person with this account, with all accounts and roles."""
 
         def read(session: Session) -> WhoIs:
-            policy, person = self._policies.load_for(session, actor)
+            policy, person = self._policies.load_with_person(session, actor)
             return WhoIs(person, policy.roles_of(person), rules.load_pause(session))
 
         return await self._database.read(read)
@@ -113,7 +113,7 @@ class AdminLookup:
             return frozenset()
         if not account.isprintable():
             return frozenset()
-        person = await self._database.read(people.person_of, actor)
+        person = await self._database.read(people.load_person, actor)
         return person.accounts
 
     async def is_admin(self, actor: Actor) -> bool:
@@ -127,7 +127,7 @@ class AdminLookup:
             whose = self._narrow_to(session, actor)
             policy = self._policies.load(session)
             rules_in_words = [
-                (stored, people.put_names_in(session, stored.rule.said))
+                (stored, people.put_names_in(session, stored.rule.typed))
                 for stored in rules.list_rules(session, policy.book.zone)
                 if whose is None or _concerns(session, stored.rule, whose)
             ]
@@ -157,13 +157,13 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
+    async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[UsageRow]]:
         """Return True and the usage of all turns since then for an admin.
 
         For others, False and the usage of the turns in their own conversations.
         """
 
-        def read(session: Session) -> tuple[bool, list[Used]]:
+        def read(session: Session) -> tuple[bool, list[UsageRow]]:
             accounts = rights.find_visible_accounts(session, self._policies, actor)
             return accounts is None, usage.usage(session, by, since, accounts)
 
@@ -178,7 +178,7 @@ class AdminLookup:
             uses = budgets.list_uses(session, book, self._clock())
             if accounts is not None:
                 uses = [use for use in uses if any(covers(use.rule.scope, account) for account in accounts)]
-            return [BudgetInWords(use, people.put_names_in(session, use.words)) for use in uses]
+            return [BudgetInWords(use, people.put_names_in(session, use.description)) for use in uses]
 
         return await self._database.read(read)
 
@@ -190,9 +190,9 @@ class AdminLookup:
         since = now - wanted.last
         return await self._database.read(past.try_rule, self._policies, wanted.rule, since, wanted.before)
 
-    async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+    async def audit_page(self, wanted: AuditFilter, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Return a page of the audit log, newest first, and the row at which the next page begins, if any."""
-        return await self._database.read(verification.page, wanted, limit)
+        return await self._database.read(verification.load_page, wanted, limit)
 
     async def audit_faults(
         self, anchors: Sequence[str], progress: Progress = ignore
@@ -202,22 +202,22 @@ class AdminLookup:
         An anchor is the number and the hash of a row, which people keep outside the database. ``progress`` is
         called in another thread.
         """
-        newest = await self._database.read(chain.anchor)
+        newest = await self._database.read(chain.make_anchor)
         read = self._database.read_now
         faults = await asyncio.to_thread(verification.find_faults, read, anchors, progress)
         return faults, newest
 
-    async def audit_file(self, wanted: Wanted, form: str) -> AuditFile:
+    async def audit_file(self, wanted: AuditFilter, form: str) -> AuditFile:
         """Return the audit log without secrets, oldest first, in one of `verification.FORMATS`."""
-        first = await self._database.read(verification.export_part, wanted)
+        first = await self._database.read(verification.load_export_part, wanted)
         return AuditFile(first.total, self._export(wanted, form, first))
 
-    async def _export(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
+    async def _export(self, wanted: AuditFilter, form: str, part: ExportPart) -> AsyncIterator[str]:
         """Yield the text of the audit log from ``part``, which is its first, to its end."""
         beginning, write = verification.FORMATS[form]
         yield beginning + write(part.rows)
         while part.done < part.total:
-            part = await self._database.read(verification.export_part, wanted, part.done, part.total)
+            part = await self._database.read(verification.load_export_part, wanted, part.done, part.total)
             yield await asyncio.to_thread(write, part.rows)
 
     def _sees_all(self, session: Session, actor: Actor) -> bool:
@@ -227,7 +227,7 @@ class AdminLookup:
         """Return the person to whose rows an answer is limited; None for an admin, who sees all rows."""
         if self._sees_all(session, actor):
             return None
-        return people.person_of(session, actor)
+        return people.load_person(session, actor)
 
     def _list_grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
         """Return the live grants that a Person gave, or all for None."""

@@ -18,7 +18,7 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.approvals.groups import Groups
 from bot.domain.chat import Address
-from bot.domain.conversations import HEARD, Line, LineRole
+from bot.domain.conversations import ANSWERABLE_ROLES, Line, LineRole
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
@@ -35,7 +35,7 @@ _MAX_RESULT_CHARS = 1_000  # the same for one result
 _MAX_CHARS = 150_000  # the limit of all lines together
 _MAX_CHAT_CHARS = 8_000  # the most characters for a chat; a longer text keeps its beginning and its end
 _CHAT_BEGINNING_CHARS = 3_000
-NOT_YOURS = "Only people who may decide it may read what led to it."
+CONTEXT_NOT_YOURS_TEXT = "Only people who may decide it may read what led to it."
 _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}
 
 
@@ -82,8 +82,8 @@ def _read_turn(
     p = proposals.get(session, proposal_id)
     if p is None:
         return None
-    policy, person = policies.load_for(session, actor)
-    is_own = person == people.person_of(session, p.requester)
+    policy, person = policies.load_with_person(session, actor)
+    is_own = person == people.load_person(session, p.requester)
     if not is_own:
         objection, _ = rights.judge_press(session, policy, p, person, actor, at=address)
         if objection is not None:
@@ -121,7 +121,8 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
                 break  # the answer, and all lines before it, belong to earlier turns
             answered_ids.add(line.after)
             turn_ids.add(_turn_id_of(line))
-        elif line.role not in HEARD or line.id > last.after:  # HEARD: the roles of lines that the agent reads
+        # HEARD: the roles of lines that the agent reads
+        elif line.role not in ANSWERABLE_ROLES or line.id > last.after:
             continue  # the line is not for the agent, or the agent had not read it at its last answer
         of_turn.append(line)
     ordered = sorted(of_turn[:_MAX_LINES], key=_rank_in_reading_order)
@@ -135,7 +136,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
 def _rank_in_reading_order(line: Line) -> tuple[int, bool, int]:
     """Return a key that sorts each answer behind the line that it answers, even if others came in between."""
-    is_answer = line.role not in HEARD  # all lines here are read by the agent, or are its answers
+    is_answer = line.role not in ANSWERABLE_ROLES  # all lines here are read by the agent, or are its answers
     return (line.after, is_answer, line.id)
 
 

@@ -1,7 +1,7 @@
 """A person's conversations, for channels that list and show them: what was said, by whom, and what runs.
 
 The console and the API are such channels; a chat platform shows its conversations itself. In these channels
-the address of a conversation is made of the person's account, so `ConversationLookup.own` checks by the
+the address of a conversation is made of the person's account, so `ConversationLookup.find_own` checks by the
 address that a conversation is the person's. The other methods don't check that.
 """
 
@@ -10,12 +10,12 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import lifecycle
-from bot.approvals.lookup.proposals import ProposalLookup, Seen
+from bot.approvals.lookup.proposals import ProposalLookup, VisibleProposal
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Transcript, TurnEnd
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Mark
+from bot.domain.proposals import PageEnd
 from bot.domain.teams import TeamStatus
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.database import Database
@@ -41,7 +41,7 @@ class ConversationLookup:
         self._proposal_lookup = proposal_lookup
         self._clock = clock
 
-    async def own(self, conversation_id: str, address: Address) -> Conversation | None:
+    async def find_own(self, conversation_id: str, address: Address) -> Conversation | None:
         """Return the conversation if it is at this address and not deleted, else None."""
         conversation = await self._database.read(conversations.get_conversation, conversation_id)
         if conversation and not conversation.deleted and conversation.address == address:
@@ -53,22 +53,22 @@ class ConversationLookup:
         return conversation is not None and conversation.deleted
 
     async def page(
-        self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
-    ) -> tuple[list[ListedConversation], Mark | None]:
+        self, channel: str, actor: Actor, limit: int, before: PageEnd | None, words: str = ""
+    ) -> tuple[list[ListedConversation], PageEnd | None]:
         """Return a page of a person's conversations in a channel, newest first, and the mark of its end.
 
         ``before``: the mark of the page before. ``words`` filters by title and messages. The mark is None on
         the last page.
         """
 
-        def read(session: Session) -> tuple[list[ListedConversation], Mark | None]:
+        def read(session: Session) -> tuple[list[ListedConversation], PageEnd | None]:
             found = conversations.list_conversations_of(
                 session, channel, str(actor), limit + 1, before, words
             )
             page = found[:limit]
             mark = None
             if len(found) > limit:
-                mark = Mark(page[-1].created_at, page[-1].id)
+                mark = PageEnd(page[-1].created_at, page[-1].id)
             counts = conversations.count_open_proposals(session, [conversation.id for conversation in page])
             listed = [
                 ListedConversation(conversation, counts.get(conversation.id, 0)) for conversation in page
@@ -78,7 +78,7 @@ class ConversationLookup:
         return await self._database.read(read)
 
     async def rename(self, conversation_id: str, title: str) -> None:
-        await self._database.write(conversations.rename, conversation_id, title)
+        await self._database.write(conversations.rename_conversation, conversation_id, title)
 
     async def forget_conversation(self, conversation_id: str) -> int:
         """Delete the messages in a conversation and its teammates', unless proposals are open.
@@ -91,14 +91,16 @@ class ConversationLookup:
         """Return the last lines of a conversation in reading order."""
         return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
 
-    async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
+    async def read_in_full(
+        self, conversation_id: str, actor: Actor
+    ) -> tuple[Transcript | None, list[VisibleProposal]]:
         """Return all lines of a conversation and its proposals that this person may see, in one read."""
         available = await self._registry.available()
 
-        def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
+        def read(session: Session) -> tuple[Transcript | None, list[VisibleProposal]]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
             lines = conversations.read_transcript(session, conversation_id, limit=None)
-            return lines, self._proposal_lookup.visible(session, all_proposals, actor, available)
+            return lines, self._proposal_lookup.filter_visible(session, all_proposals, actor, available)
 
         return await self._database.read(read)
 
@@ -118,7 +120,7 @@ class ConversationLookup:
         """Return the state of the teammates that a conversation's agent started."""
         return await self._database.read(teams.load_status, conversation_id)
 
-    async def of_event(self, channel: str, event_id: str) -> str | None:
+    async def find_by_event(self, channel: str, event_id: str) -> str | None:
         """Return the id of the conversation in which an event was stored, or None."""
         return await self._database.read(messages.find_conversation_of_event, channel, event_id)
 
@@ -126,7 +128,7 @@ class ConversationLookup:
         """Return the id of the agent's last line in a conversation, or None."""
         return await self._database.read(messages.find_last_answer, conversation_id)
 
-    async def is_answered(self, conversation_id: str) -> bool:
+    async def has_no_pending_turn(self, conversation_id: str) -> bool:
         """Tell if the agent owes no turn in a conversation: none is requested or under way."""
         return await self._database.read(turns.load_turn, conversation_id) is None
 
@@ -134,7 +136,7 @@ class ConversationLookup:
         """Return the end of the turn that ended last; None if no turn has ended."""
         return await self._database.read(turns.find_newest_end, conversation_id)
 
-    async def at_rest(self, conversation_id: str) -> bool:
+    async def is_at_rest(self, conversation_id: str) -> bool:
         """Tell if no turn of the agent or its teammates is under way, and no approved call still runs."""
 
         def read(session: Session) -> bool:

@@ -19,7 +19,7 @@ from sqlmodel import Session
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Level, Mark, Risk, State
+from bot.domain.proposals import Level, PageEnd, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
@@ -74,7 +74,7 @@ class TrialOfRule:
     effects: Mapping[Effect, int]  # the number of changes with each effect
     price: Sequence[CorrectedCall]  # the newest corrected calls about which people would not have been asked
     priced: int  # the number of all such calls, also of those that ``price`` leaves out
-    before: Mark | None  # the beginning of the next page, if there are older changes
+    before: PageEnd | None  # the beginning of the next page, if there are older changes
     zone: tzinfo  # the team's time zone
 
     @property
@@ -109,7 +109,7 @@ class TrialOfRule:
 
 
 def try_rule(
-    session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
+    session: Session, policies: Policies, rule: Rule, since: datetime, before: PageEnd | None = None
 ) -> TrialOfRule:
     """Try a rule on the proposals since a time, newest first.
 
@@ -119,16 +119,16 @@ def try_rule(
     changed_policy = current_policy.with_book(with_rule(current_policy.book, rule))
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
-    last: Mark | None = None
+    last: PageEnd | None = None
     corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     # the arguments of calls are read only if some rule has conditions on them
-    for row in record.list_newest(session, since, before, arguments=changed_policy.book.conditional):
+    for row in record.list_newest(session, since, before, with_arguments=changed_policy.book.has_conditions):
         rows_read += 1
-        last = Mark(row.created_at, row.id)
+        last = PageEnd(row.created_at, row.id)
         if not is_change(row):
             continue
         looked += 1
-        if not rule.concerns(row.tool_name) or not covers(rule.scope, row.place):
+        if not rule.is_about(row.tool_name) or not covers(rule.scope, row.place):
             continue
         judged += 1
         effect = effect_on(session, row, current_policy, changed_policy)
@@ -143,7 +143,7 @@ def try_rule(
     listed = list(corrections.items())[:_MAX_LISTED]
     has_more = judged == MOST_JUDGED or rows_read == record.MAX_ROWS
     return TrialOfRule(
-        rule=people.put_names_in(session, rule.said),
+        rule=people.put_names_in(session, rule.typed),
         looked=looked,
         back_to=last.at if last else None,
         effects=effects,
@@ -190,7 +190,7 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
     """
     is_vouched = row.vouched is not False  # rows of old releases have None, which counts as vouched
     risk = Risk(Level(row.level), "", vouched=is_vouched)
-    person = people.person_of(session, Actor.parse(row.requester))
+    person = people.load_person(session, Actor.parse(row.requester))
     call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)
     if hasattr(row, "arguments"):
         schema = proposals.load_schema(session, row.tool_name, row.tool_version) or {}

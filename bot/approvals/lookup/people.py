@@ -56,7 +56,7 @@ def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: boo
 
     Known are people who have linked accounts, a role or an absence.
     """
-    asker = people.person_of(session, actor)
+    asker = people.load_person(session, actor)
     links_by_person = _group_accounts(session, policy, None if everyone else asker.id)
     links_by_person.setdefault(asker.id, {str(actor): None})
     accounts = [account for links in links_by_person.values() for account in links]
@@ -134,45 +134,48 @@ class ConsoleSessions:
     database: Database
     policies: Policies
     clock: Clock
-    may: Callable[[Actor], bool]  # tells if the settings still let an account in
-    life = sign_in_links.SESSION_LIFE  # of a session that a link began
-    organisation_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
-    away = sign_in_links.AWAY  # the longest time that a browser may spend at that sign-in
+    may_enter: Callable[[Actor], bool]  # tells if the settings still let an account in
+    session_life = sign_in_links.SESSION_LIFE  # of a session that a link began
+    organisation_session_life = sign_in_links.ORGANISATION_LIFE  # of one by the organisation's sign-in
+    max_sign_in_time = sign_in_links.MAX_AWAY  # the longest time that a browser may spend at that sign-in
 
-    async def enter(self, code: str) -> str | None:
+    async def sign_in_by_code(self, code: str) -> str | None:
         """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
         return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
 
-    async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
+    async def begin_organisation_sign_in(self, state: str, kept: Mapping[str, str]) -> bool:
         """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
         Returns False if too many sign-ins are under way.
         """
         return await self.database.write(sign_in_links.begin_sign_in, state, kept, self.clock())
 
-    async def come_back(self, state: str) -> Mapping[str, str] | None:
-        """Return the values that `begin` stored, and delete them; None if unknown, used or too old."""
+    async def take_begun_sign_in(self, state: str) -> Mapping[str, str] | None:
+        """Return the values that `begin_organisation_sign_in` stored, and delete them.
+
+        None if they are unknown, used or too old.
+        """
         return await self.database.write(sign_in_links.take_begun_sign_in, state, self.clock())
 
-    async def enter_as(self, actor: Actor) -> str:
+    async def sign_in_as(self, actor: Actor) -> str:
         """Begin a session for someone whom the organisation has signed in, and return its secret."""
-        return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
+        return await self.database.write(sign_in_links.sign_in_by_organisation, actor, self.clock())
 
-    async def holder(self, secret: str) -> Actor | None:
+    async def find_session_account(self, secret: str) -> Actor | None:
         """Return the account of a session; None if it has ended, or its person is no longer let in."""
         actor = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
-        if actor is not None and self.may(actor):
+        if actor is not None and self.may_enter(actor):
             return actor
         return None
 
-    async def leave(self, actor: Actor, secret: str = "") -> None:
+    async def sign_out(self, actor: Actor, secret: str = "") -> None:
         """End the session with this secret; without a secret, all sessions of this account."""
         await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)
 
 
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
     """Return the absences that concern a person, for an admin all absences, as text with a line for each."""
-    policy, person = policies.load_for(session, actor)
+    policy, person = policies.load_with_person(session, actor)
     is_admin = Role.ADMIN in policy.roles_of(person)
     lines = []
     for absence in policy.absences:

@@ -1,8 +1,9 @@
 """Proposals as a person may see them, in a list or one by one, each with its card for that person.
 
-A card is what people see of a proposal, without secrets (`Card`). `Seen` is a proposal with its card and with
-what the person may do. Each answer is read in one transaction. Channels turn it into their own form, the web
-in ``bot/web/schemas/``. Each change of a proposal has a number: the id of the change's row in the audit log.
+A card is what people see of a proposal, without secrets (`Card`). `VisibleProposal` is a proposal with its
+card and with what the person may do. Each answer is read in one transaction. Channels turn it into their own
+form, the web in ``bot/web/schemas/``. Each change of a proposal has a number: the id of the change's row in
+the audit log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,11 @@ from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
 from bot.approvals.lookup.context import read_context
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, card_of, list_named_on
+from bot.domain.cards import Card, card_of, find_accounts_on_card
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Mark, Proposal, ProposalFilter, Sibling, State
+from bot.domain.proposals import PageEnd, Proposal, ProposalFilter, Sibling, State
 from bot.store import (
     agent_calls,
     conversations,
@@ -41,7 +42,7 @@ _MAX_SEARCHED_PAGES = 20  # the most pages of rows for one page of visible propo
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleProposal:
     """A proposal as one person sees it."""
 
     proposal: Proposal
@@ -49,7 +50,7 @@ class Seen:
     may_decide: bool
     conversation: Conversation | None
     teammate: str  # the name of the teammate that asked for the proposal, or empty
-    place: "PlaceInBatch | None" = None
+    place_in_batch: "PlaceInBatch | None" = None
 
 
 class PlaceInBatch(NamedTuple):
@@ -61,36 +62,36 @@ class PlaceInBatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBatch:
+class VisibleBatch:
     """A batch as one person sees it: its card, and its rows as far as they may see them."""
 
     card: Card
-    rows: Sequence[Seen]
+    rows: Sequence[VisibleProposal]
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRequest:
+class VisibleRequest:
     """A script's request, and its webhook, if it has one."""
 
-    seen: Seen
+    view: VisibleProposal
     webhook: CallbackRow | None
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class ChangeFeed:
     """The changes of proposals after a given change, by id alone, and the work under way."""
 
-    rows: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
+    changes: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
     open_questions: Mapping[str, str]  # ids of proposals, by the key of a question without an answer
 
 
-class News(NamedTuple):
+class ChangedProposals(NamedTuple):
     """The proposals that changed after a given change, for listeners."""
 
     newest: int  # the number of the newest change
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
-    views: Sequence[tuple[str, Seen]]
+    views: Sequence[tuple[str, VisibleProposal]]
     """For each changed proposal, the key of its conversation's address, and the proposal.
 
     The proposal is as the person who began the conversation sees it.
@@ -105,33 +106,33 @@ class ProposalLookup:
         self._registry = registry
         self._policies = policies
 
-    async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
+    async def find(self, proposal_id: str, actor: Actor) -> VisibleProposal | None:
         """Return a proposal; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
         return await self._groups.read(self._find, proposal_id, actor, available)
 
-    async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
+    async def request(self, proposal_id: str, actor: Actor) -> VisibleRequest | None:
         """Return a script's request; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
-        def read(session: Session) -> SeenRequest | None:
+        def read(session: Session) -> VisibleRequest | None:
             seen = self._find(session, proposal_id, actor, available)
             if seen is None or not seen.proposal.kind.of_script:
                 return None
-            return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
+            return VisibleRequest(seen, webhooks.find_webhook(session, proposal_id))
 
         return await self._groups.read(read)
 
-    async def batch(self, batch_id: str, actor: Actor) -> SeenBatch | None:
+    async def batch(self, batch_id: str, actor: Actor) -> VisibleBatch | None:
         """Return a batch; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
-        def read(session: Session) -> SeenBatch | None:
-            rows = self.visible(session, proposals.list_of_batch(session, batch_id), actor, available)
+        def read(session: Session) -> VisibleBatch | None:
+            rows = self.filter_visible(session, proposals.list_of_batch(session, batch_id), actor, available)
             if not rows:
                 return None
             card = batch_card([row.proposal for row in rows], [row.card for row in rows])
-            return SeenBatch(card, rows)
+            return VisibleBatch(card, rows)
 
         return await self._groups.read(read)
 
@@ -146,7 +147,7 @@ class ProposalLookup:
             proposal = self._find_visible(session, proposal_id, actor)
             if proposal is None:
                 return None
-            return questions.of_proposal(session, proposal.id)
+            return questions.list_of_proposal(session, proposal.id)
 
         return await self._groups.read(read)
 
@@ -164,15 +165,15 @@ class ProposalLookup:
 
         return await self._groups.read(read)
 
-    async def of_conversation(self, conversation_id: str, actor: Actor) -> list[Seen]:
+    async def of_conversation(self, conversation_id: str, actor: Actor) -> list[VisibleProposal]:
         """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
         available = await self._registry.available()
 
-        def read(session: Session) -> list[Seen]:
+        def read(session: Session) -> list[VisibleProposal]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
             for teammate in teams.list_of_lead(session, conversation_id):
                 all_proposals += proposals.list_of_conversation(session, teammate.id)
-            return self.visible(session, all_proposals, actor, available)
+            return self.filter_visible(session, all_proposals, actor, available)
 
         return await self._groups.read(read)
 
@@ -181,11 +182,11 @@ class ProposalLookup:
         actor: Actor,
         states: Sequence[State],
         limit: int,
-        before: Mark | None,
+        before: PageEnd | None,
         only: ProposalFilter,
         *,
         to_decide: bool = False,
-    ) -> tuple[list[Seen], Mark | None]:
+    ) -> tuple[list[VisibleProposal], PageEnd | None]:
         """Return a page of the proposals that this person may see, and where the next page begins.
 
         ``only`` filters and orders the proposals. ``to_decide``: only proposals that they may decide. The
@@ -193,11 +194,11 @@ class ProposalLookup:
         """
         available = await self._registry.available()
 
-        def read(session: Session) -> tuple[list[Seen], Mark | None]:
+        def read(session: Session) -> tuple[list[VisibleProposal], PageEnd | None]:
             page, mark = self._search_page(session, actor, states, limit, before, only, to_decide=to_decide)
             shown = _cut_page(page)
             if len(shown) < len(page):  # the page is too long: the next one begins where it was cut
-                mark = Mark.of(shown[-1], only.order)
+                mark = PageEnd.of(shown[-1], only.order)
             return self._view(session, shown, actor, available), mark
 
         return await self._groups.read(read)
@@ -208,11 +209,11 @@ class ProposalLookup:
         actor: Actor,
         states: Sequence[State],
         limit: int,
-        before: Mark | None,
+        before: PageEnd | None,
         only: ProposalFilter,
         *,
         to_decide: bool,
-    ) -> tuple[list[Proposal], Mark | None]:
+    ) -> tuple[list[Proposal], PageEnd | None]:
         """Return up to ``limit`` proposals that the person may see, and the mark of their end.
 
         The person may not see all rows, so several pages of rows may make one page.
@@ -222,29 +223,29 @@ class ProposalLookup:
         mark = before
         page: list[Proposal] = []
         for _ in range(_MAX_SEARCHED_PAGES):
-            rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
+            rows = proposals.list_within_reach(session, reach, states, limit + 1, mark, only)
             for p in rows:
                 if not rights.may_see_proposal(session, self._policies, p, actor):
                     continue
                 if not to_decide or self._may_decide(session, p, actor):
                     page.append(p)
             if len(page) > limit:
-                return page[:limit], Mark.of(page[limit - 1], only.order)
+                return page[:limit], PageEnd.of(page[limit - 1], only.order)
             if len(rows) <= limit:  # there are no more rows
                 return page, None
-            mark = Mark.of(rows[-1], only.order)
+            mark = PageEnd.of(rows[-1], only.order)
         return page, mark
 
     async def newest_change(self) -> int:
         """Return the number of the last change of any proposal."""
-        return await self._groups.read(log.last_id)
+        return await self._groups.read(log.find_last_id)
 
-    async def feed(self, since: int) -> Feed:
+    async def feed(self, since: int) -> ChangeFeed:
         """Return the changes after the change with this number, and the work under way."""
 
-        def read(session: Session) -> Feed:
-            return Feed(
-                log.since(session, since),
+        def read(session: Session) -> ChangeFeed:
+            return ChangeFeed(
+                log.list_after(session, since),
                 proposals.load_progress(session),
                 questions.list_unanswered(session),
             )
@@ -253,7 +254,7 @@ class ProposalLookup:
 
     async def news(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
-    ) -> News:
+    ) -> ChangedProposals:
         """Return the changes of proposals after the change with the number ``since``.
 
         A proposal has also changed if its progress differs from ``progress_before``. Only proposals are
@@ -261,8 +262,8 @@ class ProposalLookup:
         """
         available = await self._registry.available()
 
-        def read(session: Session) -> News:
-            rows = log.since(session, since)
+        def read(session: Session) -> ChangedProposals:
+            rows = log.list_after(session, since)
             newest = rows[-1][0] if rows else since
             progress = proposals.load_progress(session)
             changed = [proposal_id for _, proposal_id in rows]
@@ -278,20 +279,20 @@ class ProposalLookup:
                 if proposal and not proposal.agent:
                     [seen] = self._view(session, [proposal], conversation.requester, available)
                     views.append((conversation.origin.key, seen))
-            return News(newest, progress, views)
+            return ChangedProposals(newest, progress, views)
 
         return await self._groups.read(read)
 
-    def visible(
+    def filter_visible(
         self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
-    ) -> list[Seen]:
+    ) -> list[VisibleProposal]:
         """Return the views of the proposals that this person may see."""
         visible = [p for p in listed if rights.may_see_proposal(session, self._policies, p, actor)]
         return self._view(session, visible, actor, available)
 
     def _find(
         self, session: Session, proposal_id: str, actor: Actor, available: AvailableTools
-    ) -> Seen | None:
+    ) -> VisibleProposal | None:
         proposal = self._find_visible(session, proposal_id, actor)
         if proposal is None:
             return None
@@ -299,7 +300,7 @@ class ProposalLookup:
         return seen
 
     def _find_visible(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
-        loaded = self._policies.find_for(session, proposal_id, actor)
+        loaded = self._policies.find_proposal_with_policy(session, proposal_id, actor)
         if loaded is None:
             return None
         proposal, _, _ = loaded
@@ -309,7 +310,7 @@ class ProposalLookup:
 
     def _view(
         self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
-    ) -> list[Seen]:
+    ) -> list[VisibleProposal]:
         """Return the views of proposals. The caller has checked that this person may see them."""
         listed = _unseal_for(session, listed, actor)
         cards = cards_of(session, self._policies, available, listed)
@@ -321,7 +322,7 @@ class ProposalLookup:
             teammate = p.teammate or _name_teammate_of(session, conversation)
             may_decide = self._may_decide(session, p, actor)
             place_in_batch = _find_place_in_batch(p, batches.get(p.card_id, ()))
-            seen.append(Seen(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
+            seen.append(VisibleProposal(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
@@ -341,7 +342,7 @@ def _unseal_for(session: Session, listed: Sequence[Proposal], actor: Actor) -> S
     """
     if not any(p.agent for p in listed):
         return listed
-    accounts = people.person_of(session, actor).accounts
+    accounts = people.load_person(session, actor).accounts
     unsealed = []
     for p in listed:
         is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
@@ -366,7 +367,7 @@ def cards_of(
     schemas = {p.id: available.schema_of(session, p) for p in listed}
     accounts: set[str] = set()
     for p in listed:
-        accounts.update(list_named_on(p, schemas[p.id]))
+        accounts.update(find_accounts_on_card(p, schemas[p.id]))
     names = people.find_known_names(session, accounts)
     cards = {}
     for p in listed:
@@ -375,8 +376,8 @@ def cards_of(
             schemas[p.id],
             () if p.batch else groups.get(p.id, ()),
             grantable=grants.is_grantable(session, policies, p),
-            paused=paused,
-            declined=declined.get(p.id),
+            pause_words=paused,
+            declined_before=declined.get(p.id),
             names=names,
             zone=policy.book.zone,
             stand_ins=rights.list_stand_ins(session, policy, p) if p.state is State.PROPOSED else (),

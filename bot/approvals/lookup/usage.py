@@ -9,14 +9,14 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.domain.chat import Address, Parts, Used, chat_of
-from bot.domain.people import channel_called, find_name, place_called
+from bot.domain.chat import Address, Parts, UsageRow, chat_of
+from bot.domain.people import find_name, name_of_channel, name_of_place
 from bot.store import counts, people
 
 _NO_MODEL = "No model noted"
 
 
-def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
+def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[UsageRow]:
     """Return the usage of turns since then, the largest first.
 
     ``accounts``: only turns in the conversations of these accounts; None for all turns.
@@ -35,16 +35,16 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
     return rows  # the other dimensions have no names to add
 
 
-def _add_up(rows: Sequence[Used], keys: Sequence[str]) -> list[Used]:
+def _add_up(rows: Sequence[UsageRow], keys: Sequence[str]) -> list[UsageRow]:
     """Add up the rows with the same key, and return the largest sums first. ``keys``: one for each row."""
-    totals: dict[str, Used] = {}
+    totals: dict[str, UsageRow] = {}
     for key, row in zip(keys, rows, strict=True):
         if key in totals:
-            totals[key] = totals[key].plus(row)
+            totals[key] = totals[key].add(row)
         else:
             totals[key] = row._replace(key=key)
     ordered = sorted(totals.values(), key=lambda total: (-total.prompt_tokens, total.key))
-    return ordered[: counts.MOST_PARTS]
+    return ordered[: counts.MAX_GROUPS]
 
 
 def _find_chat(key: str) -> str:
@@ -54,7 +54,7 @@ def _find_chat(key: str) -> str:
     return key
 
 
-def _put_names_in(session: Session, totals: Sequence[Used], by: Parts) -> list[Used]:
+def _put_names_in(session: Session, totals: Sequence[UsageRow], by: Parts) -> list[UsageRow]:
     """Return the sums with names for their keys.
 
     A key with a colon is an account or an address. Any other key is the id of a person, or a channel, which
@@ -66,12 +66,12 @@ def _put_names_in(session: Session, totals: Sequence[Used], by: Parts) -> list[U
     def name_key(key: str) -> str:
         if ":" in key:
             if by is Parts.PLACE:
-                return place_called(key, names)
+                return name_of_place(key, names)
             return find_name(key, names) or key
         if key in person_names:
             return person_names[key]
         if by is Parts.PLACE:
-            return f"private chats in {channel_called(key)}"
+            return f"private chats in {name_of_channel(key)}"
         return key
 
     return [total._replace(name=name_key(total.key)) for total in totals]

@@ -22,11 +22,11 @@ from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver, Plan, find_current_plan
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.record import Act
-from bot.domain.teams import Standing, Teammate
+from bot.domain.teams import Teammate, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import conversations, people, proposals, teams, transitions, turns
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.rules import Policies
 from bot.store.tables.conversations import TeammateRow
 
@@ -34,9 +34,9 @@ LEAD = Actor(NOD, "lead", "the lead agent")
 """The voter that stands for the lead agent. Its vote never counts as a person's."""
 
 
-def make_lead_author(verb: Verb | Act, reason: str | None = None) -> By:
+def make_lead_author(verb: Verb | Act, reason: str | None = None) -> Author:
     """Return the lead agent as the author of a change, for the audit log."""
-    return By(verb, str(LEAD), str(LEAD), LEAD.channel, reason)
+    return Author(verb, str(LEAD), str(LEAD), LEAD.channel, reason)
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -47,7 +47,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     teammate = teams.get(session, p.conversation_id)
     # a teammate's ``rounds``: the number of plans that it has submitted
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
-    by = By.nod(Act.SUPERSEDED, f"{version} took its place")
+    by = Author.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
     for earlier in proposals.list_open_in(session, p.conversation_id):
         if earlier.kind.has_steps:
@@ -68,7 +68,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     if is_for_people_alone:
         why += ". People approve it; you may reject it or ask for changes"
     # a lead agent without a vote gets no turn for this: it reads of the plan in its next turn
-    jobs += teammates.request_review(session, teammate, p, why, now, wake=not is_for_people_alone)
+    jobs += teammates.request_review(session, teammate, p, why, now, wake_lead=not is_for_people_alone)
     return tuple(jobs)
 
 
@@ -153,14 +153,14 @@ def _find_approver(session: Session, policies: Policies, p: Proposal) -> Approve
 def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
     """Store the numbers of all done steps of an approved plan, and return the job that redraws its card."""
     new_steps = sorted(set(ticked) - set(plan.ticked))
-    by = By.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
+    by = Author.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
     p = transitions.move(session, plan, by, now, ticked=ticked)
     if p is None:
         return ()
     return (redraw(session, p),)
 
 
-def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
+def tick_step(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
     """Tick off a step of a conversation's approved plan by its number, counted from 1.
 
     Raises ToolError without such a step, and for a step that lists calls, which is ticked off by itself.
@@ -184,18 +184,20 @@ def was_reviewed(p: Proposal) -> bool:
 
 
 def stop(
-    session: Session, teammate: Teammate, by: By, who: str, why: str, now: datetime, *, tell: bool
+    session: Session, teammate: Teammate, by: Author, who: str, why: str, now: datetime, *, tell_lead: bool
 ) -> tuple[Job, ...]:
     """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
     ``by``: the author for the audit log. ``who``: the name of the person or agent that stops it, for the
-    cancelled cards. ``why``: the reason, for people and the lead agent. ``tell``: tell the lead agent, if it
-    did not stop the teammate itself. Does nothing if the teammate has ended.
+    cancelled cards. ``why``: the reason, for people and the lead agent. ``tell_lead``: tell the lead agent,
+    if it did not stop the teammate itself. Does nothing if the teammate has ended.
     """
-    if teammate.standing is not Standing.WORKING:
+    if teammate.standing is not TeammateState.WORKING:
         return ()
     turns.stop_turn(session, teammate.id, now)
-    jobs = teammates.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell)
+    jobs = teammates.finish(
+        session, teammate.id, TeammateState.STOPPED, why, now, wake_lead=False, tell_lead=tell_lead
+    )
     return (*jobs, *_withdraw_all(session, teammate, by, who, now))
 
 
@@ -204,12 +206,14 @@ def fail_teammate(session: Session, teammate_id: str, why: str, now: datetime) -
     teammate = teams.get(session, teammate_id)
     if teammate is None or teammate.over:
         return ()
-    jobs = teammates.finish(session, teammate_id, Standing.FAILED, why, now)
+    jobs = teammates.finish(session, teammate_id, TeammateState.FAILED, why, now)
     who = f"Nod, since {teammate.name} failed"
-    return (*jobs, *_withdraw_all(session, teammate, By.nod(Act.FAIL, why), who, now))
+    return (*jobs, *_withdraw_all(session, teammate, Author.nod(Act.FAIL, why), who, now))
 
 
-def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
+def _withdraw_all(
+    session: Session, teammate: Teammate, by: Author, who: str, now: datetime
+) -> tuple[Job, ...]:
     """Cancel the teammate's proposals that have not run yet."""
     jobs: list[Job] = []
     for p in teammate.waits_for:  # its proposals that have not ended
@@ -220,13 +224,13 @@ def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: d
 
 
 def stop_all(
-    session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
+    session: Session, lead: Conversation, by: Author, who: str, why: str, now: datetime
 ) -> tuple[list[str], tuple[Job, ...]]:
     """Stop all teammates of a conversation. Return the ids of the teammates at work, and the jobs."""
     stopped_ids: list[str] = []
     jobs: list[Job] = []
     for teammate in teams.list_of_lead(session, lead.id):
-        if teammate.standing is Standing.WORKING:
+        if teammate.standing is TeammateState.WORKING:
             stopped_ids.append(teammate.id)
-            jobs += stop(session, teammate, by, who, why, now, tell=True)
+            jobs += stop(session, teammate, by, who, why, now, tell_lead=True)
     return stopped_ids, tuple(jobs)

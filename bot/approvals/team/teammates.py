@@ -18,14 +18,14 @@ from bot.domain.conversations import Conversation, LineRole
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import Actor
-from bot.domain.plans import MAX_ROUNDS
+from bot.domain.plans import MAX_SUBMITTED_PLANS
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
-from bot.domain.teams import CHANNEL, OVER, Standing, TeamLimits, Teammate, name_of
+from bot.domain.teams import CHANNEL, OVER, TeamLimits, Teammate, TeammateState, make_teammate_name
 from bot.domain.text import one_line, storable
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals, teams, turns
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 
@@ -33,9 +33,9 @@ _MAX_RESULT_CHARS = 8000
 _ID_CHARS = 16
 _TITLE_CHARS = 80
 _END_PHRASES = {
-    Standing.DONE: "is done. Its result",
-    Standing.FAILED: "failed. Why",
-    Standing.STOPPED: "was stopped. Why",
+    TeammateState.DONE: "is done. Its result",
+    TeammateState.FAILED: "failed. Why",
+    TeammateState.STOPPED: "was stopped. Why",
 }
 """The words between a teammate's name and the text about its end, in the note to the lead agent."""
 
@@ -63,7 +63,9 @@ def spawn(
     request_id = _find_last_request(session, lead.id)
     _check_limits(team, request_id, limits)
     ident = hashlib.sha256(call.encode()).hexdigest()[:_ID_CHARS]
-    name = name_of(role, [row.name for row in team])  # made of the role, and different from the others
+    name = make_teammate_name(
+        role, [row.name for row in team]
+    )  # made of the role, and different from the others
     session.add(
         ConversationRow(
             id=ident,
@@ -88,7 +90,7 @@ def spawn(
         needs_plan=needs_plan,
         position=len(team),
         asked=request_id,
-        standing=Standing.WORKING,
+        standing=TeammateState.WORKING,
         created_at=now,
     )
     session.add(row)
@@ -107,7 +109,7 @@ def _find_last_request(session: Session, lead_id: str) -> int:
 
 def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimits) -> None:
     """Raise ToolError if too many teammates are at work, or were started for one request of a person."""
-    at_work = [row for row in team if row.standing == Standing.WORKING]
+    at_work = [row for row in team if row.standing == TeammateState.WORKING]
     if len(at_work) >= limits.teammates:
         raise ToolError(
             f"{len(at_work)} teammates are at work, which is the limit. Wait for one of them, or stop one."
@@ -126,7 +128,7 @@ def lock_lead(session: Session, teammate: Teammate) -> None:
     A transaction of the lead agent locks in the same order, so the two never wait for each other.
     """
     # first the teammate's conversation, then the row of the lead agent's turn
-    conversation_lock.in_conversation(session, teammate.id)
+    conversation_lock.lock_conversation(session, teammate.id)
     turns.lock_wanted_turn(session, teammate.lead_id)
 
 
@@ -146,25 +148,25 @@ def handle_answer(
     unless it has open proposals: with these it only waits, and their end wakes it again.
     """
     if is_done and not proposals.list_open_in(session, teammate.id):
-        return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
+        return finish(session, teammate.id, TeammateState.DONE, text or "It ended without a word.", now)
     return (teams.mark_team_changed(session, teammate.lead_id),)
 
 
 def finish(
     session: Session,
     teammate_id: str,
-    standing: Standing,
+    standing: TeammateState,
     end_text: str,
     now: datetime,
     *,
-    wake: bool = True,
-    tell: bool = True,
+    wake_lead: bool = True,
+    tell_lead: bool = True,
 ) -> tuple[Job, ...]:
     """End a teammate, and tell the lead agent. Nothing happens if the teammate has ended before.
 
-    ``end_text``: the result, or the reason for the end. ``tell``: add a note for the lead agent, which does
-    not know of the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it reads the
-    note in its next turn.
+    ``end_text``: the result, or the reason for the end. ``tell_lead``: add a note for the lead agent, which
+    does not know of the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it
+    reads the note in its next turn.
     """
     end_text = storable(bound_text(end_text, _MAX_RESULT_CHARS))
     ended = session.execute(
@@ -176,15 +178,15 @@ def finish(
     if ended is None:
         return ()
     lead_id, name = ended
-    grants.end_with_conversation(session, teammate_id, By.nod(Act.END_WITH_TEAMMATE), now)
+    grants.end_with_conversation(session, teammate_id, Author.nod(Act.END_WITH_TEAMMATE), now)
     jobs: list[Job] = []
-    if tell:
+    if tell_lead:
         note = f"[Nod] Teammate {name} {_END_PHRASES[standing]}:\n{_quote(end_text)}"
-        jobs += _tell_lead(session, lead_id, note, now, wake=wake)
+        jobs += _tell_lead(session, lead_id, note, now, wake=wake_lead)
     return (*jobs, teams.mark_team_changed(session, lead_id))
 
 
-def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
+def settle_answer_of_teammate(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
     """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
     Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
@@ -200,9 +202,10 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
         text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
         return False, _tell_lead(session, teammate.lead_id, text, now)
     # ``rounds``: the number of plans that the teammate has submitted
-    if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_ROUNDS:
-        why = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
-        return False, finish(session, teammate.id, Standing.STOPPED, why, now)
+    if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_SUBMITTED_PLANS:
+        count = MAX_SUBMITTED_PLANS
+        why = f"It submitted {count} plans and none was approved. The last reason: {p.decline_reason}"
+        return False, finish(session, teammate.id, TeammateState.STOPPED, why, now)
     return True, (teams.mark_team_changed(session, teammate.lead_id),)
 
 
@@ -212,8 +215,8 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
         return ()
     lead_id = session.execute(
         update(TeammateRow)
-        .where(col(TeammateRow.id) == p.conversation_id, col(TeammateRow.standing) == Standing.DONE)
-        .values(standing=Standing.WORKING, words="", ended_at=None)
+        .where(col(TeammateRow.id) == p.conversation_id, col(TeammateRow.standing) == TeammateState.DONE)
+        .values(standing=TeammateState.WORKING, words="", ended_at=None)
         .returning(col(TeammateRow.lead_id))
     ).scalar_one_or_none()
     if lead_id:
@@ -222,7 +225,7 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
 
 
 def request_review(
-    session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake: bool = True
+    session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake_lead: bool = True
 ) -> tuple[Job, ...]:
     """Ask the lead agent to review a teammate's plan. ``why``: the end of a sentence about the plan.
 
@@ -233,7 +236,7 @@ def request_review(
         f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
         f"plan_review:\n{_quote(plan)}"
     )
-    return _tell_lead(session, teammate.lead_id, text, now, wake=wake)
+    return _tell_lead(session, teammate.lead_id, text, now, wake=wake_lead)
 
 
 def _tell_lead(

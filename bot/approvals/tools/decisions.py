@@ -85,13 +85,13 @@ def _list_visible(
 ) -> list[_Involvement]:
     """Return the newest proposals in these states that the person may see in this conversation."""
     actor = Actor.parse(context.requested_by)
-    person = people.person_of(session, actor)
+    person = people.load_person(session, actor)
     conversation = conversations.get_conversation(session, context.conversation_id)
     # in ``list_voters`` a voter is a set of ids: of the person who pressed, and of the one they stood in for
     involvements = [
         _Involvement(
             p,
-            asked=people.person_of(session, p.requester) == person,
+            asked=people.load_person(session, p.requester) == person,
             may_decide=rights.find_objection(session, policies, p, actor) is None,
             voted=any(person.id in voter for voter in people.list_voters(session, p)),
         )

@@ -15,15 +15,24 @@ from sqlmodel import Session
 
 from bot.approvals.team import plans, teammates
 from bot.domain import kinds
-from bot.domain.plans import Plan, fields
+from bot.domain.plans import Plan, list_plan_fields
 from bot.domain.proposals import Level, PreviewField, Risk
 from bot.domain.record import Act
-from bot.domain.teams import Standing, TeamLimits, Teammate
+from bot.domain.teams import TeamLimits, Teammate, TeammateState
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
 from bot.store.rules import Policies
-from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, Tool, ToolOutput, tool
+from bot.tools.tool import (
+    Arguments,
+    CallContext,
+    EffectContext,
+    EffectResult,
+    FixedToolset,
+    Tool,
+    ToolOutput,
+    tool,
+)
 
 GROUP = "team"
 """The group of the lead agent's tools, and of ``plan_submit``."""
@@ -78,12 +87,12 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
     @tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
     def spawn_teammate(
         session: Session,
-        moment: Moment,
+        moment: EffectContext,
         role: Annotated[str, Field(min_length=1, max_length=200)],
         task: Task,
         tools: Annotated[list[str], Field(max_length=50)] | None = None,
         require_plan_approval: bool = False,  # noqa: FBT001, FBT002 - a tool's argument
-    ) -> Effected:
+    ) -> EffectResult:
         """Start a teammate: a sub-agent with a history of its own that works on a part of the job.
 
         Args:
@@ -112,39 +121,41 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         if started.needs_plan:
             sentences.append("It plans first, and may only look around until its plan is approved.")
         sentences.append("Its result will be told to you in a [Nod] line; do not wait for it.")
-        return Effected(" ".join(sentences), jobs)
+        return EffectResult(" ".join(sentences), jobs)
 
     @tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
-    def message_teammate(session: Session, moment: Moment, teammate: Name, text: Task) -> Effected:
+    def message_teammate(session: Session, moment: EffectContext, teammate: Name, text: Task) -> EffectResult:
         """Say something to a teammate that is at work."""
         receiver = _find_at_work(session, moment, teammate)
         note = f"[Nod] The lead agent says:\n{text}"
         jobs = teammates.send(session, receiver.id, note, moment.asker, moment.now)
-        return Effected(f"{receiver.name} has been told.", jobs)
+        return EffectResult(f"{receiver.name} has been told.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Look at the team")
-    def list_teammates(session: Session, moment: Moment) -> Effected:
+    def list_teammates(session: Session, moment: EffectContext) -> EffectResult:
         """List your teammates: status, plan, what each is doing or its result."""
         lines = [_format_teammate(one) for one in teams.list_of_lead(session, moment.conversation.id)]
-        return Effected("\n".join(lines) or "You have no teammates.")
+        return EffectResult("\n".join(lines) or "You have no teammates.")
 
     @tool(writes=False, group=GROUP, summary="Stop {teammate}")
-    def stop_teammate(session: Session, moment: Moment, teammate: Name, reason: ShortText) -> Effected:
+    def stop_teammate(
+        session: Session, moment: EffectContext, teammate: Name, reason: ShortText
+    ) -> EffectResult:
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
         stopped = _find_at_work(session, moment, teammate)
         why = f"The lead agent stopped it: {reason}"
         by = plans.make_lead_author(Act.STOP, reason)
-        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, moment.now, tell=False)
-        return Effected(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
+        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, moment.now, tell_lead=False)
+        return EffectResult(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
     def plan_review(
         session: Session,
-        moment: Moment,
+        moment: EffectContext,
         teammate: Name,
         verdict: Literal["approve", "reject", "revise"],
         feedback: Annotated[str, Field(max_length=2000)] | None = None,
-    ) -> Effected:
+    ) -> EffectResult:
         """Review the plan of a teammate. Whether you may approve is policy; a person may always be needed.
 
         Args:
@@ -154,13 +165,13 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
         """
         planner = teams.get_by_name(session, moment.conversation.id, teammate)
         text, jobs = plans.review(session, policies, planner, _VERDICTS[verdict], feedback or "", moment.now)
-        return Effected(text, jobs)
+        return EffectResult(text, jobs)
 
     return spawn_teammate, message_teammate, list_teammates, stop_teammate, plan_review
 
 
 async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
-    return fields(Plan.of(arguments))
+    return list_plan_fields(Plan.of(arguments))
 
 
 def _classify(arguments: Arguments) -> Risk:
@@ -196,16 +207,18 @@ async def _tell_plan_approved(_: Arguments, __: CallContext) -> ToolOutput:
 
 
 @tool(writes=False, group=PLANNING, summary="Tick off step {step}")
-def plan_step_done(session: Session, moment: Moment, step: Annotated[int, Field(ge=1, le=20)]) -> Effected:
+def plan_step_done(
+    session: Session, moment: EffectContext, step: Annotated[int, Field(ge=1, le=20)]
+) -> EffectResult:
     """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
-    jobs = plans.tick_named(session, moment.conversation.id, step, moment.now)
-    return Effected(f"Step {step} is ticked off.", jobs)
+    jobs = plans.tick_step(session, moment.conversation.id, step, moment.now)
+    return EffectResult(f"Step {step} is ticked off.", jobs)
 
 
-def _find_at_work(session: Session, moment: Moment, name: str) -> Teammate:
+def _find_at_work(session: Session, moment: EffectContext, name: str) -> Teammate:
     """Return the teammate of that name. Raises ToolError if it does not exist or is not at work."""
     teammate = teams.get_by_name(session, moment.conversation.id, name)
-    if teammate.standing is not Standing.WORKING:
+    if teammate.standing is not TeammateState.WORKING:
         raise ToolError(f"{teammate.name} is {teammate.standing} and can't receive messages. Start another.")
     return teammate
 

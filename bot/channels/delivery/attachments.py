@@ -75,4 +75,4 @@ class Attachments:
             hint = "Ask me for the part you need."
         words = f"I could not post the file `{output.file.name}` here ({why}). {hint}"
         asker = conversation.requester
-        await self.notices.say(conversation.origin, words, instead=Address(asker.channel, asker.key))
+        await self.notices.queue_text(conversation.origin, words, instead=Address(asker.channel, asker.key))

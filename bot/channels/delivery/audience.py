@@ -6,7 +6,7 @@ may decide it. There are three questions:
 - `find_card_places`: where is the card posted? Where it was asked for, and at further places.
 - `settle_recipients`: whom does the card notify when it is posted? The deciders that it mentions, and those
   whose private chat gets it.
-- `find_audience`: who is reminded? The places that have the card, and the deciders that rules name.
+- `find_reminder_audience`: who is reminded? The places that have the card, and the deciders that rules name.
 
 Features may leave people out of a mention, a reminder or a card in their private chat; a shared chat always
 gets its card. There are two hooks: `Hooks.quiet_audience` names people who want quiet. A watcher
@@ -45,7 +45,7 @@ _QUIET_IGNORED = Annotation("", "Told also to those who muted it: too few others
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class ReminderAudience:
     """The places that get a reminder of a proposal, and the people who are mentioned there, each once."""
 
     places: tuple[Address, ...]
@@ -60,16 +60,16 @@ class Recipients:
     """
 
     notified: frozenset[str] = frozenset()
-    private: frozenset[str] = frozenset()
+    without_private_card: frozenset[str] = frozenset()
     """The accounts whose private chat gets no card, since they are left out."""
-    instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
+    replaced_mentions: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
     """The people to mention in place of an account or group that the card names, by that account or group.
 
     Only an account or group of which someone is left out has an entry. Its list of people may be empty.
     """
 
 
-def is_watched(session: Session) -> bool:
+def may_change_notified(session: Session) -> bool:
     """Tell if a feature may change now whom cards notify. Reads no row."""
     hooks = hooks_of(session)
     if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
@@ -119,7 +119,7 @@ def settle_recipients(
     return Recipients(notified, without_private_card, replaced_mentions)
 
 
-def tell_added(
+def notify_added_deciders(
     session: Session, policies: Policies, before: Proposal, after: Proposal, now: datetime
 ) -> None:
     """Let the watchers notify the deciders whom an escalation has added.
@@ -178,7 +178,7 @@ def contain_failure(event: str, proposal: Proposal) -> Iterator[None]:
         log.error(event, proposal=proposal.id, exc_info=error)
 
 
-def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
+def find_reminder_audience(session: Session, policies: Policies, proposal: Proposal) -> ReminderAudience:
     """Return the audience of an open proposal's reminders: the places of its card, and its named deciders.
 
     People who want quiet are left out. If no one who may decide would be left, everyone is reminded.
@@ -186,12 +186,12 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
-    everyone = Audience(tuple(places), _list_named_actors(session, policy, proposal))
+    everyone = ReminderAudience(tuple(places), _list_named_actors(session, policy, proposal))
     reminded = [*map(str, everyone.places), *map(str, everyone.people)]
     quiet = list_quiet(session, proposal, reminded)
     if not quiet:
         return everyone
-    rest = Audience(
+    rest = ReminderAudience(
         tuple(place for place in everyone.places if str(place) not in quiet),
         tuple(person for person in everyone.people if str(person) not in quiet),
     )
@@ -219,7 +219,7 @@ def find_card_places(
     # and an own call, for its requester
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
-    if proposal.own:
+    if proposal.requester_decides_alone:
         return [conversation.origin]
     owner = ownership.find_owner(session, proposal)
 
@@ -280,7 +280,7 @@ def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, plac
     origin = conversation.origin if conversation else None
     if place not in (find_asker(proposal), origin):
         return True
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     return policy.find_decision_objection(proposal, requester, requester, str(place)) is None
 
 
@@ -303,7 +303,7 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
 
     Empty if the requester may approve it themselves.
     """
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     is_open = proposal.state is State.PROPOSED
     if not is_open or policy.find_decision_objection(proposal, requester, requester) is None:
         return []
@@ -327,7 +327,7 @@ def _list_all_decider_accounts(session: Session, policy: Policy, proposal: Propo
     These are the accounts of named people and roles, the connection's owner, and the requester if they may.
     """
     deciders = proposal.deciders
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     accounts = _list_accounts_by_name_or_role(policy, proposal)
     if deciders.four_eyes:
         accounts -= requester.accounts
@@ -346,7 +346,7 @@ def _list_mentioned_accounts(session: Session, policy: Policy, proposal: Proposa
     mentioned = frozenset(account for account in accounts if not is_group(account))
     if proposal.agent:
         return mentioned
-    return mentioned - people.person_of(session, proposal.requester).accounts
+    return mentioned - people.load_person(session, proposal.requester).accounts
 
 
 def _replace_mentions(
@@ -365,10 +365,10 @@ def _replace_mentions(
 
 def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accounts: Collection[str]) -> int:
     """Return the number of persons with these accounts who may approve a proposal."""
-    requester = people.person_of(session, proposal.requester)
+    requester = people.load_person(session, proposal.requester)
     persons: dict[str, Person] = {}
     for account in sorted(accounts):
-        person = people.person_of(session, Actor.parse(account))
+        person = people.load_person(session, Actor.parse(account))
         persons[person.id] = person
     may_approve = [
         person
@@ -379,7 +379,7 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
 
 
 def _reaches_decider(
-    session: Session, policy: Policy, proposal: Proposal, everyone: Audience, rest: Audience
+    session: Session, policy: Policy, proposal: Proposal, everyone: ReminderAudience, rest: ReminderAudience
 ) -> bool:
     """Tell if the ``rest`` of an audience still reaches someone who may decide.
 
@@ -396,6 +396,6 @@ def _reaches_decider(
 
 
 def _has_decider(session: Session, policy: Policy, proposal: Proposal, actors: Collection[Actor]) -> bool:
-    requester = people.person_of(session, proposal.requester)
-    persons = (people.person_of(session, actor) for actor in actors)
+    requester = people.load_person(session, proposal.requester)
+    persons = (people.load_person(session, actor) for actor in actors)
     return any(policy.find_decision_objection(proposal, person, requester) is None for person in persons)

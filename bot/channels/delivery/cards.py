@@ -29,11 +29,11 @@ from bot.channels.delivery import audience
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import Pauses
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, Elsewhere, place_card
+from bot.domain.cards import Card, OriginChat, place_card
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, channel_called, find_name, is_group
+from bot.domain.people import Actor, Names, find_name, is_group, name_of_channel
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -151,7 +151,9 @@ class Cards:
         if destinations.is_watched:
             recipients = await self._settle_recipients(proposal, addresses)
             # people who are left out get no card in their private chat
-            addresses = [address for address in addresses if str(address) not in recipients.private]
+            addresses = [
+                address for address in addresses if str(address) not in recipients.without_private_card
+            ]
             first = None  # the card must be read again: it may say now that it notifies more people
 
         # post the card at each address that does not have it yet
@@ -227,11 +229,11 @@ class Cards:
         self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
     ) -> Destinations:
         """Read where the card is and should be, with the card for the first place to post it at."""
-        entry = self.policies.find_for(session, proposal.id, proposal.requester)
+        entry = self.policies.find_proposal_with_policy(session, proposal.id, proposal.requester)
         if entry is None:
             raise KeyError(proposal.id)
         current, policy, _ = entry
-        is_watched = audience.is_watched(session)
+        is_watched = audience.may_change_notified(session)
         posted = {copy.address for copy in posted_cards.list_copies(session, current.id)}
         addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
         for address in addresses:
@@ -247,7 +249,7 @@ class Cards:
         for member in members:
             jobs += lifecycle.cancel_undeliverable(session, member.id, why, self.clock())
         if jobs:
-            self.notices.for_admins(
+            self.notices.queue_for_admins(
                 session,
                 f"A proposal could not be delivered to anyone who may decide, so it was cancelled: "
                 f"{proposal.description}. Reason: {why}",
@@ -276,7 +278,7 @@ class Cards:
             self.notices.tell_unreached(session, proposal, address, refusals[address].message)
         return unreported
 
-    async def find_hindrance(self, address: Address) -> str:
+    async def find_place_objection(self, address: Address) -> str:
         """Return why the platform will never take a card at a place.
 
         Empty if it takes cards there, or did not say in time.
@@ -316,8 +318,8 @@ class Cards:
         the people whom the card notifies. Raises ChannelError.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
-        # ``instead``: the people to mention in place of a group with someone who is left out
-        card_to_post = card.with_mentions(recipients.instead)
+        # ``replaced_mentions``: the people to mention in place of a group with someone who is left out
+        card_to_post = card.with_mentions(recipients.replaced_mentions)
         try:
             ref = await poster.post_card(address, card_to_post)
         except ChannelError as error:
@@ -330,7 +332,7 @@ class Cards:
             return (Job(Work.REDRAW, str(proposal.message_id)),)
         return ()
 
-    async def recognise(
+    async def adopt_message(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
         """Store the message ``ref``, whose button ``actor`` pressed, as a copy of this proposal's card.
@@ -340,12 +342,12 @@ class Cards:
         unknown proposal; None if the message can't be a card of this proposal.
         """
         # ``first``: before other waiting writes, since the person who pressed waits
-        return await self.database.write(self._adopt_message, proposal_id, actor, address, ref, first=True)
+        return await self.database.write(self._adopt_message, proposal_id, actor, address, ref, urgent=True)
 
     def _adopt_message(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Do the work of `recognise` in a transaction."""
+        """Do the work of `adopt_message` in a transaction."""
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
@@ -357,7 +359,7 @@ class Cards:
         elif stored.proposal_id not in (proposal_id, proposal.card_id):
             return None
         else:
-            posted_cards.revive(session, address.channel, ref)
+            posted_cards.mark_reachable(session, address.channel, ref)
         return (Job(Work.REDRAW, str(proposal.message_id)),)
 
     def _list_possible_places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
@@ -446,7 +448,7 @@ class Cards:
         """
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
-        if poster is None or self._pauses.holds(key):
+        if poster is None or self._pauses.is_backing_off(key):
             return False
         proposal, card = drawn or await self._load_card_at(copy.proposal_id, copy.address)
         try:
@@ -570,7 +572,7 @@ def _place_card_at(
     may_approve = True
     is_sent_on = False  # the card says that it was also posted elsewhere, to people who may approve
     if conversation.private and not is_elsewhere:  # only the requester reads this chat
-        requester = people.person_of(session, proposal.requester)
+        requester = people.load_person(session, proposal.requester)
         # a call under the requester's own account at a server waits for their own approval
         uses_own_account = is_owner(proposal, requester)
         objection = policies.load(session).find_decision_objection(proposal, requester, requester)
@@ -583,24 +585,24 @@ def _place_card_at(
     return place_card(
         card,
         proposal,
-        elsewhere=elsewhere,
+        origin_chat=elsewhere,
         may_approve=may_approve,
-        sent_on=is_sent_on,
+        deciders_have_copies=is_sent_on,
         escalated=any(same_chat(chat, str(at)) for chat in chats),
         names=names,
     )
 
 
-def _describe_origin(conversation: Conversation, at: Address, names: Names) -> Elsewhere:
+def _describe_origin(conversation: Conversation, at: Address, names: Names) -> OriginChat:
     """Return the chat where a card was asked for, as people who read it ``at`` another chat see it."""
     origin = str(conversation.origin)
-    channel = channel_called(conversation.origin.channel)
+    channel = name_of_channel(conversation.origin.channel)
     in_channel = "" if conversation.origin.channel == at.channel else f" in {channel}"
     if conversation.private:
-        return Elsewhere(f"a private chat{in_channel}", None, named=False)
+        return OriginChat(f"a private chat{in_channel}", None, has_own_name=False)
     if channel[:1].islower():  # a single place, such as "the console"; Slack has many
-        return Elsewhere(channel, origin, named=True)
+        return OriginChat(channel, origin, has_own_name=True)
     name = find_name(origin, names)
     if name:
-        return Elsewhere(f"{name}{in_channel}", origin, named=True)
-    return Elsewhere(f"a chat in {channel}", origin, named=False)
+        return OriginChat(f"{name}{in_channel}", origin, has_own_name=True)
+    return OriginChat(f"a chat in {channel}", origin, has_own_name=False)

@@ -21,9 +21,9 @@ from bot.channels.delivery.pauses import GIVE_UP, find_backoff
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion
 from bot.domain.outcomes import bound_text
-from bot.domain.people import Actor, place_called
+from bot.domain.people import Actor, name_of_place
 from bot.domain.proposals import Proposal, State
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, questions
 from bot.store.database import Database
@@ -63,7 +63,7 @@ class Notices:
     clock: Clock
     routes: Sequence[Address] = ()
 
-    async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
+    async def queue_text(self, address: Address, text: str, instead: Address | None = None) -> None:
         """Queue a text for a place, which goes to ``instead`` if that place refuses it for good."""
         await self.database.write(partial(notices.store_notice, instead=instead), address, text, self.clock())
 
@@ -95,23 +95,23 @@ class Notices:
             return None
         return poster.find_place_around(address)
 
-    def for_approvers(self, session: Session, text: str) -> None:
+    def queue_for_approvers(self, session: Session, text: str) -> None:
         """Queue a text for the approvers' chats, within the caller's transaction."""
         for address in self.routes:
             notices.store_notice(session, address, text, self.clock())
 
-    def for_admins(self, session: Session, text: str) -> None:
+    def queue_for_admins(self, session: Session, text: str) -> None:
         """Queue a text for each admin, within the caller's transaction."""
         for admin in audience.find_admins(self.policies.load(session)):
             notices.store_notice(session, admin, text, self.clock())
 
-    def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
+    def queue_reminders(self, session: Session, proposal: Proposal, text: str) -> None:
         """Queue a reminder for each place of a proposal's card, within the caller's transaction.
 
-        Places that features leave out get none, see `audience.find_audience`.
+        Places that features leave out get none, see `audience.find_reminder_audience`.
         """
-        for address in audience.find_audience(session, self.policies, proposal).places:
-            notices.store_notice(session, address, as_written(text), self.clock(), proposal.card_id)
+        for address in audience.find_reminder_audience(session, self.policies, proposal).places:
+            notices.store_notice(session, address, escape_markdown(text), self.clock(), proposal.card_id)
 
     def tell_unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """Queue a notice that a card can't be posted, within the caller's transaction.
@@ -119,8 +119,8 @@ class Notices:
         It goes to the admins, and to the chat where the card was asked for; if that is the ``address`` that
         refused the card, to the requester's private chat.
         """
-        place = place_called(str(address), people.find_known_names(session, [str(address)]))
-        text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
+        place = name_of_place(str(address), people.find_known_names(session, [str(address)]))
+        text = escape_markdown(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         asker = audience.find_asker(proposal)
@@ -169,7 +169,7 @@ class Notices:
             try:
                 await poster.remind(address, card.ref, notice.text, card.named)
             except CopyGone:  # then the card is posted again, which reminds as well
-                await self.database.write(posted_cards.mark_lost, address.channel, card.ref)
+                await self.database.write(posted_cards.mark_message_gone, address.channel, card.ref)
             else:
                 return
         await post_card(notice.proposal_id, address)
@@ -191,7 +191,7 @@ class Notices:
         is_done = True
         for question in answers:
             if await self._tell_answer(question):
-                await self.database.write(questions.settle_question, question, self.clock())
+                await self.database.write(questions.mark_answer_told, question, self.clock())
             else:
                 is_done = False
         return is_done
@@ -205,7 +205,7 @@ class Notices:
         poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:
             return True
-        question_text = as_written(question.text)
+        question_text = escape_markdown(question.text)
         answer = bound_text(question.answer, _MAX_ANSWER_CHARS)
         asker = Actor.parse(question.asker, question.name)
         answer_with_question = f"“{question_text}”\n\n{answer}"
@@ -235,7 +235,7 @@ class Notices:
         elif proposal is not None:
             self.tell_unreached(session, proposal, notice.address, why)
         elif notice.address not in audience.find_admins(self.policies.load(session)):
-            self.for_admins(session, f"I can't post in {notice.address}. {why}")
+            self.queue_for_admins(session, f"I can't post in {notice.address}. {why}")
 
 
 def _find_open_card(
@@ -251,5 +251,5 @@ def _find_open_card(
         return None
     copies = posted_cards.list_copies(session, proposal_id)
     refs = [copy.ref for copy in copies if copy.address == address and not copy.gone]
-    named = audience.find_audience(session, policies, open_members[0]).people
+    named = audience.find_reminder_audience(session, policies, open_members[0]).people
     return _OpenCard(refs[-1] if refs else "", list(named))

@@ -39,15 +39,15 @@ class Pauses(Generic[Key]):
 
     def note_refusal(self, key: Key) -> None:
         """Plan the next try after a refusal, unless one is planned already."""
-        if self.holds(key):
+        if self.is_backing_off(key):
             return
         if len(self._planned) > _MAX_PLANNED:
-            self._planned = {held_key: self._planned[held_key] for held_key in self.list_held()}
+            self._planned = {held_key: self._planned[held_key] for held_key in self.list_backing_off()}
         planned = self._planned.get(key)
         refusals = planned.refusals if planned else 0
         self._planned[key] = _NextTry(refusals + 1, self._clock() + find_backoff(refusals))
 
-    def holds(self, key: Key) -> bool:
+    def is_backing_off(self, key: Key) -> bool:
         """Tell if a key is backing off: its next try is still to come."""
         planned = self._planned.get(key)
         if planned is None:
@@ -56,13 +56,13 @@ class Pauses(Generic[Key]):
         was_clock_set_back = wait > BACKOFF[-1]
         return wait > timedelta() and not was_clock_set_back
 
-    def list_held(self) -> list[Key]:
+    def list_backing_off(self) -> list[Key]:
         """Return the keys that are still backing off."""
-        return [key for key in self._planned if self.holds(key)]
+        return [key for key in self._planned if self.is_backing_off(key)]
 
-    def due(self) -> list[Key]:
+    def list_over(self) -> list[Key]:
         """Return the keys whose back-off is over and that had no success since."""
-        return [key for key in self._planned if not self.holds(key)]
+        return [key for key in self._planned if not self.is_backing_off(key)]
 
     def end(self, key: Key) -> None:
         """Forget the back-off of a key after a success."""

@@ -60,7 +60,7 @@ class TeamStatusDelivery:
     async def _draw(self, row: TeamStatusRow, status: TeamStatus) -> bool:
         """Draw the message. Returns True if the status has changed again since it was read."""
         channel = self.channels.get(row.channel)
-        if channel is None or self._pauses.holds(row.lead_id):
+        if channel is None or self._pauses.is_backing_off(row.lead_id):
             return False
         has_changed = False
         try:
@@ -78,7 +78,7 @@ class TeamStatusDelivery:
 
 
 def _find_outdated(session: Session, lead_id: str) -> _OutdatedMessage | None:
-    row = teams.find_outdated(session, lead_id)
+    row = teams.find_outdated_message(session, lead_id)
     if row is None:
         return None
     return _OutdatedMessage(row, teams.load_status(session, lead_id))

@@ -175,7 +175,7 @@ class Turns:
 
         Raises LeasedElsewhere if another process is posting there.
         """
-        if self._pauses.holds(conversation_id):
+        if self._pauses.is_backing_off(conversation_id):
             return ()
         # if this process has the lease already, another of its tasks shows a turn or delivers lines there
         is_busy = self.leases.has(_name_lease(conversation_id))
@@ -191,7 +191,7 @@ class Turns:
 
         Recovery from the rows finds the same conversations later, and after a crash; this is only quicker.
         """
-        return [Job(Work.DELIVER, conversation_id) for conversation_id in self._pauses.due()]
+        return [Job(Work.DELIVER, conversation_id) for conversation_id in self._pauses.list_over()]
 
     @contextlib.asynccontextmanager
     async def _hold_delivery(self, conversation_id: str) -> AsyncIterator[None]:

@@ -23,33 +23,33 @@ from bot.channels.discord.places import (
     MAX_ROWS,
     ROW_TYPE,
 )
-from bot.channels.discord.text import OUTLINER, cut_label
+from bot.channels.discord.text import CARD_RENDERER, cut_label
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
 from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer
 from bot.domain.proposals import Tone
 from bot.domain.verbs import (
-    CHOOSE,
-    CONTEXT,
-    DETAILS,
-    EACH_ROW,
-    VIEW_ALL,
+    CHOOSE_LABEL,
+    CONTEXT_LABEL,
+    DETAILS_LABEL,
+    ROWS_LABEL,
+    VIEW_ALL_LABEL,
     ButtonMark,
     Look,
     Needs,
     Verb,
     Way,
-    with_reason,
+    make_label_with_reason,
 )
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _DEFAULT_COLOUR = 0x95A5A6
 _BUTTON_STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
-APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
+APPROVING_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
 """Verbs that approve: a card that was cut offers none of them."""
-GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
+GROUP_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 """Verbs for all proposals of a group or batch."""
 
 Component = dict[str, Any]  # a button, or a row of them
@@ -65,9 +65,9 @@ class DiscordCard:
 
 def render(card: Card) -> DiscordCard:
     """Render a card, pending or resolved, as one embed with buttons."""
-    parts = OUTLINER.card(card)
-    shows_all = not parts.cut
-    embed = {"description": parts.made, "color": _COLOURS.get(card.tone, _DEFAULT_COLOUR)}
+    parts = CARD_RENDERER.card(card)
+    shows_all = not parts.is_change_cut
+    embed = {"description": parts.text, "color": _COLOURS.get(card.tone, _DEFAULT_COLOUR)}
     components = make_button_rows(card, shows_all=shows_all)
     return DiscordCard({"content": "", "embeds": [embed], "components": components}, shows_all)
 
@@ -77,9 +77,9 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     must_view_first = card.pending and not shows_all
     if card.batch:
         return _make_batch_rows(card, card.batch, must_view_first=must_view_first)
-    verbs = [verb for verb in card.verbs if verb not in GROUP]
+    verbs = [verb for verb in card.verbs if verb not in GROUP_VERBS]
     if must_view_first:
-        verbs = [verb for verb in verbs if verb not in APPROVING]
+        verbs = [verb for verb in verbs if verb not in APPROVING_VERBS]
 
     usual = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
     rare = [make_labelled_button(card, verb) for verb in verbs if card.button(verb).rare]
@@ -87,8 +87,8 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
 
     if card.led:  # people may read the turn that led to the proposal
-        rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT))
-    view_label = VIEW_ALL if card.pending else DETAILS
+        rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT_LABEL))
+    view_label = VIEW_ALL_LABEL if card.pending else DETAILS_LABEL
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
     if must_view_first:
         usual.insert(0, view)
@@ -97,7 +97,7 @@ def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
 
     if not card.pending and card.result_url and _is_link(card.result_url):
         usual.append({"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
-    group = [make_labelled_button(card, verb) for verb in card.verbs if verb in GROUP]
+    group = [make_labelled_button(card, verb) for verb in card.verbs if verb in GROUP_VERBS]
     return lay_out_rows([*split_rows(usual), *split_rows(rare), group])
 
 
@@ -105,18 +105,18 @@ def _make_batch_rows(card: Card, batch: Batch, *, must_view_first: bool) -> list
     """Return the buttons of a batch: those of its card, then the one that shows what led to it."""
     buttons = []
     if must_view_first or not card.pending:
-        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL))
+        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL_LABEL))
     if Verb.APPROVE_ALL in card.verbs and not must_view_first:
         buttons.append(make_labelled_button(card, Verb.APPROVE_ALL))
     if card.pending:
-        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE))
-    elif batch.offers:  # some row has a button of its own, such as Undo
-        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW))
+        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE_LABEL))
+    elif batch.has_buttons:  # some row has a button of its own, such as Undo
+        buttons.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.SHOW_ROWS, ROWS_LABEL))
     others = [verb for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if verb in card.verbs]
     buttons += [make_labelled_button(card, verb) for verb in others]
     context = []
     if card.led:
-        context.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT))
+        context.append(make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT_LABEL))
     return lay_out_rows([buttons, context])
 
 
@@ -147,17 +147,17 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     row_buttons = []
     for position, row in page_rows:
         # a row that was decided can be opened if it has buttons of its own, such as Undo
-        is_listed = row.card.pending or (opens_rows and row.offers)
+        is_listed = row.card.pending or (opens_rows and row.has_buttons)
         if not is_listed:
             continue
-        if opens_rows or row.harms:  # a change that can't be undone is never picked
-            sign = "⚠️" if row.harms else "🔎"
+        if opens_rows or row.needs_own_decision:  # a change that can't be undone is never picked
+            sign = "⚠️" if row.needs_own_decision else "🔎"
             label = f"{sign} {position + 1}"
             row_buttons.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, label))
         else:
             sign = "✅" if position in picked.positions else "⬜"
             row_buttons.append(make_button(Way.TOGGLE, f"{sign} {position + 1}", position))
-    page_way = Way.LOOK if opens_rows else Way.CHOOSE
+    page_way = Way.SHOW_ROWS if opens_rows else Way.CHOOSE
     controls = []
     for target, sign in ((page - 1, "←"), (page + 1, "→")):
         if 0 <= target < pages:
@@ -165,7 +165,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     if card.pending and opens_rows:
         controls.append(make_button(Way.CHOOSE, "Pick rows"))
     elif card.pending:
-        controls.append(make_button(Way.LOOK, "Look at one row"))
+        controls.append(make_button(Way.SHOW_ROWS, "Look at one row"))
     approve, others = picked.split_rows(card)
     decide = []
     if approve or others:
@@ -188,7 +188,7 @@ def make_labelled_button(
     """
     button = card.button(verb)
     if not label:
-        label = with_reason(button) if way is Way.WHY else button.label
+        label = make_label_with_reason(button) if way is Way.WHY else button.label
     mark = ButtonMark(way, verb, card.proposal_id, find_shown_round(card, verb), page, picked)
     look = button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN
     style = _BUTTON_STYLES[look]
@@ -242,7 +242,7 @@ def find_shown_round(card: Card, verb: Verb) -> int:
 
     A round grows with each edit. A press with an older round is refused.
     """
-    if verb in GROUP and card.group:
+    if verb in GROUP_VERBS and card.group:
         return card.group.round
     return card.round
 

@@ -43,9 +43,9 @@ from bot.channels.discord.places import (
     ref_of,
 )
 from bot.channels.discord.presses import DiscordPresses, Display
-from bot.channels.discord.reading import find_names, with_mentions
+from bot.channels.discord.reading import find_names, write_addresses_as_mentions
 from bot.channels.discord.stream import DiscordStream
-from bot.channels.discord.text import OUTLINER, fit, literal, neutralise, split
+from bot.channels.discord.text import CARD_RENDERER, cut_escaped, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import limit_posts, post_each
@@ -152,7 +152,7 @@ class DiscordChannel(Platform):
 
     def hearing(self) -> Hearing:
         """Return the health of the connection. Discord calls only when there is something to tell."""
-        if self._connection.refused or self._rest.refused:
+        if self._connection.has_given_up or self._rest.is_token_refused:
             return Hearing(fault="Discord refused the token; the log says more")
         return check_silence(self._last_request_at, self._elapsed(), may_be_silent=True)
 
@@ -192,8 +192,8 @@ class DiscordChannel(Platform):
             return {"type": _OPEN_MODAL, "data": display.modal}
         if not texts:
             return {"type": _DEFERRED_UPDATE}
-        data = _make_message(replace(display, words=texts[0]))
-        updates = display.replaces and interaction.kind == COMPONENT
+        data = _make_message(replace(display, text=texts[0]))
+        updates = display.replaces_message and interaction.kind == COMPONENT
         return {"type": _UPDATE if updates else _NEW_MESSAGE, "data": data}
 
     async def _handle(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
@@ -232,13 +232,15 @@ class DiscordChannel(Platform):
     async def _take_command(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         raw_text, known_names = interaction.read_raw_text()
         names = await find_names(self._rest, interaction.place.server, raw_text, known_names)
-        name, words = interaction.make_message(names)
+        name, words = interaction.read_command(names)
         # "/nod ask TEXT" is a request, everything else a command
         first_word, _, request = words.partition(" ")
         actor, address = interaction.actor, interaction.place.address
         private = bool(interaction.place.person)
         if name != "nod" or first_word.lower() != ASK_WORD:
-            reply = await inbox(Command(actor, name, words, address, private, names=interaction.names))
+            reply = await inbox(
+                Command(actor, name, words, address, private, names=interaction.channel_names)
+            )
             is_help = (name, words) == ("nod", "help")
             help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
             text, link = reply.split_link()
@@ -248,13 +250,15 @@ class DiscordChannel(Platform):
         if not request and not files:
             return Display("Write what you want after `ask`.")
         reply = await inbox(
-            Message(address, actor, request, interaction.id, private, names=interaction.names, files=files)
+            Message(
+                address, actor, request, interaction.id, private, names=interaction.channel_names, files=files
+            )
         )
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
         file_names = "".join(f"\n`{literal(format_name(file.name))}`" for file in files)
         echo = neutralise(f"**{literal(actor.label)}:** {request}{file_names}")
-        return Display(fit(echo, MAX_CONTENT_UNITS), public=True)
+        return Display(cut_escaped(echo, MAX_CONTENT_UNITS), is_public=True)
 
     async def _follow_up(
         self, interaction: Interaction, task: "asyncio.Task[Display]", *, is_awaited: bool
@@ -265,14 +269,14 @@ class DiscordChannel(Platform):
         """
         display = await task
         if display.modal:  # Discord opens a modal only as the immediate answer
-            display = replace(display, words=_SLOW_TEXT)
+            display = replace(display, text=_SLOW_TEXT)
         texts = _split_response(display, interaction) or (["Done."] if is_awaited else [])
         file = {"file": ("everything.txt", display.file)} if display.file else {}
         for number, text in enumerate(texts):
             is_last = number == len(texts) - 1
             rows = display.rows if is_last else ()
-            message = _make_message(replace(display, words=text, rows=rows, public=False))
-            replaces = number == 0 and (is_awaited or display.replaces)
+            message = _make_message(replace(display, text=text, rows=rows, is_public=False))
+            replaces = number == 0 and (is_awaited or display.replaces_message)
             attached = file if is_last else {}
             await self._rest.answer(interaction.token, message, original=replaces, **attached)
 
@@ -280,7 +284,7 @@ class DiscordChannel(Platform):
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
 
     async def check_place(self, address: Address) -> None:
-        await self._rest.check(DiscordPlace.of(address))
+        await self._rest.check_may_post(DiscordPlace.of(address))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         """Return the account's membership in the server of the address; None for an account without one.
@@ -296,7 +300,7 @@ class DiscordChannel(Platform):
         fault: ChannelError | None = None
         for server in servers:
             try:
-                member = await self._rest.member(server, actor.key)
+                member = await self._rest.load_member(server, actor.key)
                 if member is not None:
                     membership = Membership.GUEST if is_guest(member) else Membership.MEMBER
             except ChannelError as error:
@@ -364,7 +368,7 @@ class DiscordChannel(Platform):
         await self._rest.post(DiscordPlace.of(address), {}, file=(name, content))
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
-        message = {"embeds": [{"description": OUTLINER.team(team, "/nod team")}]}
+        message = {"embeds": [{"description": CARD_RENDERER.team(team, "/nod team")}]}
         if not ref:
             return ref_of(await self._rest.post(DiscordPlace.of(address), message))
         await self._rest.edit(ref, message)
@@ -376,17 +380,17 @@ class DiscordChannel(Platform):
 
 def _split_response(display: Display, interaction: Interaction) -> list[str]:
     """Split a response into messages; an answer to a command shows mentioned people by name."""
-    texts = split(display.words)
-    if display.public or interaction.kind != COMMAND:
+    texts = split(display.text)
+    if display.is_public or interaction.kind != COMMAND:
         return texts
-    return [with_mentions(text, interaction.place.server) for text in texts]
+    return [write_addresses_as_mentions(text, interaction.place.server) for text in texts]
 
 
 def _make_message(display: Display) -> Json:
-    """Return the message with a response; only the person who acted sees it, unless it is ``public``."""
-    flags = PLAIN if display.public else EPHEMERAL | PLAIN
+    """Return the message with a response; only the person who acted sees it, unless ``is_public``."""
+    flags = PLAIN if display.is_public else EPHEMERAL | PLAIN
     return {
-        "content": display.words,
+        "content": display.text,
         "components": list(display.rows),
         "flags": flags,
         "allowed_mentions": {"parse": []},

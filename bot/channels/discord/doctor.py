@@ -38,7 +38,9 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
     rest = DiscordRest(settings)
     try:
         findings = check_settings(settings) or await _ask_discord(settings, rest)
-        return findings + await look_at_places(places, lambda place: rest.check(DiscordPlace.of(place)))
+        return findings + await look_at_places(
+            places, lambda place: rest.check_may_post(DiscordPlace.of(place))
+        )
     except ChannelError as error:
         return [fail("Discord", f"{error.message}. Check DISCORD_BOT_TOKEN and DISCORD_API_URL.")]
     finally:

@@ -22,7 +22,7 @@ from bot.channels.discord.places import (
     TEXT_INPUT_TYPE,
     TEXT_TYPE,
 )
-from bot.channels.discord.text import cut_label, fit, literal, width
+from bot.channels.discord.text import cut_escaped, cut_label, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
 from bot.domain.forms import Field, Shape, fill_in, option_labels
@@ -54,7 +54,7 @@ def ask_words(card: Card, verb: Verb) -> Json:
     button = card.button(verb)
     label = button.asks.question if button.asks else button.label
     hint = button.asks.hint if button.asks else ""
-    text_input = _make_text_input(REASON, required=button.needs is Needs.WORDS)
+    text_input = _make_text_input(REASON, required=button.needs is Needs.TEXT)
     return _make_modal(card, verb, [_make_label(label, text_input, hint)])
 
 
@@ -69,7 +69,7 @@ def ask_grant(
     lines = [_GRANT_TEXT, *(f"- {literal(description)}" for _, description in ladder)]
     durations = [(duration, duration.words) for duration in GrantDuration]
     parts: list[Json] = [
-        {"type": TEXT_TYPE, "content": fit("\n".join(lines), MAX_INPUT_UNITS)},
+        {"type": TEXT_TYPE, "content": cut_escaped("\n".join(lines), MAX_INPUT_UNITS)},
         _make_label("What may run without asking", _make_grant_menu(RUNG, ladder)),
         _make_label("Whose requests, and where", _make_grant_menu(REACH, reaches)),
         _make_label("How long", _make_grant_menu(LASTING, durations)),
@@ -115,7 +115,7 @@ def read_form(
 
 
 def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
-    mark = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
+    mark = ButtonMark(Way.SUBMIT, verb, card.proposal_id, find_shown_round(card, verb), page)
     return {
         "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
         "title": cut_label(card.button(verb).label, MAX_LABEL_UNITS),
@@ -183,8 +183,8 @@ def _make_input(custom_id: str, field: Field) -> Json:
 
 def _list_options(field: Field) -> Sequence[Any]:
     """Return the options of a field's menu; none if the field has no options, or too many for a menu."""
-    # one of the ``choices`` is the value; for a list of values, they are among the ``options``
-    options = field.choices
+    # one of the ``single_choices`` is the value; for a list of values, they are among the ``options``
+    options = field.single_choices
     if not options and field.shape is Shape.CHOICES:
         options = field.options
     if len(options) <= MAX_OPTIONS:

@@ -16,10 +16,15 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bot.channels.discord.places import DiscordPlace, actor_of, ref_of
-from bot.channels.discord.reading import Names, as_accounts, as_words, names_in
+from bot.channels.discord.reading import (
+    MentionNames,
+    list_names_in,
+    write_marks_as_addresses,
+    write_marks_as_names,
+)
 from bot.domain.attachments import Upload
 from bot.domain.people import Actor
-from bot.domain.text import in_reply_to, one_line
+from bot.domain.text import format_reply, one_line
 
 _MAX_SKEW = timedelta(minutes=5)  # between Discord's clock and Nod's
 _SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
@@ -88,7 +93,7 @@ class Interaction:
     place: DiscordPlace
     data: Mapping[str, Any]
     ref: str | None  # the message with the pressed button; None without one, and for an ephemeral message
-    names: Mapping[str, str]  # the name of the channel, by its address; empty in direct messages
+    channel_names: Mapping[str, str]  # the name of the channel, by its address; empty in direct messages
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
@@ -121,7 +126,7 @@ class Interaction:
         target: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
         return target
 
-    def read_raw_text(self) -> tuple[str, Names]:
+    def read_raw_text(self) -> tuple[str, MentionNames]:
         """Return a command's text with Discord's mention marks, and the names that Discord sent for them.
 
         The text of a slash command is what the person typed behind it, that of a message command is the text
@@ -129,13 +134,13 @@ class Interaction:
         """
         target = self._target_message
         if target:
-            return "\n".join(filter(None, _list_texts(target))), names_in(target)
+            return "\n".join(filter(None, _list_texts(target))), list_names_in(target)
         for option in self.data.get("options") or ():
             if option["name"] == "words":
                 return str(option["value"]).strip(), {}
         return "", {}
 
-    def make_message(self, names: Names) -> tuple[str, str]:
+    def read_command(self, names: MentionNames) -> tuple[str, str]:
         """Return the name of the command and its text without marks.
 
         In a request to Nod (`ASK_WORD`) the marks are replaced by ``names``, in other commands by addresses.
@@ -146,12 +151,12 @@ class Interaction:
         target = self._target_message
         if target:
             author = actor_of(target["author"]).label
-            quoted = as_words(raw_text, names) or "(no words)"
-            return "nod", f"ask {in_reply_to(author, quoted, 'Help with this message.')}"
+            quoted = write_marks_as_names(raw_text, names) or "(no words)"
+            return "nod", f"ask {format_reply(author, quoted, 'Help with this message.')}"
         first_word = raw_text.split(maxsplit=1)[0] if raw_text else ""
         if name == "nod" and first_word.lower() == ASK_WORD:
-            return name, as_words(raw_text, names)
-        return name, as_accounts(raw_text, self.place.server, names)
+            return name, write_marks_as_names(raw_text, names)
+        return name, write_marks_as_addresses(raw_text, self.place.server, names)
 
     @property
     def files(self) -> tuple[Upload, ...]:
@@ -167,7 +172,7 @@ class Interaction:
         )
 
     @property
-    def filled(self) -> dict[str, Any]:
+    def modal_values(self) -> dict[str, Any]:
         """The values that a person entered in a modal, by custom_id: a text, or a list of values."""
         values: dict[str, Any] = {}
         for part in self.data["components"]:

@@ -8,9 +8,9 @@ takes, or the place where the button is:
 - `Way.READ`: below a question or the full content, so the verb counts now
 - `Way.VIEW` and `Way.ROW`: shows the full content of the card, or of one row
 - `Way.WHY` and `Way.FILL`: opens the modal for a reason, or for one page of the edit form
-- `Way.SENT`: a submitted modal
+- `Way.SUBMIT`: a submitted modal
 - `Way.CONTEXT`: shows what led to the proposal
-- `Way.CHOOSE`, `Way.TOGGLE`, `Way.LOOK`, `Way.DECIDE`: in the picker, which shows the rows of a batch
+- `Way.CHOOSE`, `Way.TOGGLE`, `Way.SHOW_ROWS`, `Way.DECIDE`: in the picker, which shows the rows of a batch
 
 Where a card does not show everything, a press that approves it shows the full content first. Each handler
 returns a `Display`, the response to the person, which ``channel.py`` sends.
@@ -20,12 +20,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.approvals.lookup.context import NOT_YOURS
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
 from bot.channels.base import Lookup
 from bot.channels.discord import forms
 from bot.channels.discord.card import (
-    APPROVING,
-    GROUP,
+    APPROVING_VERBS,
+    GROUP_VERBS,
     lay_out_rows,
     make_labelled_button,
     make_picker_rows,
@@ -34,22 +34,22 @@ from bot.channels.discord.card import (
 )
 from bot.channels.discord.inbound import MODAL, Interaction
 from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
-from bot.channels.discord.text import OUTLINER, cut_label, fence, fit, literal, width
-from bot.domain.batches import PAGE, Picked, format_split_label, page_of
-from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, read_choice, refusal
-from bot.domain.forms import fields_of, leaves_out
+from bot.channels.discord.text import CARD_RENDERER, cut_escaped, cut_label, fence, literal, width
+from bot.domain.batches import ROWS_PER_PAGE, Picked, format_split_label, page_of
+from bot.domain.cards import Card, format_call_and_outcome
+from bot.domain.chat import Answer, Inbox, Press, Reply, act_on_choice, format_choice_reply, read_choice
+from bot.domain.forms import describe_left_out, fields_of
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.value_text import label_of
-from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
+from bot.domain.verbs import CONTEXT_LABEL, ButtonMark, Needs, Verb, Way
 
 _UNREADABLE_TEXT = "This button no longer works."
 _NOT_HERE_TEXT = "There is nothing here for you to decide."
 _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
-_PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
-_APPROVING_ONE = APPROVING - GROUP  # GROUP: the verbs for all proposals of a batch or group
+_PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.SHOW_ROWS, Way.DECIDE})
+_APPROVING_ONE = APPROVING_VERBS - GROUP_VERBS  # GROUP: the verbs for all proposals of a batch or group
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 """Verbs with a button below one row of a batch that is shown by itself."""
 _BELOW_FULL_CONTENT = 1
@@ -61,12 +61,12 @@ _INLINE_UNITS = 1500  # a longer text is sent as a file
 class Display:
     """The response to the person who acted."""
 
-    words: str = ""  # CommonMark; empty for no message
+    text: str = ""  # CommonMark; empty for no message
     rows: Sequence[Mapping[str, Any]] = ()  # the rows of buttons
     file: str = ""  # the content of a text file
     modal: Mapping[str, Any] | None = None  # the modal to open
-    public: bool = False  # everyone in the channel sees it
-    replaces: bool = False  # it replaces the message with the pressed button
+    is_public: bool = False  # everyone in the channel sees it
+    replaces_message: bool = False  # it replaces the message with the pressed button
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class DiscordPresses:
         if mark is None:
             return Display(_UNREADABLE_TEXT)
         is_from_modal = interaction.kind == MODAL
-        if is_from_modal != (mark.way is Way.SENT):
+        if is_from_modal != (mark.way is Way.SUBMIT):
             return Display(_UNREADABLE_TEXT)
 
         address = interaction.place.address
-        wants_batch_card = mark.way in _PICKER_WAYS or mark.verb in GROUP  # else the card of a row
+        wants_batch_card = mark.way in _PICKER_WAYS or mark.verb in GROUP_VERBS  # else the card of a row
         card = await self.lookup.card(
             mark.id, interaction.actor, address, interaction.ref, together=wants_batch_card
         )
@@ -106,18 +106,18 @@ class DiscordPresses:
             mark.round,
             address=address,
             ref=interaction.ref,
-            names=interaction.names,
+            names=interaction.channel_names,
         )
 
-        if mark.way is Way.SENT:
-            return await self._take_form(press, card, mark.page, interaction.filled)
+        if mark.way is Way.SUBMIT:
+            return await self._take_form(press, card, mark.page, interaction.modal_values)
         if mark.way in _PICKER_WAYS:
             return await self._pick_rows(press, card, mark)
         if mark.way is Way.CONTEXT:
             context = await self.lookup.context(mark.id, interaction.actor, address)
             if context is None:
-                return Display(NOT_YOURS)
-            return _display_text(context, CONTEXT)
+                return Display(CONTEXT_NOT_YOURS_TEXT)
+            return _display_text(context, CONTEXT_LABEL)
         earlier_step = await self._find_earlier_step(press, card, mark)
         if earlier_step is not None:
             return earlier_step
@@ -131,17 +131,17 @@ class DiscordPresses:
             interaction.actor,
             interaction.place.address,
             private=bool(interaction.place.person),
-            names=interaction.names,
+            names=interaction.channel_names,
         )
-        refused = refusal(await self.inbox(message))
+        refused = format_choice_reply(await self.inbox(message))
         echo = f"**{literal(interaction.actor.label)}:** {literal(choice)}"
-        return Display(refused or echo, public=not refused)
+        return Display(refused or echo, is_public=not refused)
 
     async def _submit(self, press: Press, way: Way = Way.PRESS) -> Display:
         """Submit the press, and return the core's reply; empty if the card already says all of it."""
         reply = await self.inbox(press)
         if way is Way.READ:
-            return Display(reply.text or "Done.", replaces=True)
+            return Display(reply.text or "Done.", replaces_message=True)
         names_grants = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)  # cards don't show grants
         if reply.on_cards and not names_grants:
             return Display()
@@ -155,7 +155,7 @@ class DiscordPresses:
         verb = mark.verb
         if mark.way in (Way.VIEW, Way.ROW):
             if card.batch:
-                verbs = GROUP
+                verbs = GROUP_VERBS
             elif mark.way is Way.ROW:
                 verbs = _ROW_VERBS
             else:
@@ -181,9 +181,9 @@ class DiscordPresses:
         if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
             confirm = make_labelled_button(card, verb, Way.READ, question.yes)
             return Display(literal(text), lay_out_rows([[confirm]]))
-        if button.needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
+        if button.needs is Needs.CONFIRM and (may_press or verb not in APPROVING_VERBS):
             return await self._show_everything(press, [card], card, {verb}, text)
-        if verb in APPROVING:
+        if verb in APPROVING_VERBS:
             cards = await self._list_cards_to_show_first(press, card)
             if cards:
                 return await self._show_everything(press, cards, card, {verb})
@@ -195,12 +195,12 @@ class DiscordPresses:
         """Return the modal for what the verb needs, or a refusal; None if the verb needs nothing."""
         verb = mark.verb
         needs = card.button(verb).needs
-        if needs is Needs.WORDS or mark.way is Way.WHY:
+        if needs is Needs.TEXT or mark.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
             return Display(modal=forms.ask_words(card, verb))
         # a grant lets similar calls run; the lookup calls its possible scopes a ladder, its audiences reaches
-        if needs is Needs.LADDER:
+        if needs is Needs.GRANT_TERMS:
             ladder = await self.lookup.ladder(mark.id, press.actor, press.address)
             audiences = await self.lookup.reaches(mark.id, press.actor, press.address)
             if not (ladder and audiences):
@@ -238,7 +238,7 @@ class DiscordPresses:
         Of the pressed card's verbs only those in ``verbs`` get a button. Features are told that the person
         opened the content.
         """
-        text = "\n\n".join(filter(None, (note, *map(everything, cards))))
+        text = "\n\n".join(filter(None, (note, *map(format_call_and_outcome, cards))))
         for card in cards:
             await self.lookup.note_opened(card.proposal_id, press.actor)
         may_press = await self.lookup.may_press(pressed_card.proposal_id, press.actor, press.address)
@@ -256,10 +256,10 @@ class DiscordPresses:
 
     async def _pick_rows(self, press: Press, card: Card, mark: ButtonMark) -> Display:
         """Show a page of a batch's rows to pick from, or decide the picked rows."""
-        if card.batch is None or not (card.pending or mark.way is Way.LOOK):
+        if card.batch is None or not (card.pending or mark.way is Way.SHOW_ROWS):
             return Display(_NOT_OPEN_TEXT)
         if mark.round != card.round:
-            return Display(_CHANGED_TEXT, replaces=mark.way is not Way.CHOOSE)
+            return Display(_CHANGED_TEXT, replaces_message=mark.way is not Way.CHOOSE)
         try:
             picked = Picked.parse(mark.picked) if mark.picked else Picked.all_of(card)
         except ValueError:
@@ -268,12 +268,12 @@ class DiscordPresses:
             page = mark.page
             if mark.way is Way.TOGGLE:  # its ``page`` is the position of a row
                 picked = picked.toggle(mark.page)
-                page = mark.page // PAGE
-            rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.LOOK)
+                page = mark.page // ROWS_PER_PAGE
+            rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.SHOW_ROWS)
             page_card, _, _ = page_of(card, page)
-            text = fit(OUTLINER.card(page_card).made, MAX_CONTENT_UNITS)
+            text = cut_escaped(CARD_RENDERER.card(page_card).text, MAX_CONTENT_UNITS)
             is_in_picker = bool(mark.picked)  # the card's button that opens the picker carries no rows
-            return Display(text, rows, replaces=is_in_picker)
+            return Display(text, rows, replaces_message=is_in_picker)
         return await self._decide_rows(press, card, mark, picked)
 
     async def _decide_rows(self, press: Press, card: Card, mark: ButtonMark, picked: Picked) -> Display:
@@ -286,10 +286,10 @@ class DiscordPresses:
             button = make_labelled_button(
                 card, mark.verb, Way.DECIDE, label, _BELOW_FULL_CONTENT, mark.picked
             )
-            return Display("Everything it does:", lay_out_rows([[button]]), everything(card))
-        choice = picked.choice(card, press.actor, mark.round, press.address, declines=declines)
+            return Display("Everything it does:", lay_out_rows([[button]]), format_call_and_outcome(card))
+        choice = picked.make_decision(card, press.actor, mark.round, press.address, declines=declines)
         reply = await self.inbox(choice)
-        return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
+        return Display(reply.text, replaces_message=reply.answer is Answer.ACCEPTED)
 
     async def _load_arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:
         if not card.pending:
@@ -313,7 +313,7 @@ class DiscordPresses:
         for number, fields in enumerate(pages):
             label = cut_label(", ".join(field.label for field in fields), MAX_BUTTON_UNITS)
             buttons.append(make_labelled_button(card, Verb.EDIT, Way.FILL, label, number))
-        question = f"Which part? {leaves_out(card.schema, arguments)}".strip()
+        question = f"Which part? {describe_left_out(card.schema, arguments)}".strip()
         return Display(question, lay_out_rows(split_rows(buttons)))
 
     async def _take_form(self, press: Press, card: Card, page: int, values: Mapping[str, Any]) -> Display:
@@ -342,7 +342,7 @@ class DiscordPresses:
         if reply.answer is not Answer.ACCEPTED:
             fault_lines = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
             lines = ["Nothing was changed.", *(fault_lines or [reply.text])]
-            return Display(fit("\n".join(lines), MAX_CONTENT_UNITS))
+            return Display(cut_escaped("\n".join(lines), MAX_CONTENT_UNITS))
         new_card = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).shows_all:
             return Display(reply.text)

@@ -1,10 +1,11 @@
 """Reading text of Discord: its marks for people, places, times, commands and emoji.
 
-A mark is text such as ``<@991>``, which Discord shows as the person's name: `as_words` does the same for the
-model, `as_accounts` writes Nod's addresses for admin commands, and `with_mentions` turns addresses into
-marks. All marks: https://docs.discord.com/developers/reference#message-formatting. In code Discord shows
-marks as they are written, and so does Nod. A command comes without the names of the people that it mentions,
-so `find_names` asks Discord for them.
+A mark is text such as ``<@991>``, which Discord shows as the person's name: `write_marks_as_names` does the
+same for the model, `write_marks_as_addresses` writes Nod's addresses for admin commands, and
+`write_addresses_as_mentions` turns addresses into marks. All marks:
+https://docs.discord.com/developers/reference#message-formatting. In code Discord shows marks as they are
+written, and so does Nod. A command comes without the names of the people that it mentions, so `find_names`
+asks Discord for them.
 """
 
 import asyncio
@@ -55,11 +56,11 @@ class Mention(NamedTuple):
     id: str
 
 
-Names = Mapping[Mention, str]
+MentionNames = Mapping[Mention, str]
 """The names of people, roles and channels, as Discord shows them: with their "@" or "#"."""
 
 
-def names_in(message: Mapping[str, Any]) -> dict[Mention, str]:
+def list_names_in(message: Mapping[str, Any]) -> dict[Mention, str]:
     """Return the names of the accounts that a message, or a message forwarded in it, mentions."""
     names: dict[Mention, str] = {}
     for user in message.get("mentions") or ():
@@ -68,11 +69,11 @@ def names_in(message: Mapping[str, Any]) -> dict[Mention, str]:
     for channel in message.get("mention_channels") or ():
         names[Mention("channel", str(channel["id"]))] = f"#{one_line(str(channel['name']))}"
     for snapshot in message.get("message_snapshots") or ():
-        names |= names_in(snapshot.get("message") or {})
+        names |= list_names_in(snapshot.get("message") or {})
     return names
 
 
-async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -> Names:
+async def find_names(rest: DiscordRest, server: str, words: str, known: MentionNames) -> MentionNames:
     """Return ``known`` and the names that Discord gives for at most `MAX_NAMES` other mentions in a text."""
     unnamed: dict[Mention, None] = {}  # the mentions without a known name, each once
     for match in _MARK_PATTERN.finditer(words):
@@ -101,7 +102,7 @@ async def _fetch_name(rest: DiscordRest, server: str, mention: Mention) -> str:
         if server:
             member = await rest.call("GET", f"/guilds/{server}/members/{mention.id}", patience=_WAIT_SECONDS)
             user = {**member["user"], "member": member}  # in the shape in which a message names people
-            names = names_in({"mentions": [user]})
+            names = list_names_in({"mentions": [user]})
             return names[Mention("person", str(user["id"]))]
     return ""
 
@@ -114,7 +115,7 @@ async def _fetch_roles(rest: DiscordRest, server: str) -> dict[Mention, str]:
     return {}
 
 
-def as_words(words: str, names: Names) -> str:
+def write_marks_as_names(words: str, names: MentionNames) -> str:
     """Return a text with its marks as words, as Discord shows them to people."""
 
     def write_mark(match: re.Match[str]) -> str:
@@ -134,7 +135,7 @@ def as_words(words: str, names: Names) -> str:
     return _MARK_PATTERN.sub(write_mark, words)
 
 
-def as_accounts(words: str, server: str, names: Names) -> str:
+def write_marks_as_addresses(words: str, server: str, names: MentionNames) -> str:
     """Return the text of an admin command with people and channels as addresses, other marks as words."""
 
     def write_mark(match: re.Match[str]) -> str:
@@ -142,12 +143,12 @@ def as_accounts(words: str, server: str, names: Names) -> str:
             return f"{NAME}:{match['person']}"
         if match["channel"]:
             return f"{NAME}:{server}/{match['channel']}"
-        return as_words(match[0], names)
+        return write_marks_as_names(match[0], names)
 
     return _MARK_PATTERN.sub(write_mark, words)
 
 
-def with_mentions(markdown: str, server: str) -> str:
+def write_addresses_as_mentions(markdown: str, server: str) -> str:
     """Replace addresses of people and of a server's channels by mentions, which Discord shows by name."""
 
     def write_mention(match: re.Match[str]) -> str:

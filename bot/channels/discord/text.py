@@ -5,8 +5,8 @@ https://docs.discord.com/developers/reference (message formatting). `literal` an
 nothing is markup. `neutralise` and `split` take CommonMark of answers and keep its markup but the mentions.
 
 Two steps come before the escaping of a literal text. First, `clean` spells out invisible characters. Then
-`set_apart` gives each part that others wrote its own direction of writing, so that text from right to left
-can't reorder the words around it. `isolate` does that for each line.
+`isolate_foreign_parts` gives each part that others wrote its own direction of writing, so that text from
+right to left can't reorder the words around it. `isolate_lines` does that for each line.
 """
 
 import re
@@ -18,7 +18,7 @@ from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_EMBED_UNITS, NAME
 from bot.channels.markdown import clean, neutralise_mentions, prefix
 from bot.channels.tables import lay_out_tables
-from bot.domain.direction import isolate, runs_right_to_left, set_apart
+from bot.domain.direction import isolate_foreign_parts, isolate_lines, runs_right_to_left
 from bot.domain.people import Actor
 
 _SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # the < of a mention, an emoji, a command or a time
@@ -33,7 +33,7 @@ def literal(text: str) -> str:
 
     Each part of the text keeps its own direction of writing.
     """
-    return _escape(set_apart(clean(text)))
+    return _escape(isolate_foreign_parts(clean(text)))
 
 
 def _escape(text: str) -> str:
@@ -69,11 +69,11 @@ def cut_label(text: str, limit: int) -> str:
     A text that is cut ends in an ellipsis. The marks of its direction of writing count, too.
     """
     text = clean(text)
-    marks = width(set_apart(text)) - width(text)
-    return set_apart(fit(text, max(limit - marks, 1)))
+    marks = width(isolate_foreign_parts(text)) - width(text)
+    return isolate_foreign_parts(cut_escaped(text, max(limit - marks, 1)))
 
 
-def fit(escaped: str, limit: int) -> str:
+def cut_escaped(escaped: str, limit: int) -> str:
     """Return an escaped text within ``limit`` units; a cut text ends in an ellipsis."""
     if width(escaped) <= limit:
         return escaped
@@ -93,7 +93,7 @@ class DiscordTextBuilder(TextBuilder[str]):
             return fence(text)
         if "code" in styles:
             # not in a code span: no escape works there, so a backtick would end it
-            written = _escape(isolate(clean(text)))
+            written = _escape(isolate_lines(clean(text)))
         else:
             written = literal(text)
         if not written.strip():
@@ -112,7 +112,7 @@ class DiscordTextBuilder(TextBuilder[str]):
             return f"<@{actor.key}>"
         return literal(actor.label)
 
-    def joined(self, parts: Iterable[str], between: str = "\n") -> str:
+    def join(self, parts: Iterable[str], between: str = "\n") -> str:
         return between.join(parts)
 
     def size(self, made: str) -> tuple[int, ...]:
@@ -128,5 +128,5 @@ class DiscordTextBuilder(TextBuilder[str]):
         return head
 
 
-OUTLINER = CardTextRenderer(DiscordTextBuilder(), (MAX_EMBED_UNITS,))
+CARD_RENDERER = CardTextRenderer(DiscordTextBuilder(), (MAX_EMBED_UNITS,))
 """The renderer of cards and of teams' statuses as text, each within one embed."""

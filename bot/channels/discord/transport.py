@@ -1,8 +1,8 @@
 """Requests to Discord's REST API by `DiscordRest`, repeated after a rate limit, a fault or a lost answer.
 
-A refusal of Discord becomes an error of Nod's: CopyGone for a message that is gone, `DiscordNever` if the
-same call will never succeed, else `DiscordRefusal`. A message carries a nonce that Discord enforces for a few
-minutes, so a message whose answer was lost is not posted twice:
+A refusal of Discord becomes an error of Nod's: CopyGone for a message that is gone, `DiscordFinalRefusal` if
+the same call will never succeed, else `DiscordRefusal`. A message carries a nonce that Discord enforces for a
+few minutes, so a message whose answer was lost is not posted twice:
 https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to try again, and
 X-RateLimit-Remaining how many calls are left: https://docs.discord.com/developers/topics/rate-limits.
 Refusals are told apart by their JSON codes:
@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx2
 
-from bot.channels.connecting import PATIENCE, Waits
+from bot.channels.connecting import MAX_CALL_WAIT_SECONDS, PlatformWaits
 from bot.channels.discord.places import MAX_FILE_BYTES, DiscordPlace, path_of
 from bot.channels.streamed_message import FullText
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -57,7 +57,7 @@ class DiscordRefusal(ChannelError):
     code: int | None = None  # Discord's own code of the error
 
 
-class DiscordNever(DiscordRefusal, NotDeliverable):
+class DiscordFinalRefusal(DiscordRefusal, NotDeliverable):
     """A refusal by Discord that is final: the same call never succeeds."""
 
 
@@ -71,7 +71,7 @@ def make_refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
     if code in _FINAL_REFUSALS:
         words = f"{_FINAL_REFUSALS[code]}."
         is_temporary = False
-    refusal_type = DiscordRefusal if is_temporary else DiscordNever
+    refusal_type = DiscordRefusal if is_temporary else DiscordFinalRefusal
     error = refusal_type(f"Discord refused ({code}): {words}")
     error.status = status
     error.code = answer.get("code")
@@ -93,10 +93,12 @@ class DiscordRest:
         self._app = settings.discord_application_id
         self._sleep = sleep
         self._elapsed = elapsed
-        self.waits = Waits("discord", elapsed)  # for calls that Discord refused: all processes share them
+        self.waits = PlatformWaits(
+            "discord", elapsed
+        )  # for calls that Discord refused: all processes share them
         self._no_calls_until: dict[tuple[str, str], float] = {}
         """The time by ``elapsed`` until which no call is left, by method and channel."""
-        self.refused = False  # Discord did not accept the token in its last answer
+        self.is_token_refused = False  # Discord did not accept the token in its last answer
         self._direct_channels: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
 
@@ -106,7 +108,7 @@ class DiscordRest:
         path: str,
         body: Any = None,
         file: tuple[str, str | bytes] | None = None,
-        patience: float = PATIENCE,
+        patience: float = MAX_CALL_WAIT_SECONDS,
     ) -> Any:
         """Call the API, up to three times if that may help, and return the JSON of the response.
 
@@ -133,7 +135,7 @@ class DiscordRest:
                 continue
             self._note_limit(method, path, response.headers)
             if not path.startswith("/webhooks/"):  # these take no token
-                self.refused = response.status_code == httpx2.codes.UNAUTHORIZED
+                self.is_token_refused = response.status_code == httpx2.codes.UNAUTHORIZED
             if response.is_success:
                 return answer
             error = make_refusal(response.status_code, answer)
@@ -155,9 +157,9 @@ class DiscordRest:
 
     async def has_room(self, place: DiscordPlace, method: str) -> bool:
         """Tell if Discord's rate limit leaves room for one more message, or edit, in this channel now."""
-        return self._elapsed() >= self._no_calls_until.get((method, await self.channel_of(place)), 0)
+        return self._elapsed() >= self._no_calls_until.get((method, await self.find_channel(place)), 0)
 
-    async def channel_of(self, place: DiscordPlace) -> str:
+    async def find_channel(self, place: DiscordPlace) -> str:
         """Return the id of a place's channel; for a person, that of their direct messages with Nod."""
         if place.person and place.person not in self._direct_channels:
             opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
@@ -166,7 +168,7 @@ class DiscordRest:
             return self._direct_channels[place.person]
         return place.channel
 
-    async def member(self, server: str, user: str) -> Json | None:
+    async def load_member(self, server: str, user: str) -> Json | None:
         """Return Discord's record of a server's member; None for one who has left, and for a bot."""
         try:
             record: Json = await self.call("GET", f"/guilds/{server}/members/{user}")
@@ -178,17 +180,17 @@ class DiscordRest:
             return None
         return record
 
-    async def check(self, place: DiscordPlace) -> None:
+    async def check_may_post(self, place: DiscordPlace) -> None:
         """Raise ChannelError if Nod can't post in a place.
 
         To find out, this shows people there for some seconds that Nod is writing, which needs the same right.
         """
-        await self.call("POST", f"/channels/{await self.channel_of(place)}/typing")
+        await self.call("POST", f"/channels/{await self.find_channel(place)}/typing")
 
     async def post(self, place: DiscordPlace, message: Json, nonce: str = "", **options: Any) -> Json:
         """Post a message, and return it as Discord stored it. ``nonce``: at most 25 characters."""
         identity = {"nonce": nonce or secrets.token_hex(12), "enforce_nonce": True}
-        path = f"/channels/{await self.channel_of(place)}/messages"
+        path = f"/channels/{await self.find_channel(place)}/messages"
         posted: Json = await self.call("POST", path, _NO_MENTIONS | message | identity, **options)
         return posted
 
@@ -196,15 +198,15 @@ class DiscordRest:
         """Post a text that fits one message, with rows of buttons below it."""
         buttons = {"components": list(rows)} if rows else {}
         if isinstance(post, FullText):
-            await self.post(place, {"content": post.words} | buttons, file=(post.name, post.text))
+            await self.post(place, {"content": post.message_text} | buttons, file=(post.name, post.text))
         else:
             await self.post(place, {"content": post, "flags": PLAIN} | buttons)
 
-    async def edit(self, ref: str, message: Json, patience: float = PATIENCE) -> None:
+    async def edit(self, ref: str, message: Json, patience: float = MAX_CALL_WAIT_SECONDS) -> None:
         """Change a message. In an archived thread, which takes no edits, open the thread first."""
         try:
             await self.call("PATCH", path_of(ref), _NO_MENTIONS | message, patience=patience)
-        except DiscordNever as error:
+        except DiscordFinalRefusal as error:
             if error.code != _ARCHIVED_CODE:
                 raise
             await self.call("PATCH", f"/channels/{ref.partition('/')[0]}", {"archived": False})

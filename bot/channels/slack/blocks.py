@@ -3,7 +3,7 @@
 Hostile text only goes where Slack parses nothing. Plain texts are cut to Slack's limits here, and `rich`
 splits its lines into several blocks. The callers keep the other limits: of values, of a page's address, of a
 single line of `rich`, of the number of buttons in `actions`, and of the text with Slack's marks in
-`mrkdwn_block` and `closing`, which can't be cut anywhere.
+`mrkdwn_block` and `outcome_section`, which can't be cut anywhere.
 
 The limits of texts are in Slack's units (`text.width`). Each limit has its source:
 [blocks] docs.slack.dev/reference/block-kit, [views] …/reference/views, [methods] …/reference/methods,
@@ -18,9 +18,9 @@ from typing import Any
 from bot.channels.markdown import clean
 from bot.channels.slack import text
 from bot.domain.chat import LinkButton, make_choice_buttons
-from bot.domain.direction import runs_right_to_left, set_apart
+from bot.domain.direction import isolate_foreign_parts, runs_right_to_left
 from bot.domain.times import format_local
-from bot.domain.verbs import Sure
+from bot.domain.verbs import Confirmation
 
 Block = dict[str, Any]
 BLANK = "(empty)"  # in place of an empty text, which Slack refuses
@@ -47,7 +47,7 @@ MAX_SESSION_TITLE_UNITS = 200  # [methods] agents.sessions.setStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A piece of text in one style: bold, strike, italic, code or none. ``url`` makes it a link."""
 
     text: str
@@ -55,14 +55,14 @@ class Run:
     url: str = ""
 
     @property
-    def shown(self) -> str:
+    def displayed_text(self) -> str:
         """The text as displayed: cleaned, and with its own direction of writing."""
-        return set_apart(clean(self.text))
+        return isolate_foreign_parts(clean(self.text))
 
     def element(self) -> Block:
-        element: Block = {"type": "text", "text": self.shown}
+        element: Block = {"type": "text", "text": self.displayed_text}
         if self.url:
-            element = {"type": "link", "url": self.url, "text": self.shown}
+            element = {"type": "link", "url": self.url, "text": self.displayed_text}
         if self.style:
             element["style"] = {self.style: True}
         return element
@@ -72,22 +72,22 @@ class Run:
 class RichLine:
     """A line of rich text: plain, ``preformatted``, or an item of a numbered list."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
     preformatted: bool = False
     numbered: bool = False
 
     @property
     def width(self) -> int:
-        return 1 + sum(text.width(run.shown) for run in self.runs)
+        return 1 + sum(text.width(run.displayed_text) for run in self.runs)
 
 
-def cut_shown(content: str, limit: int) -> tuple[str, bool]:
+def cut_for_display(content: str, limit: int) -> tuple[str, bool]:
     """Cut a text so that with the marks of its direction of writing it has at most ``limit`` units.
 
     Returns the text, still without these marks, and True if it was cut.
     """
     shown, is_cut = text.cut(content, limit)
-    marks = text.width(set_apart(shown)) - text.width(shown)
+    marks = text.width(isolate_foreign_parts(shown)) - text.width(shown)
     if marks:
         return text.cut(content, max(limit - marks, 1))
     return shown, is_cut
@@ -95,7 +95,7 @@ def cut_shown(content: str, limit: int) -> tuple[str, bool]:
 
 def plain(content: str, limit: int) -> Block:
     """Return the object of a text in which Slack parses nothing, of at most ``limit`` units."""
-    shown = set_apart(cut_shown(content, limit)[0])
+    shown = isolate_foreign_parts(cut_for_display(content, limit)[0])
     return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
 
 
@@ -138,7 +138,7 @@ def _make_time(label: str, at: datetime, form: str = "{date_short_pretty} at {ti
     return mrkdwn_block(f"{label} {date}".strip())
 
 
-def closing(outcome: str, at: datetime | None, button: Block, *, is_running: bool = False) -> Block:
+def outcome_section(outcome: str, at: datetime | None, button: Block, *, is_running: bool = False) -> Block:
     """Return a section with an outcome, its time, and a button at its side. ``outcome`` is escaped here.
 
     ``is_running``: it has not ended yet, and the time says how long ago it began.
@@ -198,11 +198,16 @@ def _choose_literal_type(line: RichLine) -> str:
 
 
 def button(
-    label: str, action_id: str, value: str, style: str = "", confirm: str = "", sure: Sure | None = None
+    label: str,
+    action_id: str,
+    value: str,
+    style: str = "",
+    warning: str = "",
+    question: Confirmation | None = None,
 ) -> Block:
-    """Return a button. With ``confirm`` or ``sure``, Slack asks before a press counts.
+    """Return a button. With ``warning`` or ``question``, Slack asks before a press counts.
 
-    ``sure`` has the question, an explanation, and the labels of its two buttons. ``confirm`` is a warning
+    ``question`` has the question, an explanation, and the labels of its two buttons. ``warning`` is a warning
     that takes the place of that explanation.
     """
     element: Block = {
@@ -213,13 +218,13 @@ def button(
     }
     if style:
         element["style"] = style
-    if confirm or sure:
-        sure = sure or Sure(f"{label}?", label, "Not now")
+    if warning or question:
+        question = question or Confirmation(f"{label}?", label, "Not now")
         element["confirm"] = {
-            "title": plain(text.one_line(sure.question), MAX_CONFIRM_TITLE_UNITS),
-            "text": plain(confirm or text.one_line(sure.more), MAX_CONFIRM_TEXT_UNITS),
-            "confirm": plain(sure.yes, MAX_CONFIRM_BUTTON_UNITS),
-            "deny": plain(sure.no, MAX_CONFIRM_BUTTON_UNITS),
+            "title": plain(text.one_line(question.question), MAX_CONFIRM_TITLE_UNITS),
+            "text": plain(warning or text.one_line(question.more), MAX_CONFIRM_TEXT_UNITS),
+            "confirm": plain(question.yes, MAX_CONFIRM_BUTTON_UNITS),
+            "deny": plain(question.no, MAX_CONFIRM_BUTTON_UNITS),
         }
     return element
 
@@ -275,7 +280,7 @@ def markdown(content: str, team: str = "") -> Block:
 
     ``team``: for a text to one person only, in which its people and channels are shown by their names.
     """
-    shown = text.harmless(content, text.MAX_POST_UNITS)
+    shown = text.cut_and_neutralise(content, text.MAX_POST_UNITS)
     if team:
         shown = text.with_mentions(shown, team)
     return {"type": "markdown", "text": shown if shown.strip() else BLANK}

@@ -20,14 +20,14 @@ from bot.domain.plans import Plan
 from bot.domain.verbs import (
     BUTTONS,
     CHOICES,
-    CHOOSE,
-    DETAILS,
-    EACH_ROW,
-    VIEW_ALL,
+    CHOOSE_LABEL,
+    DETAILS_LABEL,
+    ROWS_LABEL,
+    VIEW_ALL_LABEL,
     Look,
     Needs,
     Verb,
-    with_reason,
+    make_label_with_reason,
 )
 
 # action ids, without ``nod:``, that are not verbs of the core
@@ -36,8 +36,8 @@ VIEW = "view"  # opens "View all", too: from a menu, from App Home, or from a ca
 SEND_COMMAND = "command"  # sends the button's value as a command; in App Home
 REVIEW_STEPS = "review_steps"  # opens "View all", whose submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"  # opens the modal for a reason, whose submit declines
-CONTEXT_SHOWN = "context"  # opens the messages that led to the proposal
-CHOOSING = "choose"  # opens the rows of a batch, to pick some
+SHOW_CONTEXT = "context"  # opens the messages that led to the proposal
+CHOOSE_ROWS = "choose"  # opens the rows of a batch, to pick some
 MORE = "nod:more"  # the full action id of the ⋯ menu
 
 _BATCH_QUESTIONS = {
@@ -47,7 +47,7 @@ _BATCH_QUESTIONS = {
 }
 """The question before a press counts for all rows of a batch."""
 _VERBS_THAT_ASK_TEXT = frozenset(
-    verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
+    verb for verb in Verb if BUTTONS[verb].needs is Needs.TEXT and not BUTTONS[verb].rare
 )
 """Verbs with a button on the card that asks for a text, such as what to change."""
 _NOT_IN_CARD_MENU = frozenset({*CHOICES, *_VERBS_THAT_ASK_TEXT, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
@@ -118,7 +118,7 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
     buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _VERBS_THAT_ASK_TEXT]
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = choose_steps_button(card, shows_all=shows_all)
-        buttons.append(blocks.button(label, action_id(verb), value, confirm=describe_steps(card)))
+        buttons.append(blocks.button(label, action_id(verb), value, warning=describe_steps(card)))
     if Verb.EDIT in card.verbs:
         buttons.append(_make_button(card, Verb.EDIT, value))
     entries = _list_menu_entries(card, value, shows_all=shows_all)
@@ -134,7 +134,7 @@ def _list_menu_entries(card: Card, value: str, *, shows_all: bool) -> list[_Menu
     """
     all_entries = [_MenuEntry(*entry) for entry in list_entries(card, shows_all=shows_all)]
     entries = [entry for entry in all_entries if entry.verb not in _NOT_IN_CARD_MENU]
-    views = [_MenuEntry(VIEW_ALL, f"{VIEW}:{value}")]
+    views = [_MenuEntry(VIEW_ALL_LABEL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
     room = blocks.MAX_OVERFLOW_OPTIONS - len(views)
@@ -148,7 +148,7 @@ def _make_approve_button(card: Card, value: str, *, shows_all: bool) -> Block:
     approve = card.button(Verb.APPROVE)
     style = "danger" if approve.look is Look.DANGER else "primary"
     if shows_all:
-        return blocks.button(approve.label, action_id(Verb.APPROVE), value, style, sure=approve.sure)
+        return blocks.button(approve.label, action_id(Verb.APPROVE), value, style, question=approve.sure)
     label = "View all, then answer" if card.kind.is_answer else "View all, then approve"
     if card.kind.has_steps:
         label = f"{label} plan"
@@ -160,12 +160,12 @@ def _make_batch_buttons(card: Card, value: str, *, shows_all: bool) -> Iterator[
         label = card.button(Verb.APPROVE_ALL).label if shows_all else "View all, then approve"
         yield blocks.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
     if Verb.APPROVE_ALL in card.verbs or Verb.DECLINE_ALL in card.verbs:
-        yield blocks.button(CHOOSE, action_id(CHOOSING), value)
+        yield blocks.button(CHOOSE_LABEL, action_id(CHOOSE_ROWS), value)
     for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL):
         if verb in card.verbs:
             style = "danger" if verb is Verb.STOP_ALL else ""
             yield _make_button(card, verb, value, style, _BATCH_QUESTIONS[verb])
-    yield blocks.overflow(MORE, [(VIEW_ALL, f"{VIEW}:{value}")])
+    yield blocks.overflow(MORE, [(VIEW_ALL_LABEL, f"{VIEW}:{value}")])
 
 
 def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: str = "") -> Block:
@@ -182,8 +182,8 @@ def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
     """
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
-        yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
-    yield from _list_verb_entries(card, value, Needs.WORDS)
+        yield make_label_with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
+    yield from _list_verb_entries(card, value, Needs.TEXT)
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = choose_steps_button(card, shows_all=shows_all)
         yield label, f"{verb}:{value}"
@@ -228,13 +228,13 @@ def make_resolved_buttons(card: Card) -> list[Block]:
         return buttons
     verbs = [verb for verb in card.verbs if verb in _BATCH_QUESTIONS]
     buttons += [_make_button(card, verb, value, confirm=_BATCH_QUESTIONS[verb]) for verb in verbs]
-    if card.batch.offers:
-        buttons.append(blocks.button(EACH_ROW, action_id(CHOOSING), value))
+    if card.batch.has_buttons:
+        buttons.append(blocks.button(ROWS_LABEL, action_id(CHOOSE_ROWS), value))
     return buttons
 
 
 def make_details_button(card: Card) -> Block:
-    return blocks.button(DETAILS, action_id(VIEW), value_of(card))
+    return blocks.button(DETAILS_LABEL, action_id(VIEW), value_of(card))
 
 
 def make_group_buttons(card: Card) -> list[Block]:

@@ -2,7 +2,8 @@
 
 Whatever the content, the blocks stay within Slack's limits. If the change does not fit, the card says so and
 its Approve opens "View all" first (``screens.py``), so no one approves what they could not read. `render`
-makes the usual card, `brief` one for a Slack that refuses it. Sizes are in Slack's units (`text.width`).
+makes the usual card, `render_briefly` one for a Slack that refuses it. Sizes are in Slack's units
+(`text.width`).
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import BLANK, Block, RichLine, Run
+from bot.channels.slack.blocks import BLANK, Block, RichLine, TextRun
 from bot.channels.slack.buttons import (
     make_details_button,
     make_group_buttons,
@@ -20,9 +21,9 @@ from bot.channels.slack.buttons import (
     make_resolved_buttons,
 )
 from bot.channels.slack.change import render_batch_rows, render_change
-from bot.channels.slack.places import channel_in, is_id, mention_of, user_of
+from bot.channels.slack.places import find_linkable_channel, is_id, mention_of, user_of
 from bot.domain.cards import Card
-from bot.domain.files import RESULT_SHOWN
+from bot.domain.files import MAX_SHOWN_UTF16_UNITS
 from bot.domain.people import Actor
 from bot.domain.proposals import Tone
 
@@ -79,13 +80,13 @@ def render(card: Card, team: str = "") -> SlackCard:
     return SlackCard(shown, notification, shows_all)
 
 
-def brief(card: Card, team: str = "") -> SlackCard:
+def render_briefly(card: Card, team: str = "") -> SlackCard:
     """Render the least that can be decided on: title, state and buttons; "View all" has the rest."""
     note = blocks.context("✂️ Slack could not show this card in full. View all shows everything.")
     title: list[Block] = []
     if card.pending:
         short_title = text.cut(text.one_line(card.title) or BLANK, _REMARK_UNITS)[0]
-        title = blocks.rich([RichLine((Run(short_title, "bold"),))])
+        title = blocks.rich([RichLine((TextRun(short_title, "bold"),))])
         state = _render_pending(card, team, shows_all=False)
     else:
         state = _render_resolved(card)
@@ -109,17 +110,19 @@ def _render_title(card: Card) -> tuple[list[Block], bool]:
     if text.width(title) <= blocks.MAX_HEADER_UNITS:
         return [blocks.header(title)], False
     shown, is_cut = text.cut(title, _LONG_TITLE_UNITS)
-    return blocks.rich([RichLine((Run(shown, "bold"),))]), is_cut
+    return blocks.rich([RichLine((TextRun(shown, "bold"),))]), is_cut
 
 
 def _render_intro(card: Card) -> Iterator[RichLine]:
     """Yield the lines between the title and the change: the warning and the reason."""
     if card.kind.is_answer and card.risk_reason:  # the card of a question has no warning, but a remark
-        yield RichLine((Run(text.cut(text.one_line(card.risk_reason), _REMARK_UNITS)[0], "italic"),))
+        yield RichLine((TextRun(text.cut(text.one_line(card.risk_reason), _REMARK_UNITS)[0], "italic"),))
     elif card.warning:
-        yield RichLine((Run("⚠️ "), Run(text.cut(text.one_line(card.warning), _REMARK_UNITS)[0], "bold")))
+        yield RichLine(
+            (TextRun("⚠️ "), TextRun(text.cut(text.one_line(card.warning), _REMARK_UNITS)[0], "bold"))
+        )
     if card.why.strip():
-        yield RichLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), _REASON_UNITS)[0])))
+        yield RichLine((TextRun("Why: ", "bold"), TextRun(text.cut(card.why.strip(), _REASON_UNITS)[0])))
 
 
 def _render_notes(card: Card) -> list[Block]:
@@ -139,7 +142,7 @@ def _render_notes(card: Card) -> list[Block]:
 
 def _write_asker(card: Card, team: str) -> str | Block:
     """Write the requester; on a copy in another chat also the original channel, if possible as a link."""
-    channel = channel_in(card.origin, team) if card.origin else None
+    channel = find_linkable_channel(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
     asker = text.cut(replace(card, asked_in="").asked, _REMARK_UNITS)[0]
@@ -176,14 +179,14 @@ def _render_resolved(card: Card) -> list[Block]:
     """Return the outcome of a card, with buttons for its details and for verbs such as Retry and Undo."""
     headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, _HEADLINE_UNITS)[0]
     url = card.result_url if card.result_url and is_web(card.result_url) else ""
-    lines = [RichLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]
+    lines = [RichLine((TextRun(f"{_TONE_SIGNS[card.tone]} "), TextRun(headline, "bold", url)))]
     result = card.result.strip()
     if result:
-        lines.append(RichLine((Run(text.cut(result, RESULT_SHOWN)[0]),), preformatted=True))
+        lines.append(RichLine((TextRun(text.cut(result, MAX_SHOWN_UTF16_UNITS)[0]),), preformatted=True))
     outcome = text.cut(card.end, _OUTCOME_UNITS)[0]
     outcome_and_votes = text.cut("; ".join(filter(None, (outcome, *card.tally))), _OUTCOME_AND_VOTES_UNITS)[0]
     is_running = card.running_since is not None
-    outcome_section = blocks.closing(
+    outcome_section = blocks.outcome_section(
         outcome_and_votes, card.ended_at, make_details_button(card), is_running=is_running
     )
     shown = [*blocks.rich(lines), outcome_section]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bot.channels.card_text import row_sign
 from bot.channels.slack import text
-from bot.channels.slack.blocks import BLANK, RichLine, Run, cut_shown
+from bot.channels.slack.blocks import BLANK, RichLine, TextRun, cut_for_display
 from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.plans import PlanLine
@@ -50,7 +50,7 @@ def render_change(card: Card) -> Excerpt:
         is_cut = is_cut or excerpt.is_cut
     missing = len(card.shown_fields) - len(fields)
     if missing:
-        lines.append(RichLine((Run(f"… [{missing} more fields]", "italic"),)))
+        lines.append(RichLine((TextRun(f"… [{missing} more fields]", "italic"),)))
     return Excerpt(lines, is_cut or missing > 0)
 
 
@@ -68,13 +68,13 @@ def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
         words, are_words_cut = text.cut(plan_line.text, room)
         mark, is_mark_cut = text.cut(plan_line.mark, room)
         is_cut = is_cut or are_words_cut or is_mark_cut
-        runs = [Run(words or BLANK)]
+        runs = [TextRun(words or BLANK)]
         if plan_line.label:
-            runs.insert(0, Run(f"{plan_line.label}: ", "bold"))
+            runs.insert(0, TextRun(f"{plan_line.label}: ", "bold"))
         for name in plan_line.tools:
-            runs += [Run("  "), Run(name, "code")]
+            runs += [TextRun("  "), TextRun(name, "code")]
         if mark:
-            runs.append(Run(f"  ({mark})", "italic"))
+            runs.append(TextRun(f"  ({mark})", "italic"))
         lines.append(RichLine(tuple(runs), numbered=bool(plan_line.number)))
     return Excerpt(lines, is_cut)
 
@@ -91,7 +91,7 @@ def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first:
         used_units += sum(line.width for line in excerpt.lines)
         if used_units > room:
             missing = len(rows) - position
-            lines.append(RichLine((Run(f"… [{missing} more rows]", "italic"),)))
+            lines.append(RichLine((TextRun(f"… [{missing} more rows]", "italic"),)))
             return Excerpt(lines, is_cut=True)
         lines += excerpt.lines
         is_cut = is_cut or excerpt.is_cut
@@ -100,19 +100,19 @@ def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first:
 
 def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
     subject, is_cut = text.cut(text.one_line(row.about) or BLANK, _SUBJECT_UNITS)
-    head = [Run(f"{number}. {row_sign(row)}"), Run(subject, "bold" if row.card.pending else "")]
+    head = [TextRun(f"{number}. {row_sign(row)}"), TextRun(subject, "bold" if row.card.pending else "")]
     if not row.card.pending:
         fault = text.cut(f": {row.fault}", INLINE_UNITS)[0] if row.fault else ""
-        return Excerpt([RichLine((*head, Run(fault)))], is_cut)
+        return Excerpt([RichLine((*head, TextRun(fault)))], is_cut)
     below: list[RichLine] = []
     for field in row.fields:
         excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // _MAX_VALUE_PART))
         is_cut = is_cut or excerpt.is_cut
         if len(excerpt.lines) == 1:
-            head += [Run(" · "), *excerpt.lines[0].runs]
+            head += [TextRun(" · "), *excerpt.lines[0].runs]
         else:
             below += excerpt.lines
-    notes = [Run(f" · {text.cut(note, INLINE_UNITS)[0]}", "italic") for note in row.notes]
+    notes = [TextRun(f" · {text.cut(note, INLINE_UNITS)[0]}", "italic") for note in row.notes]
     return Excerpt([RichLine((*head, *notes)), *below], is_cut)
 
 
@@ -125,14 +125,14 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     name, is_name_cut = text.cut(field.field or BLANK, _FIELD_NAME_UNITS)
     old, is_old_cut = _cut_value(field.old_value, room)
     new, is_new_cut = _cut_value(field.new_value, room)
-    label = Run(f"{name}: ", "bold")
+    label = TextRun(f"{name}: ", "bold")
     is_cut = is_name_cut or is_old_cut or is_new_cut
     if _fits_inline(old) and _fits_inline(new):
         return Excerpt([RichLine((label, *_write_inline(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
     if difference is not None:  # made of the full values, so it does not matter that they were cut above
-        shown, is_difference_cut = cut_shown(difference, 2 * room)
-        lines = [RichLine((label,)), RichLine((Run(shown),), preformatted=True)]
+        shown, is_difference_cut = cut_for_display(difference, 2 * room)
+        lines = [RichLine((label,)), RichLine((TextRun(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
     if old is None:
         return Excerpt(_write_block(label, "", new), is_cut)
@@ -153,22 +153,22 @@ def _fits_inline(value: str | None) -> bool:
     return value is None or (len(value) <= INLINE_UNITS and "\n" not in value)
 
 
-def _write_block(label: Run, remark: str, value: str | None) -> list[RichLine]:
+def _write_block(label: TextRun, remark: str, value: str | None) -> list[RichLine]:
     return [
-        RichLine((label, Run(remark, "italic"))),
-        RichLine((Run(value or BLANK),), preformatted=True),
+        RichLine((label, TextRun(remark, "italic"))),
+        RichLine((TextRun(value or BLANK),), preformatted=True),
     ]
 
 
-def _write_inline(old: str | None, new: str | None) -> tuple[Run, ...]:
+def _write_inline(old: str | None, new: str | None) -> tuple[TextRun, ...]:
     if new is not None:
-        after = Run(new or BLANK)
+        after = TextRun(new or BLANK)
     elif old is None:
-        after = Run("(nothing)", "italic")
+        after = TextRun("(nothing)", "italic")
     else:
-        after = Run(f"({REMOVED})", "italic")
+        after = TextRun(f"({REMOVED})", "italic")
     if old is None:
         return (after,)
     if old == new:
-        return (after, Run(" (unchanged)", "italic"))
-    return (Run(old or BLANK, "strike"), Run(" → "), after)
+        return (after, TextRun(" (unchanged)", "italic"))
+    return (TextRun(old or BLANK, "strike"), TextRun(" → "), after)

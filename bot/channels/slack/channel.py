@@ -37,14 +37,14 @@ from bot.channels.base import Hearing, Lookup, Stream, check_silence
 from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.slack import blocks, doctor, posting, screens, text
-from bot.channels.slack.card import brief, render
+from bot.channels.slack.card import render, render_briefly
 from bot.channels.slack.errors import (
-    CONTENTS,
-    NO_REPLIES,
+    CONTENT_CODES,
+    NO_REPLY_CODES,
     code_behind,
     code_of,
     is_temporary,
-    may_be_done,
+    may_have_succeeded,
     translate_errors,
 )
 from bot.channels.slack.home import Homes
@@ -52,13 +52,13 @@ from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.installations import list_installation_ids
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
-from bot.channels.slack.presses import BROKEN, SlackPresses
+from bot.channels.slack.presses import FAILURE_TEXT, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.team import brief_team, render_team
 from bot.channels.slack.threads import FollowedThreads
-from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
+from bot.channels.slack.workspaces import Workspace, Workspaces, limit_time, make_client
 from bot.channels.streamed_message import FullText, limit_posts, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox, LinkButton, make_offer_mark
@@ -210,7 +210,7 @@ class SlackChannel(Platform):
                 return error.message
             raise SettingsError(f"{setting}: Slack refused it ({code}). {_TOKEN_FIXES[setting]}") from error
         if self._homes is not None:
-            self._homes.changed()  # changes right before a crash may not be shown yet
+            self._homes.refresh_soon()  # changes right before a crash may not be shown yet
         return None
 
     async def stop(self) -> None:
@@ -321,7 +321,7 @@ class SlackChannel(Platform):
 
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
-        words = BROKEN
+        words = FAILURE_TEXT
         workspace: Workspace | None = None
         link: LinkButton | None = None
         try:
@@ -368,11 +368,11 @@ class SlackChannel(Platform):
 
         Slack answers pings on its socket; over HTTP it calls only when there is something to tell.
         """
-        if self._connection.refused:
+        if self._connection.has_given_up:
             return Hearing(fault="Slack refused a token; the log says which")
         if self._workspaces.is_refused:
             return Hearing(fault="Slack no longer accepts SLACK_BOT_TOKEN")
-        if not self._connection.up:
+        if not self._connection.is_connected:
             return Hearing(fault="it isn't connected")
         if self._socket is not None and self._socket.contested:
             return Hearing(fault="Slack counts another connection of this app. Give each program its own app")
@@ -402,18 +402,18 @@ class SlackChannel(Platform):
 
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))
-        async with within(_LOOKUP_SECONDS):
+        async with limit_time(_LOOKUP_SECONDS):
             return await self._workspaces.load_group(place.team, place.channel)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        async with within(_LOOKUP_SECONDS):
-            return await self._workspaces.standing(SlackPlace.of(address).team, actor)
+        async with limit_time(_LOOKUP_SECONDS):
+            return await self._workspaces.load_membership(SlackPlace.of(address).team, actor)
 
     async def is_shared(self, address: Address) -> bool:
         place = SlackPlace.of(address)
         client = await self._workspaces.client(place.team)
         try:
-            async with within(_LOOKUP_SECONDS):
+            async with limit_time(_LOOKUP_SECONDS):
                 with translate_errors():
                     channel = await posting.channel_of(client, place)
                     response = await client.conversations_info(channel=channel)
@@ -434,22 +434,24 @@ class SlackChannel(Platform):
             "text": text.notification(markdown),
             "blocks": [blocks.markdown(markdown), *blocks.link_button(link)],
         }
-        as_text = text.list_forms(text.neutralise(f"{link.markdown}\n{markdown}"))
+        as_text = text.list_message_forms(text.neutralise(f"{link.markdown}\n{markdown}"))
         await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
 
     async def _post_one(self, address: Address, part: str | FullText) -> None:
         """Post a text that fits one message, or a `FullText`; a text that Slack refuses becomes a file."""
         place = SlackPlace.of(address)
         if isinstance(part, FullText):
-            await self._post_once(place, part.text, text.list_forms(text.neutralise(part.words)))
+            await self._post_once(
+                place, part.text, text.list_message_forms(text.neutralise(part.message_text))
+            )
             await self.post_file(address, part.name, part.text)
             return
         try:
-            await self._post_once(place, part, text.list_forms(part))
+            await self._post_once(place, part, text.list_message_forms(part))
         except NotDeliverable as error:
-            if code_behind(error) not in CONTENTS:
+            if code_behind(error) not in CONTENT_CODES:
                 raise
-            await self._post_once(place, f"file of {part}", text.list_forms(_AS_A_FILE_TEXT))
+            await self._post_once(place, f"file of {part}", text.list_message_forms(_AS_A_FILE_TEXT))
             await self.post_file(address, FullText(part).name, part)
 
     async def _post_once(
@@ -466,16 +468,16 @@ class SlackChannel(Platform):
             client = await self._workspaces.client(place.team)
             search_since = self._unconfirmed.get((place, key), since)
             if search_since is not None:
-                existing = await posting.find(self._workspaces, place, key, search_since)
+                existing = await posting.find_post(self._workspaces, place, key, search_since)
                 if existing is not None:
                     self._unconfirmed.pop((place, key), None)
                     return existing, False
             self._unconfirmed.setdefault((place, key), self._clock())
-            post = partial(_post_quietly, client, place, metadata=posting.mark_of(key))
+            post = partial(_post_quietly, client, place, metadata=posting.make_search_metadata(key))
             try:
                 posted = await _show_first_accepted(forms, post)
             except SlackApiError as error:
-                if not may_be_done(error):
+                if not may_have_succeeded(error):
                     self._unconfirmed.pop((place, key), None)
                 raise
             self._unconfirmed.pop((place, key), None)
@@ -588,11 +590,11 @@ class SlackChannel(Platform):
     async def changed(self) -> None:
         """Refresh the App Homes soon: the page of each person lists proposals of all places."""
         if self._homes is not None:
-            self._homes.changed()
+            self._homes.refresh_soon()
 
 
 def _render_forms(card: Card, team: str) -> Sequence[Message]:
-    return render(card, team).message, brief(card, team).message
+    return render(card, team).message, render_briefly(card, team).message
 
 
 async def _post_quietly(client: AsyncWebClient, place: SlackPlace, **contents: Any) -> AsyncSlackResponse:
@@ -601,7 +603,7 @@ async def _post_quietly(client: AsyncWebClient, place: SlackPlace, **contents: A
     try:
         return await client.chat_postMessage(thread_ts=place.thread, **contents)
     except SlackApiError as error:
-        if place.thread is None or code_of(error) not in NO_REPLIES:
+        if place.thread is None or code_of(error) not in NO_REPLY_CODES:
             raise
         return await client.chat_postMessage(**contents)
 
@@ -616,7 +618,7 @@ async def _show_first_accepted(forms: Sequence[Message], show: Callable[..., Awa
         try:
             return await show(**form)
         except SlackApiError as error:
-            if code_of(error) not in CONTENTS:
+            if code_of(error) not in CONTENT_CODES:
                 raise
             log.warning("Slack refused what a message holds, another form follows", why=code_of(error))
     return await show(**last_form)

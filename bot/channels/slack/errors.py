@@ -12,10 +12,10 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 
-LIMITED = "ratelimited"  # Slack limits the rate of such calls; the code of the Web API
+RATE_LIMITED_CODE = "ratelimited"  # Slack limits the rate of such calls; the code of the Web API
 _TEMPORARY_CODES = frozenset(
     {
-        LIMITED,
+        RATE_LIMITED_CODE,
         "external_channel_migrating",
         "fatal_error",
         "internal_error",
@@ -31,7 +31,7 @@ _TEMPORARY_CODES = frozenset(
 _GONE_CODES = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 """Refusals of an edit of a message that no longer exists, or can't be edited any longer."""
 
-NO_REPLIES = frozenset(
+NO_REPLY_CODES = frozenset(
     {
         "cannot_reply_to_message",
         "restricted_action_non_threadable_channel",
@@ -41,7 +41,7 @@ NO_REPLIES = frozenset(
 )
 """Refusals of a reply in a thread; the channel itself may take it."""
 
-CONTENTS = frozenset(
+CONTENT_CODES = frozenset(
     {
         "invalid_attachments",
         "invalid_blocks",
@@ -57,7 +57,7 @@ CONTENTS = frozenset(
 )
 """Refusals of a message's contents; the same place may take it in another form."""
 
-OFF = frozenset(
+DEAD_TOKEN_CODES = frozenset(
     {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )
 """Answers that mean: this workspace's token no longer works.
@@ -93,7 +93,7 @@ _REASON_TEXTS = {  # the reason of a refusal, for people
     "messages_tab_disabled": "the app's Messages tab is off; turn it on under App Home",
     "file_not_found": "the file was deleted, or Nod can't see it",
     "file_deleted": "the file was deleted",
-    LIMITED: "Slack asks us to slow down",
+    RATE_LIMITED_CODE: "Slack asks us to slow down",
 }
 
 
@@ -105,12 +105,12 @@ def is_temporary(code: str) -> bool:
     return code.startswith("http_") and not code.startswith("http_4")
 
 
-def may_be_done(error: Exception) -> bool:
+def may_have_succeeded(error: Exception) -> bool:
     """Tell if Slack may have carried out the call for which the client raised this error."""
     if not isinstance(error, SlackApiError):
         return True  # no answer arrived
     code = code_of(error)
-    return is_temporary(code) and code != LIMITED
+    return is_temporary(code) and code != RATE_LIMITED_CODE
 
 
 def code_of(error: SlackApiError) -> str:
@@ -130,7 +130,7 @@ def code_behind(error: ChannelError) -> str | None:
     return None
 
 
-def for_presser(error: ChannelError) -> str:
+def describe_for_presser(error: ChannelError) -> str:
     """Return the words for a person whose press did nothing, because Slack refused the answer to it."""
     if code_behind(error) in _TOO_LATE_CODES:
         return "That took too long. Press again."
@@ -149,7 +149,7 @@ def translate_errors() -> Iterator[None]:
             words = f"{words}: {_REASON_TEXTS[code]}"
         if code in _GONE_CODES:
             raise CopyGone(words) from error
-        kind = ChannelError if is_temporary(code) or code in OFF else NotDeliverable
+        kind = ChannelError if is_temporary(code) or code in DEAD_TOKEN_CODES else NotDeliverable
         raise kind(words) from error
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
         raise ChannelError(f"Slack could not be reached: {str(error) or type(error).__name__}") from error

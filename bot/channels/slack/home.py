@@ -15,9 +15,9 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.base import Lookup, Overview
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import Block, RichLine, Run
+from bot.channels.slack.blocks import Block, RichLine, TextRun
 from bot.channels.slack.buttons import (
-    CHOOSING,
+    CHOOSE_ROWS,
     MORE,
     REVIEW,
     SEND_COMMAND,
@@ -33,7 +33,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.domain.hooks import CommandOffer
 from bot.domain.proposals import Level
-from bot.domain.verbs import CHOOSE, EACH_ROW, Verb
+from bot.domain.verbs import CHOOSE_LABEL, ROWS_LABEL, Verb
 from bot.errors import ChannelError
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -45,7 +45,7 @@ _MAX_OFFERS = 5
 _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 
 
-def view(overview: Overview, notice: str = "") -> Block:
+def render_home(overview: Overview, notice: str = "") -> Block:
     """Render the page of one person. ``notice`` is a line for everybody.
 
     The person's own open proposals are in the second part; those that they may decide themselves are in the
@@ -104,7 +104,7 @@ def _render_entry(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     title = text.cut(text.one_line(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
     details = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
-    shown = blocks.rich([RichLine((Run(title, "bold"),)), RichLine((Run(details),))])
+    shown = blocks.rich([RichLine((TextRun(title, "bold"),)), RichLine((TextRun(details),))])
     if card.pending:
         shown.append(blocks.footer(label="Expires", at=card.expires))
     elif card.decided_at:
@@ -116,11 +116,11 @@ def _make_buttons(card: Card, *, may_decide: bool, is_own: bool) -> list[Block]:
     value = value_of(card)
     view_all = blocks.button("View all", action_id(VIEW), value)
     if card.batch:
-        if not (may_decide or card.batch.offers):  # no row has a button, such as Undo
+        if not (may_decide or card.batch.has_buttons):  # no row has a button, such as Undo
             return [view_all]
-        label = CHOOSE if card.pending else EACH_ROW
+        label = CHOOSE_LABEL if card.pending else ROWS_LABEL
         style = "primary" if may_decide else ""
-        return [blocks.button(label, action_id(CHOOSING), value, style), view_all]
+        return [blocks.button(label, action_id(CHOOSE_ROWS), value, style), view_all]
     if may_decide and Verb.APPROVE in card.verbs:
         entries = list(list_entries(card, shows_all=False))
         if is_own:
@@ -158,7 +158,7 @@ class Homes:
         self._published_hashes.pop((team, user), None)
         await self._publish(team, user)
 
-    def changed(self) -> None:
+    def refresh_soon(self) -> None:
         """Note that a proposal changed: every page is published again soon, if it has changed."""
         self._is_outdated = True
         if self._task is None or self._task.done():
@@ -180,7 +180,7 @@ class Homes:
                 log.exception("App Homes not refreshed")
 
     async def _publish(self, team: str, user: str) -> None:
-        home = view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
+        home = render_home(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
         home_hash = hash(json.dumps(home, sort_keys=True))
         if self._published_hashes.get((team, user)) == home_hash:
             return

@@ -32,7 +32,7 @@ from bot.channels.connecting import Background
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.marks import (
-    channel_named,
+    find_channel_name,
     find_names,
     list_mentioned_users,
     make_readable,
@@ -43,10 +43,10 @@ from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
     count_missing,
     name_program,
-    read_all,
-    read_attached,
+    read_attachments,
     read_files,
-    read_words,
+    read_full_text,
+    read_message_text,
 )
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.threads import FollowedThreads
@@ -54,9 +54,9 @@ from bot.channels.slack.workspaces import Client, Workspace, Workspaces
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.text import format_forwarded, in_group, in_thread
+from bot.domain.text import format_forwarded, format_group, format_thread
 from bot.errors import ChannelError
-from bot.store.state import keep_state, load_state
+from bot.store.state import load_state, store_state
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -116,7 +116,7 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
     if not (channel and ts and body.get("event_id")):
         return None
 
-    words = read_words(event)
+    words = read_message_text(event)
     mentioned = bot_user in list_mentioned_users(words)
     private = event.get("channel_type") == "im" or str(channel).startswith("D")
     is_group = event.get("channel_type") == "mpim"
@@ -125,7 +125,7 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
 
     profile_team = (event.get("user_profile") or {}).get("team")
     teams = (event.get("user_team"), event.get("source_team"), profile_team)
-    shared = tuple(read_attached(event))
+    shared = tuple(read_attachments(event))
     files = tuple(dict.fromkeys(read_files(event)))
     text = _remove_mention(words, bot_user)
     if not (text or shared or files):
@@ -178,11 +178,11 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
         return None
     # a deleted message that has replies is edited into a tombstone
     deleted = event.get("subtype") == "message_deleted" or edited.get("subtype") == "tombstone"
-    if not deleted and read_words(edited) == read_words(original):
+    if not deleted and read_message_text(edited) == read_message_text(original):
         return None
     place = SlackPlace(team, event["channel"], original.get("thread_ts") or ts)
-    was_mentioned = bot_user in list_mentioned_users(read_words(original))
-    is_mentioned = bot_user in list_mentioned_users(read_words(edited))
+    was_mentioned = bot_user in list_mentioned_users(read_message_text(original))
+    is_mentioned = bot_user in list_mentioned_users(read_message_text(edited))
     mention_event = None
     if is_mentioned and not was_mentioned and not place.private:
         mention_event = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
@@ -218,7 +218,7 @@ class Events:
                 await self._take_message(body, team)
             case "channel_id_changed":
                 old, new = str(event.get("old_channel_id")), str(event.get("new_channel_id"))
-                await self.workspaces.moves.learn(team, old, new)
+                await self.workspaces.moves.remember_move(team, old, new)
             case "agent_session_stopped":
                 await self._take_stop(event, team)
             case "app_home_opened":
@@ -280,10 +280,10 @@ class Events:
         earlier = EarlierMessages()
         if is_followed:  # the conversation has people's messages already
             earlier = await self._load_program_messages(message.place)
-            text = in_group(earlier.lines, text)
+            text = format_group(earlier.lines, text)
         elif message.in_thread:
             earlier = await self._read_thread(message, workspace)
-            text = in_thread(earlier.lines, text)
+            text = format_thread(earlier.lines, text)
         if earlier.note:
             text = f"[{earlier.note}]\n\n{text}"
 
@@ -301,7 +301,7 @@ class Events:
 
         if reply.answer is Answer.ACCEPTED:
             title = make_readable(message.text, names) or ", ".join(file.name for file in message.files)
-            self.sessions.begin(message.place, title)
+            self.sessions.set_processing(message.place, title)
             if is_followed and earlier.lines:
                 await self._delete_program_messages(message.place)  # the core has them now
             if earlier.note:
@@ -356,10 +356,10 @@ class Events:
         files = choose_earlier(new_files, [file for file in first_files if file in new_files])
         unread = {file.ref for file in new_files} - {file.ref for file in files}
 
-        # `in_thread` chooses from these lines again: those that fit
+        # `format_thread` chooses from these lines again: those that fit
         first, later = messages[:1], messages[1:]
         lines = [
-            (_find_author(sent, names), make_readable(read_all(sent, unread), names))
+            (_find_author(sent, names), make_readable(read_full_text(sent, unread), names))
             for sent in [*first, *later[-_MAX_THREAD_MESSAGES:]]
         ]
         notes = [_describe_unread(messages, lines, is_complete=is_complete)]
@@ -410,7 +410,7 @@ class Events:
         if not await self._is_followed(place):
             return
         author = name_program(event) or "another program"
-        text = make_readable(read_all(event), {})[:_MAX_MESSAGE_CHARS]
+        text = make_readable(read_full_text(event), {})[:_MAX_MESSAGE_CHARS]
         stored = await self._load_program_messages(place)
         lines = [*stored.lines, (author, text)][-_MAX_PROGRAM_MESSAGES:]
         files = choose_earlier([*stored.files, *read_files(event)])
@@ -428,11 +428,11 @@ class Events:
         files = [(file.name, file.ref, file.size) for file in messages.files]
         state = {"said": messages.lines, "files": files}
         key = _make_program_key(place)
-        await self.threads.database.write(keep_state, NAME, key, state, self.threads.clock())
+        await self.threads.database.write(store_state, NAME, key, state, self.threads.clock())
 
     async def _delete_program_messages(self, place: SlackPlace) -> None:
         key = _make_program_key(place)
-        await self.threads.database.write(keep_state, NAME, key, None, self.threads.clock())
+        await self.threads.database.write(store_state, NAME, key, None, self.threads.clock())
 
     async def _load_people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
         """Return the people behind users' ids; only the first `_MAX_NAMED_PEOPLE` are looked up."""
@@ -482,7 +482,7 @@ class Events:
         people = await self._load_people(team, list_mentioned_users(words))
         names = find_names(words, team)
         names |= {str(person): person.name for person in people.values() if person.name}
-        names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
+        names |= find_channel_name(team, place.channel, str(body.get("channel_name") or ""))
         if words.partition(" ")[0] not in _SUBCOMMANDS_WITH_REASON:
             words = with_addresses(words, team, people)
         words = make_readable(words, {})
@@ -515,7 +515,7 @@ def _remove_mention(words: str, bot_user: str) -> str:
 
 def _write_substitute(event: Mapping[str, Any]) -> str:
     """Return the text for a message without words: a greeting, or a remark if it has unreadable contents."""
-    if not read_words(event) and (event.get("blocks") or event.get("attachments")):
+    if not read_message_text(event) and (event.get("blocks") or event.get("attachments")):
         return _UNREADABLE_TEXT
     return "Hello"
 
@@ -551,7 +551,7 @@ def _describe_unread(
     """
     if not messages:
         return "" if is_complete else _THREAD_UNREAD_TEXT
-    fitting = _choose_lines(lines)  # the same choice as `in_thread` makes
+    fitting = _choose_lines(lines)  # the same choice as `format_thread` makes
     missing = len(messages) - len(fitting)
     if is_complete:
         return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""

@@ -59,7 +59,7 @@ def find_names(text: str, team: str) -> dict[str, str]:
     return names
 
 
-def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
+def find_channel_name(team: str, channel: str, name: str) -> dict[str, str]:
     """Return the name of a channel by its address; nothing for a private channel, or without a name."""
     if not channel.startswith("C") or name in _PLACEHOLDER_NAMES or not name:
         return {}

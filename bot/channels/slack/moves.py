@@ -27,22 +27,22 @@ class ChannelMoves:
         self.connect = self._moves.connect
         self.load = self._moves.load
 
-    async def learn(self, team: str, old: str, new: str) -> None:
+    async def remember_move(self, team: str, old: str, new: str) -> None:
         """Remember that a channel of a workspace has a new id."""
         if is_id(old) and is_id(new):
-            await self._moves.learn(f"{team}/{old}", f"{team}/{new}")
+            await self._moves.store_new_key(f"{team}/{old}", f"{team}/{new}")
 
     def to_slack(self, team: str, request: Any) -> Any:
         """Return the JSON of a request with the ids by which Slack knows the channels today."""
-        return self._replace_ids(team, request, self._moves.now)
+        return self._replace_ids(team, request, self._moves.find_current_key)
 
     def from_slack(self, team: str, received: Any) -> Any:
         """Return the JSON of an event or answer with the ids by which the rest of Nod knows the channels."""
-        return self._replace_ids(team, received, self._moves.home)
+        return self._replace_ids(team, received, self._moves.find_home_key)
 
     def _replace_ids(self, team: str, document: Any, find_key: Callable[[str], str]) -> Any:
         """Replace the ids in the fields of channels and in links to channels; other text stays."""
-        if not self._moves.are_known:
+        if not self._moves.has_any:
             return document
 
         def replace_id(ident: str) -> str:

@@ -76,7 +76,7 @@ def mention_of(ident: str) -> str:
     return f"<@{ident}>"
 
 
-def channel_in(address_text: str, team: str) -> str | None:
+def find_linkable_channel(address_text: str, team: str) -> str | None:
     """Return the id of the channel at an address, if people of this workspace can follow a link to it.
 
     None for any other address, such as that of a direct message or of another workspace.

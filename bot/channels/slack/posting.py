@@ -1,7 +1,7 @@
 """Posts in Slack outside of a turn: ephemeral messages, files, and the search for lost posts.
 
 An ephemeral message is one that a single person in a channel sees. If Slack did not answer a call, its
-message may have been posted all the same: it is lost. `find` looks for a lost message by the mark in its
+message may have been posted all the same: it is lost. `find_post` looks for a lost message by the mark in its
 metadata, `close_stream` for a lost stream, which has no mark.
 """
 
@@ -14,9 +14,9 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, text
-from bot.channels.slack.errors import CONTENTS, code_of, translate_errors
+from bot.channels.slack.errors import CONTENT_CODES, code_of, translate_errors
 from bot.channels.slack.places import SlackPlace, SlackPosted
-from bot.channels.slack.workspaces import Workspaces, within
+from bot.channels.slack.workspaces import Workspaces, limit_time
 from bot.domain.chat import LinkButton
 from bot.telemetry.logs import logger
 
@@ -60,11 +60,11 @@ async def _post_ephemeral(
     """Post a message that one person sees. Return False if Slack refused it, or did not answer in time."""
     target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
     try:
-        async with within(_CALL_SECONDS):
+        async with limit_time(_CALL_SECONDS):
             try:
                 await client.chat_postEphemeral(text=fallback_text, blocks=shown, **target)  # type: ignore[arg-type]
             except SlackApiError as error:
-                if code_of(error) not in CONTENTS:
+                if code_of(error) not in CONTENT_CODES:
                     raise
                 await client.chat_postEphemeral(text=fallback_text, **target)  # type: ignore[arg-type]
     except (SlackApiError, TimeoutError) as error:
@@ -127,19 +127,21 @@ async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
     return str(opened["channel"]["id"])
 
 
-def mark_of(key: str) -> dict[str, Any]:
-    """Return the metadata by which `find` finds a post with this key again; people do not see it."""
+def make_search_metadata(key: str) -> dict[str, Any]:
+    """Return the metadata by which `find_post` finds a post with this key again; people do not see it."""
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 
-async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datetime) -> SlackPosted | None:
+async def find_post(
+    workspaces: Workspaces, place: SlackPlace, key: str, since: datetime
+) -> SlackPosted | None:
     """Return Nod's post with the mark of ``key`` in a place, from the time ``since`` on; None without one.
 
     Raises the client's errors if Slack can't be reached.
     """
     channel, posts = await _list_own_posts(workspaces, place, since)
     for message in posts:
-        if message.get("metadata") == mark_of(key):
+        if message.get("metadata") == make_search_metadata(key):
             return SlackPosted(place.team, channel, str(message["ts"]))
     return None
 
@@ -148,7 +150,7 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
     """Close the stream that was started in a thread after ``since``, and return its timestamp (its id).
 
     Only Slack knows which message is an open stream. So Slack is asked to close Nod's newest posts one by
-    one; it refuses a post that is no open stream. Returns "" if none was open. Raises as `find` does.
+    one; it refuses a post that is no open stream. Returns "" if none was open. Raises as `find_post` does.
     """
     client = await workspaces.client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)

@@ -15,23 +15,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from bot.approvals.lookup.context import NOT_YOURS
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
 from bot.channels.base import Lookup
 from bot.channels.slack import blocks, buttons, screens
 from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
-from bot.channels.slack.errors import for_presser, translate_errors
+from bot.channels.slack.errors import describe_for_presser, translate_errors
 from bot.channels.slack.forms import find_block_ids, read_form
-from bot.channels.slack.marks import channel_named
+from bot.channels.slack.marks import find_channel_name
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.threads import MENTIONS_ACTION, FollowedThreads
-from bot.channels.slack.workspaces import Workspaces, within
+from bot.channels.slack.workspaces import Workspaces, limit_time
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Command, Inbox, Press, Reply, act_on_choice, read_choice, refusal
+from bot.domain.chat import (
+    Address,
+    Answer,
+    Command,
+    Inbox,
+    Press,
+    Reply,
+    act_on_choice,
+    format_choice_reply,
+    read_choice,
+)
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Level
@@ -43,21 +53,21 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _NOT_FOUND_TEXT = "There is nothing here for you to decide. The proposal is not affected."
-BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
+FAILURE_TEXT = "Something went wrong on my side. Nothing was decided. Please try again."
 _TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
 _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
-_BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+_BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.CONFIRM})
 """The modals about several proposals of one answer, such as the rows of a batch."""
 # an action is a `Verb`, or an action id of ``buttons.py`` or ``screens.py`` without its ``nod:``
 _ROW_ACTION = screens.ROW.removeprefix("nod:")
 _CARD_REVIEW_ACTIONS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
-_REVIEW_ACTIONS = _CARD_REVIEW_ACTIONS | {buttons.CHOOSING, _ROW_ACTION}
+_REVIEW_ACTIONS = _CARD_REVIEW_ACTIONS | {buttons.CHOOSE_ROWS, _ROW_ACTION}
 """Actions that show everything of a card, a batch or a row to anyone who may see the card."""
-_INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
+_INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.GRANT_TERMS, Needs.TEXT)}
 """Verbs that ask for an edit, for the terms of a grant (its ladder), or for words."""
 _MODAL_ACTIONS = (
-    _REVIEW_ACTIONS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+    _REVIEW_ACTIONS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.SHOW_CONTEXT, Verb.FOR_REAL.value}
 )
 """Actions that open a modal instead of deciding."""
 
@@ -108,7 +118,7 @@ class Click:
             account_team=str(user.get("team_id") or ""),
             name=str(user.get("name") or user.get("username") or ""),
             place=place,
-            names=channel_named(team, channel_id, str(channel.get("name") or "")),
+            names=find_channel_name(team, channel_id, str(channel.get("name") or "")),
             ref=ref,
             trigger_id=str(body.get("trigger_id") or ""),
             action=action,
@@ -172,10 +182,10 @@ class SlackPresses:
             words = _NOT_FOUND_TEXT
         except ChannelError as error:  # such as a modal that came too late, or a refused file
             log.warning("press not answered", why=error.message)
-            words = for_presser(error)
+            words = describe_for_presser(error)
         except Exception:
             log.exception("press failed")
-            words = BROKEN
+            words = FAILURE_TEXT
         if not words:
             return
         try:
@@ -208,7 +218,7 @@ class SlackPresses:
         reply = await self.inbox(
             act_on_choice(choice, str(click.ref), actor, address, private=private, names=click.names)
         )
-        refused = refusal(reply)
+        refused = format_choice_reply(reply)
         if refused:
             return refused
         with translate_errors():
@@ -305,11 +315,11 @@ class SlackPresses:
         subject = click.make_subject(card.proposal_id, card.round)
         if action in _REVIEW_ACTIONS:
             return await self._open_review(click, actor, card, action)
-        if action == buttons.CONTEXT_SHOWN:
+        if action == buttons.SHOW_CONTEXT:
             words = await self.lookup.context(card.proposal_id, actor, click.address)
             if words is None:
-                return NOT_YOURS
-            return await self._show_modal(click, screens.show_context(words, subject))
+                return CONTEXT_NOT_YOURS_TEXT
+            return await self._show_modal(click, screens.make_context_modal(words, subject))
         if action == Verb.SIMILAR:
             return await self._open_grant_form(click, actor, card)
 
@@ -319,7 +329,7 @@ class SlackPresses:
         if not await self.lookup.may_press(card.proposal_id, actor, click.address, verb):
             return f"You may not decide this one. {_NOT_AFFECTED_TEXT}"
         if verb is Verb.FOR_REAL:
-            review = screens.review_real(card, subject)
+            review = screens.make_trial_review(card, subject)
             return await self._show_modal(click, review.view, review.file, card.tool_name)
         if verb is Verb.EDIT:
             return await self._open_edit_form(click, actor, card, subject)
@@ -338,12 +348,12 @@ class SlackPresses:
         if card.batch:
             review = _review_batch(card, subject, action, may_press=may_approve)
         elif action not in _CARD_REVIEW_ACTIONS:
-            review = screens.review_row(card, subject, may_approve=may_approve)
+            review = screens.make_row_review(card, subject, may_approve=may_approve)
         elif action == buttons.REVIEW_STEPS and card.kind.has_steps:
             words = buttons.describe_steps(card)
-            review = screens.review_steps(card, subject, words, may_approve=may_approve)
+            review = screens.make_plan_review(card, subject, words, may_approve=may_approve)
         else:
-            review = screens.review(card, subject, may_approve=may_approve)
+            review = screens.make_review(card, subject, may_approve=may_approve)
         answer = await self._show_modal(click, review.view, review.file, card.tool_name)
         await self.lookup.note_opened(card.proposal_id, actor)
         return answer
@@ -352,7 +362,7 @@ class SlackPresses:
         self, click: Click, actor: Actor, group_cards: Sequence[Card], subject: ModalSubject
     ) -> str:
         """Open a modal with the full content of a group's cards, whose submit approves them."""
-        review = screens.review_all(group_cards, subject, f"Approve all {len(group_cards)}")
+        review = screens.make_group_review(group_cards, subject, f"Approve all {len(group_cards)}")
         answer = await self._show_modal(click, review.view, review.file)
         for card in group_cards:
             await self.lookup.note_opened(card.proposal_id, actor)
@@ -361,7 +371,7 @@ class SlackPresses:
     async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person can't give a grant."""
         address = click.address
-        scopes = screens.list_sayable(await self.lookup.ladder(card.proposal_id, actor, address))
+        scopes = screens.list_fitting_scopes(await self.lookup.ladder(card.proposal_id, actor, address))
         audiences = await self.lookup.reaches(card.proposal_id, actor, address)
         if not (scopes and audiences):
             may_press = await self.lookup.may_press(card.proposal_id, actor, address)
@@ -369,7 +379,7 @@ class SlackPresses:
         # App Home, which has no address, does not show the change
         read_all = address is None or not cards.render(card).shows_all
         subject = click.make_subject(card.proposal_id, card.round)
-        review = screens.make_grant_form(card, subject, scopes, audiences, read_all=read_all)
+        review = screens.make_grant_form(card, subject, scopes, audiences, shows_change=read_all)
         return await self._show_modal(click, review.view, review.file, card.tool_name)
 
     async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
@@ -379,7 +389,7 @@ class SlackPresses:
         """
         client = await self.workspaces.client(click.team)
         with translate_errors():
-            async with within(_TRIGGER_SECONDS):
+            async with limit_time(_TRIGGER_SECONDS):
                 if click.in_modal:
                     await client.views_push(trigger_id=click.trigger_id, view=view)
                 else:
@@ -399,7 +409,7 @@ class SlackPresses:
             words = _NOT_FOUND_TEXT
         except Exception:
             log.exception("modal failed")
-            words = BROKEN
+            words = FAILURE_TEXT
         return _make_update("Not done", words)
 
     async def _take_submit(
@@ -426,7 +436,7 @@ class SlackPresses:
                 pass  # the press approves
             case screens.CHOOSE:
                 return _confirm_rows(card, subject, state)
-            case screens.SURE:
+            case screens.CONFIRM:
                 return await self._decide_rows(press, card, subject)
             case screens.REVIEW_STEPS:
                 press = replace(press, verb=Verb.APPROVE_STEPS)
@@ -435,9 +445,9 @@ class SlackPresses:
             case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:
-                scope = GrantScope(_read_selected(state, screens.RUNG))
-                duration = GrantDuration(_read_selected(state, screens.LASTING))
-                audience = GrantAudience(_read_selected(state, screens.REACH) or GrantAudience.HERE)
+                scope = GrantScope(_read_selected(state, screens.SCOPE))
+                duration = GrantDuration(_read_selected(state, screens.DURATION))
+                audience = GrantAudience(_read_selected(state, screens.AUDIENCE) or GrantAudience.HERE)
                 # `Press` calls a grant's scope ``rung``, its duration ``lasting``, its audience ``reach``
                 press = replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
             case screens.EDIT:
@@ -453,7 +463,7 @@ class SlackPresses:
     async def _decide_rows(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
         """Decide the chosen rows, and return a modal with the core's reply."""
         picked = Picked.parse(subject.picked)
-        choice = picked.choice(
+        choice = picked.make_decision(
             card, press.actor, press.round, press.address, declines=subject.declines, ref=press.ref
         )
         reply = await self.inbox(choice)
@@ -495,11 +505,11 @@ def _replace_by_review(action: str, card: Card, address: Address | None) -> str:
 
 
 def _review_batch(card: Card, subject: ModalSubject, action: str, *, may_press: bool) -> screens.Review:
-    if action == buttons.CHOOSING:
-        return screens.choose_rows(card, subject)
+    if action == buttons.CHOOSE_ROWS:
+        return screens.make_row_choice(card, subject)
     may_approve = may_press and Verb.APPROVE_ALL in card.verbs
     submit = card.button(Verb.APPROVE_ALL).label if may_approve else ""
-    return screens.review_all([row.card for row in card.rows], subject, submit)
+    return screens.make_group_review([row.card for row in card.rows], subject, submit)
 
 
 def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -516,7 +526,10 @@ def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -
         fault = "Tick what to approve, or decline the others."
         return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
     confirmed = replace(subject, picked=picked.pack(), declines=bool(decline))
-    return {"response_action": "update", "view": screens.confirm_choice(card, confirmed, approve, decline)}
+    return {
+        "response_action": "update",
+        "view": screens.make_row_confirmation(card, confirmed, approve, decline),
+    }
 
 
 def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:

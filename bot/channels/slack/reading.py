@@ -37,7 +37,7 @@ _NESTED_KEYS = (  # the fields of a block that hold further texts and blocks
 )
 
 
-def read_words(message: Mapping[str, Any]) -> str:
+def read_message_text(message: Mapping[str, Any]) -> str:
     """Return a message's text, or that of its blocks, and the tables that people pasted."""
     blocks = _list_mappings(message.get("blocks"))
     tables = [_format_table(block) for block in blocks if _is_table(block)]
@@ -51,7 +51,7 @@ def read_words(message: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in (text, *tables) if part.strip())
 
 
-def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def read_attachments(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the author and text of each attachment: a forwarded message, an alert, or a preview of a link.
 
     For a forwarded message that has files and no text, the text names the files. Pasted tables are left out.
@@ -68,12 +68,12 @@ def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield author, text
 
 
-def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
+def read_full_text(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
     """Return the full text of a message, also of a program's, with attachments and the names of files.
 
     ``unread``: the ids of files that the model is not given.
     """
-    words = read_words(message)
+    words = read_message_text(message)
     if message.get("bot_id"):  # a program's text may be only the headline of its blocks
         block_lines = _read_blocks(_list_mappings(message.get("blocks")))
         words = "\n".join([words, *(line for line in block_lines if line not in words)])

@@ -17,15 +17,15 @@ from pydantic import Field, TypeAdapter
 from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import Block, RichLine, Run
-from bot.channels.slack.buttons import CONTEXT_SHOWN, value_of
+from bot.channels.slack.blocks import Block, RichLine, TextRun
+from bot.channels.slack.buttons import SHOW_CONTEXT, value_of
 from bot.channels.slack.change import render_batch_rows
 from bot.channels.slack.forms import make_inputs
 from bot.domain.batches import Picked, format_split_label
-from bot.domain.cards import BatchRow, Card, number_texts, whole_text
-from bot.domain.forms import fields_of, leaves_out
+from bot.domain.cards import BatchRow, Card, format_call, number_texts
+from bot.domain.forms import describe_left_out, fields_of
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.verbs import BUTTONS, CONTEXT, Verb
+from bot.domain.verbs import BUTTONS, CONTEXT_LABEL, Verb
 
 # callback ids of modals; that of a modal that asks for words is ``nod:`` and its verb
 REVIEW = "nod:review"  # one card in full; its submit approves
@@ -35,16 +35,16 @@ REVIEW_REAL = "nod:review_real"  # what a trial did; its submit lets the call it
 EDIT = "nod:edit"
 SIMILAR = "nod:similar"  # a grant
 CHOOSE = "nod:choose"  # the rows of a batch, to pick some
-SURE = "nod:sure"  # the second step of CHOOSE, which confirms
+CONFIRM = "nod:sure"  # the second step of CHOOSE, which confirms
 ROW = "nod:row"  # no callback id, but the action id of the menu that opens one row of a batch by itself
 # block ids of inputs
 ROWS = "rows"  # the beginning of the id of a block of checkboxes: the position of its first row follows
 OTHERS = "others"  # the choice of what becomes of the rows that are not ticked
 AFTERWARDS = "afterwards"  # the choice of what follows an edit
 REASON = "reason"  # a reason, or other words that a verb needs
-RUNG = "rung"  # the scope of a grant; its scopes are called its ladder
-LASTING = "lasting"  # its duration
-REACH = "reach"  # its audience
+SCOPE = "rung"  # the scope of a grant; its scopes are called its ladder
+DURATION = "lasting"  # its duration
+AUDIENCE = "reach"  # its audience
 # values of options
 DECLINE_OTHERS = "decline"  # in OTHERS
 APPROVE_EDITED = "approve"  # in AFTERWARDS
@@ -90,33 +90,33 @@ class Review:
     file: str
 
 
-def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+def make_review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show the full change. Submitting approves it, if this person may and while it is open."""
     can_submit = may_approve and card.pending and Verb.APPROVE in card.verbs
     submit = card.button(Verb.APPROVE).label if can_submit else ""
     return _build_review(
-        "Everything it does", _write_context_button(card), whole_text(card), REVIEW, subject, submit
+        "Everything it does", _write_context_button(card), format_call(card), REVIEW, subject, submit
     )
 
 
-def review_real(card: Card, subject: ModalSubject) -> Review:
+def make_trial_review(card: Card, subject: ModalSubject) -> Review:
     """Show what a trial of the call did, in full. Submitting approves that the call itself runs."""
     question = card.button(Verb.FOR_REAL).sure
     above = [blocks.context(question.more if question else "")]
     return _build_review(
-        "Run it for real", above, whole_text(card), REVIEW_REAL, subject, "Approve and run it"
+        "Run it for real", above, format_call(card), REVIEW_REAL, subject, "Approve and run it"
     )
 
 
-def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
+def make_plan_review(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a plan in full, below ``words`` on what its steps may do. Submitting approves both."""
     can_submit = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
     above = [blocks.context(words), *_write_context_button(card)]
     submit = "Approve and allow" if can_submit else ""
-    return _build_review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
+    return _build_review("The plan and its steps", above, format_call(card), REVIEW_STEPS, subject, submit)
 
 
-def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
+def make_group_review(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
     """Show several changes in full, one after the other. Submitting approves all that are open.
 
     ``submit``: the label of that button; empty for no button.
@@ -134,7 +134,10 @@ def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Rev
 def _build_review(
     title: str, above: list[Block], words: str, callback_id: str, subject: ModalSubject, submit: str
 ) -> Review:
-    """Return a modal with ``words`` in full, below the blocks ``above``. ``submit``: as in `review_all`."""
+    """Return a modal with ``words`` in full, below the blocks ``above``.
+
+    ``submit``: as in `make_group_review`.
+    """
     rendered = _render_text(words)
     return Review(_make_modal(title, [*above, *rendered.blocks], callback_id, subject, submit), rendered.file)
 
@@ -142,19 +145,19 @@ def _build_review(
 def _write_context_button(card: Card) -> list[Block]:
     """Return the button that shows the turn that led to a card; nothing where people can't read the turn."""
     if card.led:
-        return [blocks.actions(blocks.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))]
+        return [blocks.actions(blocks.button(CONTEXT_LABEL, f"nod:{SHOW_CONTEXT}", value_of(card)))]
     return []
 
 
-def show_context(words: str, subject: ModalSubject) -> Block:
+def make_context_modal(words: str, subject: ModalSubject) -> Block:
     """Show the messages that led to a card."""
-    return _make_modal(CONTEXT, _render_text(words).blocks, f"nod:{CONTEXT_SHOWN}", subject)
+    return _make_modal(CONTEXT_LABEL, _render_text(words).blocks, f"nod:{SHOW_CONTEXT}", subject)
 
 
-def choose_rows(card: Card, subject: ModalSubject) -> Review:
+def make_row_choice(card: Card, subject: ModalSubject) -> Review:
     """Show the rows of a batch with a checkbox for each that may be approved with others.
 
-    The submit leads to `confirm_choice`.
+    The submit leads to `make_row_confirmation`.
     """
     rows = card.rows
     choosable = Picked.all_of(card).positions  # only of open rows that can be undone
@@ -182,13 +185,13 @@ def choose_rows(card: Card, subject: ModalSubject) -> Review:
     if len(json.dumps(view)) > _MAX_VIEW_BYTES:  # then only the checkboxes name the rows
         view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
         some_cut = True
-    return Review(view, whole_text(card) if some_cut else "")
+    return Review(view, format_call(card) if some_cut else "")
 
 
 def _make_row_menu(rows: Sequence[BatchRow]) -> Block:
     options = []
     for number, row in enumerate(rows, 1):
-        if row.offers:
+        if row.has_buttons:
             label = f"{number}. {row_sign(row)}{text.one_line(row.about)}"
             options.append(blocks.option(label, value_of(row.card)))
     return {
@@ -199,29 +202,29 @@ def _make_row_menu(rows: Sequence[BatchRow]) -> Block:
     }
 
 
-def confirm_choice(
+def make_row_confirmation(
     card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Sequence[Card]
 ) -> Block:
     """Show how many rows are approved and which are declined. Submitting decides them."""
     label = format_split_label(len(approve), len(decline))
-    lines = [RichLine((Run(f"{label}?", "bold"),))]
+    lines = [RichLine((TextRun(f"{label}?", "bold"),))]
     for word, rows in (("Declined", decline), ("Approved", approve)):
         if rows:
             titles = "; ".join(row.title for row in rows)
-            lines.append(RichLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0]))))
-    return _make_modal(card.title, blocks.rich(lines), SURE, subject, label)
+            lines.append(RichLine((TextRun(f"{word}: ", "bold"), TextRun(text.cut(titles, 1000)[0]))))
+    return _make_modal(card.title, blocks.rich(lines), CONFIRM, subject, label)
 
 
-def review_row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+def make_row_review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show one row of a batch by itself, with its other buttons."""
-    shown = review(card, subject, may_approve=may_approve)
+    shown = make_review(card, subject, may_approve=may_approve)
     value = value_of(card)
     buttons = []
     for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR, Verb.RETRY, Verb.STOP, Verb.UNDO):
         if verb in card.verbs:
             button = card.button(verb)
             question = button.sure.more if button.sure else ""
-            buttons.append(blocks.button(button.label, f"nod:{verb}", value, confirm=question))
+            buttons.append(blocks.button(button.label, f"nod:{verb}", value, warning=question))
     if buttons:
         shown.view["blocks"].insert(0, blocks.actions(*buttons))
     return shown
@@ -239,7 +242,7 @@ def _render_text(content: str) -> _RenderedText:
     used_bytes = 0
     pieces = text.split_plain(content[:_MAX_VIEW_BYTES], _BLOCK_UNITS)  # the rest could never be shown
     for piece in pieces:
-        block = blocks.rich([RichLine((Run(piece),), preformatted=True)])
+        block = blocks.rich([RichLine((TextRun(piece),), preformatted=True)])
         used_bytes += len(json.dumps(block))
         if used_bytes > _MAX_VIEW_BYTES or len(shown) > blocks.MAX_VIEW_BLOCKS - _OTHER_BLOCKS:
             break
@@ -252,7 +255,7 @@ def _render_text(content: str) -> _RenderedText:
     return _RenderedText(shown, "")
 
 
-def list_sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
+def list_fitting_scopes(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
     """Return the scopes that a grant may have (its ladder), without those whose words don't fit a modal."""
     return [(scope, words) for scope, words in ladder if text.width(text.one_line(words)) <= _MAX_SCOPE_UNITS]
 
@@ -263,25 +266,25 @@ def make_grant_form(
     scopes: Sequence[tuple[GrantScope, str]],
     audiences: Sequence[tuple[GrantAudience, str]],
     *,
-    read_all: bool,
+    shows_change: bool,
 ) -> Review:
     """Make the form of a grant: its scope (which calls), its audience (whose calls, and where), its duration.
 
     ``scopes`` and ``audiences`` come narrowest first, with their words, and there is at least one of each.
-    `list_sayable` returned the scopes. ``read_all``: the full change is shown above the form.
+    `list_fitting_scopes` returned the scopes. ``shows_change``: the full change is shown above the form.
     """
-    change = _render_text(whole_text(card)) if read_all else _RenderedText([], "")
+    change = _render_text(format_call(card)) if shows_change else _RenderedText([], "")
     labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(scopes, 1)]
     scope_options = [blocks.option(label, scope) for label, (scope, _) in zip(labels, scopes, strict=True)]
     audience_options = [blocks.option(_make_label(words), audience) for audience, words in audiences]
     durations = [blocks.option(duration.words, duration) for duration in GrantDuration]
     shown = [_render_subject(card), *change.blocks]
     if any(text.width(clean(label)) > blocks.MAX_OPTION_UNITS for label in labels):
-        shown += blocks.rich(RichLine((Run(label),)) for label in labels)
+        shown += blocks.rich(RichLine((TextRun(label),)) for label in labels)
     shown += [
-        _make_choice("What may run without asking", RUNG, scope_options),
-        _make_choice("Whose requests, and where", REACH, audience_options),
-        _make_choice("How long", LASTING, durations),
+        _make_choice("What may run without asking", SCOPE, scope_options),
+        _make_choice("Whose requests, and where", AUDIENCE, audience_options),
+        _make_choice("How long", DURATION, durations),
         blocks.context(
             "This approves the change now. Matching calls will then run without asking, each shown here "
             "as done, until this expires or an admin uses /approvals revoke."
@@ -311,7 +314,7 @@ def make_edit_form(
     if may_approve:
         afterwards.insert(0, blocks.option(approve_label, APPROVE_EDITED))
     shown = [_render_subject(card), *make_inputs(fields_of(card.schema, arguments), team)]
-    note = leaves_out(card.schema, arguments)
+    note = describe_left_out(card.schema, arguments)
     if note:
         shown.append(blocks.context(note))
     shown.append(_make_choice("Then", AFTERWARDS, afterwards))
@@ -350,7 +353,7 @@ def make_result(title: str, words: str) -> Block:
         "type": "modal",
         "title": blocks.plain(title, blocks.MAX_VIEW_TITLE_UNITS),
         "close": blocks.plain("Close", blocks.MAX_VIEW_TITLE_UNITS),
-        "blocks": blocks.rich([RichLine((Run(text.cut(words, _BLOCK_UNITS)[0] or blocks.BLANK),))]),
+        "blocks": blocks.rich([RichLine((TextRun(text.cut(words, _BLOCK_UNITS)[0] or blocks.BLANK),))]),
     }
 
 

@@ -15,7 +15,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from bot.channels.slack import blocks, text
 from bot.channels.slack.errors import code_of, is_temporary
 from bot.channels.slack.places import SlackPlace
-from bot.channels.slack.workspaces import Workspaces, within
+from bot.channels.slack.workspaces import Workspaces, limit_time
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
@@ -50,7 +50,7 @@ class Sessions:
         self._calls: dict[SlackPlace, _Call] = {}  # the call under way in each thread
         self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
-    def begin(self, place: SlackPlace, title: str = "") -> None:
+    def set_processing(self, place: SlackPlace, title: str = "") -> None:
         """Set in the background that a turn runs, unless Slack shows it already or is just being told.
 
         This ends the retries of the last status of an earlier turn.
@@ -63,7 +63,7 @@ class Sessions:
         if not is_known:
             self._start(place, Status.PROCESSING, title, ())
 
-    async def settle(self, place: SlackPlace) -> None:
+    async def end_pending_call(self, place: SlackPlace) -> None:
         """Wait a moment for the call under way, then cancel it: it must not arrive after a later status."""
         call = self._calls.get(place)
         if call is not None:
@@ -76,9 +76,9 @@ class Sessions:
         else:
             self._processing.discard(place)
 
-    async def set_last(self, place: SlackPlace, status: Status) -> None:
+    async def set_final(self, place: SlackPlace, status: Status) -> None:
         """Set the status of the thread after a turn; failures are retried in the background."""
-        await self.settle(place)
+        await self.end_pending_call(place)
         task = self._start(place, status, "", _RETRY_PAUSES_SECONDS)
         await asyncio.wait({task}, timeout=_MAX_TURN_WAIT_SECONDS)
 
@@ -114,7 +114,7 @@ class Sessions:
             return True
         name = text.cut(text.one_line(title), blocks.MAX_SESSION_TITLE_UNITS)[0] or None
         try:
-            async with within(_CALL_SECONDS):
+            async with limit_time(_CALL_SECONDS):
                 client = await self._workspaces.client(place.team)
                 await client.agents_sessions_setStatus(
                     channel_id=place.channel, thread_ts=place.thread, status=status, title=name

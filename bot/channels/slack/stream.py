@@ -3,7 +3,7 @@
 A native stream is a message that Slack itself shows as growing. It is started by ``chat.startStream``, gets
 its pieces by ``chat.appendStream`` and is closed by ``chat.stopStream``. Where Slack refuses that, or the
 stream dies (after about five minutes), the same message continues by ``chat.update``, less often. If one
-message is full, the text continues in the next; beyond `MOST_POSTS` messages the full text is posted as a
+message is full, the text continues in the next; beyond `MAX_POSTS` messages the full text is posted as a
 file.
 
 Text goes from ``_pending`` (not sent yet) to ``_shown`` (in the current message); ``_text`` is all text of
@@ -24,12 +24,18 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
-from bot.channels.slack.errors import CONTENTS, code_of, is_temporary, may_be_done, translate_errors
+from bot.channels.slack.errors import (
+    CONTENT_CODES,
+    code_of,
+    is_temporary,
+    may_have_succeeded,
+    translate_errors,
+)
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.threads import FollowedThreads
-from bot.channels.slack.workspaces import Workspaces, within
-from bot.channels.streamed_message import MOST_POSTS, FullText, post_each
+from bot.channels.slack.workspaces import Workspaces, limit_time
+from bot.channels.streamed_message import MAX_POSTS, FullText, post_each
 from bot.domain.chat import Clock
 from bot.domain.events import (
     STOPPED,
@@ -100,14 +106,14 @@ class SlackStream:
         self._wait_task_ids: dict[str, str] = {}
         """The ids of the tasks that say what the turn waits for, by their words."""
         self._posts = 1  # the number of messages that show the text, with the current message
-        self._is_full = False  # True once all `MOST_POSTS` messages are used
+        self._is_full = False  # True once all `MAX_POSTS` messages are used
 
         # the current message
         self._ts: str | None = None  # its timestamp, which is its id
         self._shown = ""  # its text
         self._tasks: dict[str, Chunk] = {}  # its tasks, by id
         self._end_blocks: list[blocks.Block] = []  # the buttons below it, if it is the last
-        self.sessions.begin(self.place)
+        self.sessions.set_processing(self.place)
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
@@ -200,11 +206,11 @@ class SlackStream:
             self._end_blocks = blocks.choice_buttons(choices)
             if self._end_blocks and not self._is_stream_open:
                 await self._edit()
-            await self.sessions.settle(self.place)
+            await self.sessions.end_pending_call(self.place)
             is_status_set = await self._stop_stream(status)
         finally:
             if not is_status_set:
-                await self.sessions.set_last(self.place, status)
+                await self.sessions.set_final(self.place, status)
         if self._is_full:
             # `post_each` skips the first post: it stands for the messages of this stream, which have arrived
             posts: Sequence[str | FullText] = ["", FullText(full, note)]
@@ -235,11 +241,11 @@ class SlackStream:
 
         self._sent_at = now
         while text.width(self._shown) + text.width(ready) > text.MAX_POST_UNITS:
-            head, ready = text.divide(
+            head, ready = text.cut_off_head(
                 ready, text.MAX_POST_UNITS - text.width(self._shown), before=self._shown
             )
             await self._write(head)
-            if self._posts == MOST_POSTS:
+            if self._posts == MAX_POSTS:
                 self._is_full = True
                 return  # the rest is in the file only
             await self._begin_next_message()
@@ -276,7 +282,7 @@ class SlackStream:
         """
         client = await self.workspaces.client(self.place.team)
         try:
-            async with within(_CALL_SECONDS):
+            async with limit_time(_CALL_SECONDS):
                 if self._is_stream_open:
                     await client.chat_appendStream(
                         channel=self.place.channel, ts=self._ts or "", chunks=chunks
@@ -288,7 +294,7 @@ class SlackStream:
             if self._is_stream_open:  # an append failed
                 if _find_code(error) not in _CLOSED_CODES:
                     await self._close_with_retries(None)
-            elif may_be_done(error):  # the start failed, but Slack may have made the stream
+            elif may_have_succeeded(error):  # the start failed, but Slack may have made the stream
                 self._ts = await self._close_unanswered_start()
             self._is_stream_open = False
             return False
@@ -296,11 +302,11 @@ class SlackStream:
 
     async def _close_unanswered_start(self) -> str | None:
         """Close a stream whose start was never answered, and return its message if Slack has one."""
-        async with within(_CALL_SECONDS):
+        async with limit_time(_CALL_SECONDS):
             return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
-        await self.sessions.settle(self.place)
+        await self.sessions.end_pending_call(self.place)
         team, user = None, None
         if self.recipient and not self.place.private:
             team, user = await self.workspaces.find_recipient(self.place.team, *self.recipient)
@@ -348,7 +354,7 @@ class SlackStream:
         pauses = iter(_CLOSE_PAUSES_SECONDS)
         while True:
             try:
-                async with within(_CALL_SECONDS):
+                async with limit_time(_CALL_SECONDS):
                     await client.chat_stopStream(
                         channel=self.place.channel,
                         ts=self._ts or "",
@@ -372,7 +378,7 @@ class SlackStream:
     async def _close_late(self) -> None:
         """Close the stream once Slack takes such calls again. Its text is complete."""
         try:
-            async with within(_LATE_CLOSE_SECONDS):
+            async with limit_time(_LATE_CLOSE_SECONDS):
                 client = await self.workspaces.client(self.place.team)
                 await client.chat_stopStream(channel=self.place.channel, ts=self._ts or "")
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
@@ -406,7 +412,7 @@ class SlackStream:
         try:
             await self._show(client, message)
         except SlackApiError as error:
-            if code_of(error) not in CONTENTS:
+            if code_of(error) not in CONTENT_CODES:
                 raise
             plain: dict[str, Any] = {"text": text.escape_prose(text.as_plain(full))}
             if self._end_blocks:
@@ -444,7 +450,7 @@ def _shorten_task(task: Chunk) -> Chunk:
     short = dict(task)
     for key in ("title", "details"):
         if key in short:
-            short[key] = text.harmless(short[key], blocks.MAX_TASK_TITLE_UNITS)
+            short[key] = text.cut_and_neutralise(short[key], blocks.MAX_TASK_TITLE_UNITS)
     return short
 
 
@@ -453,4 +459,4 @@ def _format_task(chunk: Mapping[str, Any]) -> str:
     words = chunk["title"]
     if "details" in chunk:
         words = f"{words} ({chunk['details']})"
-    return f"- {_STATUS_SIGNS[chunk['status']]} {text.harmless(text.literal(words), 90)}"
+    return f"- {_STATUS_SIGNS[chunk['status']]} {text.cut_and_neutralise(text.literal(words), 90)}"

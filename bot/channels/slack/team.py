@@ -2,18 +2,18 @@
 
 from bot.channels.card_text import team_text
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import Block, RichLine, Run
+from bot.channels.slack.blocks import Block, RichLine, TextRun
 from bot.channels.slack.card import SlackCard
 from bot.domain.redaction import redact_text
-from bot.domain.teams import Standing, Teammate, TeamStatus
+from bot.domain.teams import Teammate, TeammateState, TeamStatus
 
 _MAX_TEAMMATES = 20  # the newest
 _ACTIVITY_UNITS = 300  # the room for a teammate's activity or result
 _TASK_STATUSES = {
-    Standing.WORKING: "in_progress",
-    Standing.DONE: "complete",
-    Standing.FAILED: "error",
-    Standing.STOPPED: "error",
+    TeammateState.WORKING: "in_progress",
+    TeammateState.DONE: "complete",
+    TeammateState.FAILED: "error",
+    TeammateState.STOPPED: "error",
 }
 
 
@@ -26,7 +26,7 @@ def render_team(status: TeamStatus) -> SlackCard:
 
 def brief_team(status: TeamStatus) -> SlackCard:
     """Render a team's status in rich text only, for a Slack that refuses the other blocks."""
-    lines = (RichLine((Run(line),)) for line in team_text(status).splitlines())
+    lines = (RichLine((TextRun(line),)) for line in team_text(status).splitlines())
     return SlackCard(blocks.rich(lines), text.escape(status.title), shows_all=True)
 
 
@@ -37,7 +37,7 @@ def _render_task(teammate: Teammate) -> Block:
         "title": _name_teammate(teammate),
         "status": _TASK_STATUSES[teammate.standing],
     }
-    has_ended = teammate.standing is not Standing.WORKING
+    has_ended = teammate.standing is not TeammateState.WORKING
     activity = _describe_activity(teammate)
     if activity:
         task["output" if has_ended else "details"] = blocks.rich(activity)[0]
@@ -52,5 +52,5 @@ def _name_teammate(teammate: Teammate) -> str:
 def _describe_activity(teammate: Teammate) -> list[RichLine]:
     activity = text.cut(redact_text(teammate.about), _ACTIVITY_UNITS)[0]
     if activity.strip():
-        return [RichLine((Run(activity),))]
+        return [RichLine((TextRun(activity),))]
     return []

@@ -18,7 +18,7 @@ from typing import Any
 from bot.channels import markdown as commonmark
 from bot.channels.markdown import clean, clean_prose, prefix
 from bot.channels.slack.places import NAME, mention_of
-from bot.domain.direction import runs_right_to_left, set_apart
+from bot.domain.direction import isolate_foreign_parts, runs_right_to_left
 
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # the < of <!here>, <@U1>, <url|words>
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")  # any ASCII punctuation, as CommonMark has it
@@ -32,7 +32,7 @@ MAX_POST_UNITS = 11_000
 
 def escape(text: str) -> str:
     """Escape a text for mrkdwn, in which ``&``, ``<`` and ``>`` are markup."""
-    return _escape(set_apart(clean(text)))
+    return _escape(isolate_foreign_parts(clean(text)))
 
 
 def escape_prose(text: str) -> str:
@@ -73,7 +73,7 @@ def neutralise(markdown: str) -> str:
     return commonmark.neutralise_mentions(markdown, _SPECIAL)
 
 
-def harmless(markdown: str, limit: int) -> str:
+def cut_and_neutralise(markdown: str, limit: int) -> str:
     """Cut CommonMark to ``limit`` units, then neutralise its mentions, which adds to the length."""
     room = limit
     # ``]:`` may begin the definition of a link, which is neutralised, too
@@ -125,9 +125,9 @@ def split(markdown: str, limit: int = MAX_POST_UNITS) -> list[str]:
     return commonmark.split(markdown, limit, width)
 
 
-def divide(markdown: str, limit: int, before: str = "") -> tuple[str, str]:
+def cut_off_head(markdown: str, limit: int, before: str = "") -> tuple[str, str]:
     """Cut off a head of at most ``limit`` units; ``before`` is the text that the same post already has."""
-    return commonmark.divide(markdown, limit, width, before)
+    return commonmark.cut_once(markdown, limit, width, before)
 
 
 def one_line(text: str) -> str:
@@ -157,6 +157,6 @@ def with_mentions(markdown: str, team: str) -> str:
     return re.sub(f"{code}|{address}", write_mark, markdown)
 
 
-def list_forms(markdown: str) -> list[dict[str, Any]]:
+def list_message_forms(markdown: str) -> list[dict[str, Any]]:
     """Return the messages to try in turn for a text: as CommonMark, then as plain text."""
     return [{"markdown_text": markdown}, {"text": escape_prose(as_plain(markdown)), "mrkdwn": False}]

@@ -12,7 +12,7 @@ from bot.channels.slack.blocks import Block
 from bot.channels.slack.places import NAME, SlackPlace
 from bot.domain.chat import Clock
 from bot.store.database import Database
-from bot.store.state import keep_state, load_state
+from bot.store.state import load_state, store_state
 
 MENTIONS_ACTION = "nod:mentions"  # the button that toggles if Nod answers in a thread without a mention
 _ONLY_MENTIONS_TEXT = "I answer in this thread only when I'm mentioned. Press again to change that."
@@ -52,4 +52,4 @@ class FollowedThreads:
 
     async def _store_choice(self, place: SlackPlace, *, only_mentions: bool) -> None:
         key = f"thread:{place.address.key}"
-        await self.database.write(keep_state, NAME, key, {"only": only_mentions}, self.clock())
+        await self.database.write(store_state, NAME, key, {"only": only_mentions}, self.clock())

@@ -32,8 +32,14 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.channels.connecting import PATIENCE, Waits
-from bot.channels.slack.errors import LIMITED, OFF, code_of, is_temporary, translate_errors
+from bot.channels.connecting import MAX_CALL_WAIT_SECONDS, PlatformWaits
+from bot.channels.slack.errors import (
+    DEAD_TOKEN_CODES,
+    RATE_LIMITED_CODE,
+    code_of,
+    is_temporary,
+    translate_errors,
+)
 from bot.channels.slack.installations import find_bot, list_installation_ids
 from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
@@ -70,8 +76,8 @@ _POSTING_METHODS = frozenset(
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
 
-_time_budget: ContextVar[float] = ContextVar("within", default=PATIENCE)
-"""The seconds for which a call may wait if Slack limits the rate; set by `within`."""
+_time_budget: ContextVar[float] = ContextVar("within", default=MAX_CALL_WAIT_SECONDS)
+"""The seconds for which a call may wait if Slack limits the rate; set by `limit_time`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ class Workspace:
 
 
 @asynccontextmanager
-async def within(seconds: float) -> AsyncIterator[None]:
+async def limit_time(seconds: float) -> AsyncIterator[None]:
     """Limit the calls to Slack in this context to a time, including the waits that Slack imposes.
 
     Raises TimeoutError when the time is over. A call that would have to wait longer fails right away.
@@ -109,11 +115,14 @@ async def within(seconds: float) -> AsyncIterator[None]:
 
 
 class Client(AsyncWebClient):
-    """Slack's client, which waits as long as Slack asks for, at most `PATIENCE` or the time of `within`."""
+    """Slack's client, which waits as long as Slack asks for.
+
+    It waits for at most `MAX_CALL_WAIT_SECONDS`, or for the time of `limit_time`.
+    """
 
     end_if_refused: Callable[[str], Awaitable[bool]] | None = None
-    """Called with a code of `OFF`; returns True if the token really no longer works."""
-    waits = Waits("slack")  # the waits that Slack imposes, shared by all processes
+    """Called with a code of `DEAD_TOKEN_CODES`; returns True if the token really no longer works."""
+    waits = PlatformWaits("slack")  # the waits that Slack imposes, shared by all processes
     team = ""  # the installation that the token belongs to
     moves: ChannelMoves | None = None  # translates the ids of channels
 
@@ -151,13 +160,17 @@ class Client(AsyncWebClient):
                         wait_count += 1
                         continue
                 code = code_of(error)
-                if code in OFF and self.end_if_refused is not None and await self.end_if_refused(code):
+                if (
+                    code in DEAD_TOKEN_CODES
+                    and self.end_if_refused is not None
+                    and await self.end_if_refused(code)
+                ):
                     raise NotDeliverable(f"Slack no longer accepts the token ({code})") from error
                 raise
 
 
 def _make_limit_error() -> SlackApiError:
-    response = {"ok": False, "error": LIMITED}
+    response = {"ok": False, "error": RATE_LIMITED_CODE}
     return SlackApiError("Slack accepts no more of this for now.", response)  # type: ignore[no-untyped-call]
 
 
@@ -232,7 +245,7 @@ class Workspaces(AsyncAuthorize):
         self._settings = settings
         self._database = database
         self._clock = clock
-        self.waits = Waits("slack")
+        self.waits = PlatformWaits("slack")
         self.moves = ChannelMoves(database, clock)
         self._own: Workspace | None = None  # the installation of the bot token in the settings
         self._is_own_refused = False  # True once Slack no longer accepts the token of the own installation
@@ -368,7 +381,7 @@ class Workspaces(AsyncAuthorize):
         try:
             await make_client(self._settings, workspace.token, self._session).auth_test()
         except SlackApiError as error:
-            if code_of(error) in OFF:
+            if code_of(error) in DEAD_TOKEN_CODES:
                 sdk_logger.error("Slack workspace %s is off (%s). Install the app there again.", team, why)
                 await self._mark_off(workspace, why)
                 return True
@@ -391,7 +404,7 @@ class Workspaces(AsyncAuthorize):
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
-        membership, account_team = standing_of(profile, named_teams, team, organisation)
+        membership, account_team = find_membership(profile, named_teams, team, organisation)
         if membership is Membership.MEMBER and not is_fresh:
             membership = Membership.UNKNOWN
         colleague = membership is Membership.OUTSIDER and await self._is_colleague(team, profile, named_teams)
@@ -418,7 +431,7 @@ class Workspaces(AsyncAuthorize):
             return organisation
         lifetime = _CACHE_LIFETIME
         try:
-            async with within(_PROFILE_SECONDS):
+            async with limit_time(_PROFILE_SECONDS):
                 client = await self.client(team)
                 response = await client.auth_test()
             organisation = str(response.get("enterprise_id") or "")
@@ -505,7 +518,7 @@ class Workspaces(AsyncAuthorize):
         self._profiles[team, user] = _CachedProfile(profile, self._clock() + _CACHE_LIFETIME)
         return profile
 
-    async def standing(self, team: str, actor: Actor) -> Membership | None:
+    async def load_membership(self, team: str, actor: Actor) -> Membership | None:
         """Ask Slack for a person's membership in a team; None for a deactivated account or a bot.
 
         Raises ChannelError.
@@ -523,7 +536,7 @@ class Workspaces(AsyncAuthorize):
         if profile.get("deleted") or profile.get("is_bot"):
             return None
         organisation = workspace.enterprise if workspace else ""
-        membership, _ = standing_of(profile, (account_team,), team, organisation)
+        membership, _ = find_membership(profile, (account_team,), team, organisation)
         return membership
 
     async def load_group(self, team: str, group_id: str) -> UserGroup:
@@ -601,7 +614,7 @@ def organisation_of(response: AsyncSlackResponse) -> str:
     return ""
 
 
-def standing_of(
+def find_membership(
     profile: Mapping[str, Any], named_teams: Iterable[object], team: str, organisation: str
 ) -> tuple[Membership, str]:
     """Return a person's membership in ``team``, and the team of their account.

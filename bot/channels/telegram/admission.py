@@ -25,7 +25,7 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.state import keep_state, list_states, load_state, lock_state
+from bot.store.state import list_states, load_state, lock_state, store_state
 from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
@@ -89,7 +89,7 @@ class Admission:
         A group may have had another id before; the settings may name either.
         """
         moves = self._transport.moves
-        chat_ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
+        chat_ids = {chat_id, moves.find_home_chat_id(chat_id), moves.find_current_chat_id(chat_id)}
         if user_id in self.allow_list.people or not self.allow_list.chats.isdisjoint(chat_ids):
             return True
         state = await self._load_state(_make_request_key(user_id))
@@ -187,7 +187,7 @@ class Admission:
         return await self._database.read(load_state, NAME, key)
 
     async def _store_state(self, key: str, state: Mapping[str, Any]) -> None:
-        await self._database.write(keep_state, NAME, key, state, self._clock())
+        await self._database.write(store_state, NAME, key, state, self._clock())
 
     async def _may_ask_more(self) -> bool:
         """Tell if the admins have fewer open requests than they may have."""
@@ -205,7 +205,7 @@ def _store_decision(
     """
     state = lock_state(session, NAME, key)
     if state is not None and state["stands"] not in _DECIDED:
-        keep_state(session, NAME, key, {**state, "stands": decision, "by": by}, now)
+        store_state(session, NAME, key, {**state, "stands": decision, "by": by}, now)
     return state
 
 

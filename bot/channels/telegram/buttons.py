@@ -22,7 +22,7 @@ from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 _IN_ROW = 4  # the number of command buttons in a row
-_NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)
+_NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.TEXT)
 """The kinds of input of a verb that Telegram's screens can ask for."""
 
 # ACTION.PROPOSAL.ROUND, then an index, then the picked rows: ap.3f9c2a71.2, ct.3f9c2a71.5.12.AAE
@@ -39,7 +39,7 @@ class ButtonAction(StrEnum):
     """
 
     CONFIRM_APPROVE = "su"  # "yes" to the question that Approve asks first if the call can't be undone
-    CANCEL = "ke"  # "no" to the question of any CONFIRM_ button
+    ANSWER_NO = "ke"  # "no" to the question of any CONFIRM_ button
     CONFIRM_UNDO = "us"  # "yes" to the question that Undo asks first
     UNDO = "un"
     FOR_REAL = "fr"  # run the call for real that was only tried
@@ -57,7 +57,7 @@ class ButtonAction(StrEnum):
     VIEW_GROUP = "va"  # show the payloads of the cards of one answer that were cut, then Approve all
     CONTEXT = "cx"  # show the messages that led to the proposal, to the person who pressed alone
     MORE = "mo"  # show the buttons that are rarely wanted
-    REASON = "dr"  # ask for a reason, then decline
+    DECLINE_WITH_REASON = "dr"  # ask for a reason, then decline
     REVISE = "rv"  # ask what should change in a plan
     EDIT = "ed"  # begin an edit, of which the next six are steps
     FIELD = "ef"  # pick the field of that index
@@ -74,8 +74,8 @@ class ButtonAction(StrEnum):
     TOGGLE = "ct"  # pick the row of that index, or leave it
     LIST_ROWS = "cl"  # show the rows of a batch to open one, the page of that index
     VIEW_ROW = "co"  # open one row by itself
-    DECIDE = "cd"  # approve the picked rows and decline the other rows
-    DECIDE_SOME = "ca"  # approve the picked rows and leave the other rows open
+    DECIDE_ALL = "cd"  # approve the picked rows and decline the other rows
+    APPROVE_PICKED = "ca"  # approve the picked rows and leave the other rows open
     BACK_TO_BATCH = "cb"  # show the buttons of the batch again
     LET_IN = "pi"  # admit the person who asked to talk to Nod; the id is theirs
     KEEP_OUT = "po"  # refuse that person
@@ -130,7 +130,7 @@ def action_of(verb: Verb) -> ButtonAction | Verb | None:
 
 DIALOGUE_ACTIONS = frozenset(
     {
-        ButtonAction.REASON,
+        ButtonAction.DECLINE_WITH_REASON,
         ButtonAction.EDIT,
         ButtonAction.FIELD,
         ButtonAction.CHOOSE,
@@ -152,8 +152,8 @@ PICK_ACTIONS = frozenset(
         ButtonAction.PICK,
         ButtonAction.TOGGLE,
         ButtonAction.LIST_ROWS,
-        ButtonAction.DECIDE,
-        ButtonAction.DECIDE_SOME,
+        ButtonAction.DECIDE_ALL,
+        ButtonAction.APPROVE_PICKED,
         ButtonAction.BACK_TO_BATCH,
     }
 )
@@ -185,7 +185,7 @@ class ButtonData:
         """
         if self.action in DIALOGUE_ACTIONS:
             return True
-        return self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
+        return self.verb is not None and BUTTONS[self.verb].needs is Needs.TEXT
 
     @property
     def begins_grant(self) -> bool:
@@ -249,7 +249,7 @@ def make_disabled_button(label: str) -> InlineKeyboardButton:
     return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
 
 
-def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
+def without_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     """Return the keyboard without buttons that an older Bot API server refuses; unchanged if it has none."""
     rows = []
     has_new = False

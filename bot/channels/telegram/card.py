@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from telegram import CopyTextButton, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.streamed_message import MOST_POSTS
+from bot.channels.streamed_message import MAX_POSTS
 from bot.channels.telegram.buttons import (
     CONFIRMATIONS,
     VERBS_BY_ACTION,
@@ -23,20 +23,20 @@ from bot.channels.telegram.buttons import (
     make_disabled_button,
 )
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import OUTLINER, Rich, is_web_link, split, style, trim
+from bot.channels.telegram.text import CARD_RENDERER, Rich, is_web_link, split, style, trim
 from bot.domain.batches import Picked, format_split_label, page_of
-from bot.domain.cards import Batch, Card, everything
+from bot.domain.cards import Batch, Card, format_call_and_outcome
 from bot.domain.verbs import (
     CHOICES,
-    CHOOSE,
-    CONTEXT,
-    DETAILS,
-    EACH_ROW,
-    VIEW_ALL,
+    CHOOSE_LABEL,
+    CONTEXT_LABEL,
+    DETAILS_LABEL,
+    ROWS_LABEL,
+    VIEW_ALL_LABEL,
     Look,
     Needs,
     Verb,
-    with_reason,
+    make_label_with_reason,
 )
 
 _BUTTON_STYLES = {
@@ -70,63 +70,69 @@ class TelegramCard:
 
     rich: Rich
     keyboard: InlineKeyboardMarkup | None
-    cut: bool  # a part of the change is not in the text
+    is_cut: bool  # a part of the change is not in the text
 
 
-def render_card(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
+def render_card(card: Card, unseen_count: int = 0, *, shows_more: bool = False) -> TelegramCard:
     """Render a card, pending or resolved, as one message.
 
-    ``unseen``: the number of other cards of its group that are cut and were not viewed in this chat.
-    ``more``: with the buttons behind *More*, which are rarely wanted.
+    ``unseen_count``: the number of other cards of its group that are cut and were not viewed in this chat.
+    ``shows_more``: with the buttons behind *More*, which are rarely wanted.
     """
-    parts = OUTLINER.card(card)
-    buttons = make_keyboard(card, cut=parts.cut, left_out=parts.left_out, unseen=unseen, more=more)
-    return TelegramCard(trim(parts.made), buttons, parts.cut)
+    parts = CARD_RENDERER.card(card)
+    buttons = make_keyboard(
+        card,
+        is_cut=parts.is_change_cut,
+        left_out=parts.is_rest_cut,
+        unseen_count=unseen_count,
+        shows_more=shows_more,
+    )
+    return TelegramCard(trim(parts.text), buttons, parts.is_change_cut)
 
 
 def make_keyboard(
     card: Card,
     *,
-    cut: bool,
+    is_cut: bool,
     left_out: bool = False,
     viewed: bool = False,
-    unseen: int = 0,
-    more: bool = False,
+    unseen_count: int = 0,
+    shows_more: bool = False,
 ) -> InlineKeyboardMarkup | None:
     """Return the buttons of a card; None if it has none. A verb for which Telegram has no screen gets none.
 
-    ``cut``: a part of the change is missing in the text of the card, so no button approves it. ``left_out``:
-    something else of the card is missing in the text, so View all is offered. ``viewed``: these are the
-    buttons below the full content, which may approve. ``unseen``: as in `render_card`. ``more``: with the
-    buttons behind *More*, in place of the button *More*.
+    ``is_change_cut``: a part of the change is missing in the text of the card, so no button approves it.
+    ``left_out``: something else of the card is missing in the text, so View all is offered. ``viewed``: these
+    are the buttons below the full content, which may approve. ``unseen_count``: as in `render_card`.
+    ``shows_more``: with the buttons behind *More*, in place of the button *More*.
     """
     if card.batch:
-        hides_change = cut and not viewed
+        hides_change = is_cut and not viewed
         return _make_batch_keyboard(
             card, card.batch, hides_change=hides_change, left_out=left_out, viewed=viewed
         )
 
-    hides_change = cut and card.pending and not viewed  # the reader has not seen all of the change
+    hides_change = is_cut and card.pending and not viewed  # the reader has not seen all of the change
     offered = _list_verbs(card, hides_change=hides_change)
     decision_row, edit_row, plan_row = (_make_verb_row(card, row, offered) for row in _VERB_ROWS)
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
     if hides_change:
-        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
+        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL_LABEL)])
         if Verb.APPROVE in card.verbs:
             decision_row.insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
 
     rare_rows = _make_rare_rows(card, offered)
-    are_behind_more = any(rare_rows) and not more and not viewed
+    are_behind_more = any(rare_rows) and not shows_more and not viewed
     if are_behind_more:
         edit_row.append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
         rare_rows = []
     rows += [decision_row, edit_row, plan_row, *rare_rows]
-    if more:
+    if shows_more:
         rows += _make_copy_rows(card)
 
-    if left_out and card.pending and not cut and not viewed:
-        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL, style=None)])
-    rows.append(_make_group_row(card, offered, unseen, hides_change=hides_change))
+    if left_out and card.pending and not is_cut and not viewed:
+        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL_LABEL, style=None)])
+    rows.append(_make_group_row(card, offered, unseen_count, hides_change=hides_change))
     if not card.pending and not viewed:
         rows.append(_make_details_row(card))
     rows = [row for row in rows if row]
@@ -158,7 +164,7 @@ def _make_group_row(
 
 
 def _make_details_row(card: Card) -> list[InlineKeyboardButton]:
-    row = [_make_action_button(card, ButtonAction.VIEW, DETAILS, style=None)]
+    row = [_make_action_button(card, ButtonAction.VIEW, DETAILS_LABEL, style=None)]
     if card.result_url and is_web_link(card.result_url):
         row.insert(0, InlineKeyboardButton("Open", url=card.result_url))
     return row
@@ -166,7 +172,7 @@ def _make_details_row(card: Card) -> list[InlineKeyboardButton]:
 
 def make_menu(card: Card) -> InlineKeyboardMarkup:
     """Return the buttons behind *More*, by themselves."""
-    hides_change = OUTLINER.card(card).cut and card.pending
+    hides_change = CARD_RENDERER.card(card).is_change_cut and card.pending
     rows = [*_make_rare_rows(card, _list_verbs(card, hides_change=hides_change)), *_make_copy_rows(card)]
     return InlineKeyboardMarkup([row for row in rows if row])
 
@@ -184,8 +190,8 @@ def _make_rare_rows(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyb
     further = [verb for verb in offered if verb not in _VERBS_IN_ROWS and verb not in _GROUP_VERBS]
     rows = [_make_verb_row(card, _RARE_VERB_ROW, offered), _make_verb_row(card, further, offered)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
-        label = with_reason(card.button(Verb.DECLINE))
-        rows.append([_make_action_button(card, ButtonAction.REASON, label, style=None)])
+        label = make_label_with_reason(card.button(Verb.DECLINE))
+        rows.append([_make_action_button(card, ButtonAction.DECLINE_WITH_REASON, label, style=None)])
     return rows + _make_context_rows(card)
 
 
@@ -201,15 +207,15 @@ def _make_batch_keyboard(
     """Return the buttons of a batch. ``hides_change``: its text is cut, so no button approves all."""
     rows: list[list[InlineKeyboardButton]] = []
     if hides_change or (left_out and not viewed):
-        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
+        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL_LABEL)])
     if Verb.APPROVE_ALL in card.verbs and hides_change:
         rows.append([make_disabled_button(card.button(Verb.APPROVE_ALL).label)])
     elif Verb.APPROVE_ALL in card.verbs:
         rows.append([_make_verb_button(card, Verb.APPROVE_ALL)])
     if card.pending and not viewed:
-        rows.append([_make_action_button(card, ButtonAction.PICK, CHOOSE)])
-    if not card.pending and batch.offers:
-        rows.append([_make_action_button(card, ButtonAction.LIST_ROWS, EACH_ROW, None)])
+        rows.append([_make_action_button(card, ButtonAction.PICK, CHOOSE_LABEL)])
+    if not card.pending and batch.has_buttons:
+        rows.append([_make_action_button(card, ButtonAction.LIST_ROWS, ROWS_LABEL, None)])
     rows.append([_make_verb_button(card, verb) for verb in _BATCH_VERBS if verb in card.verbs])
     if not viewed:
         rows += _make_context_rows(card)
@@ -222,7 +228,7 @@ def _make_batch_keyboard(
 def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
     """Return the button that shows the agent's turn that led to a card, if people may read that turn."""
     if card.led:
-        return [[_make_action_button(card, ButtonAction.CONTEXT, CONTEXT, style=None)]]
+        return [[_make_action_button(card, ButtonAction.CONTEXT, CONTEXT_LABEL, style=None)]]
     return []
 
 
@@ -244,12 +250,13 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
     row_buttons = []
     for position, row in page_rows:
         # a row that was decided has a button only if it opens, for the row's own buttons, such as Undo
-        has_button = row.card.pending or (opens_rows and row.offers)
+        has_button = row.card.pending or (opens_rows and row.has_buttons)
         if not has_button:
             continue
-        # a row whose change can't be undone (``harms``) is never picked: its button always opens it
-        if opens_rows or row.harms:
-            sign = "⚠️" if row.harms else "🔎"
+        # a row whose change can't be undone (``needs_own_decision``) is never picked: its button always opens
+        # it
+        if opens_rows or row.needs_own_decision:
+            sign = "⚠️" if row.needs_own_decision else "🔎"
             data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
             row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))
         else:
@@ -268,10 +275,10 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
     approve, others = picked.split_rows(card)
     if approve or others:
         label = format_split_label(len(approve), len(others))
-        rows.append([make_button(ButtonAction.DECIDE, label, style=_BUTTON_STYLES[Look.PRIMARY])])
+        rows.append([make_button(ButtonAction.DECIDE_ALL, label, style=_BUTTON_STYLES[Look.PRIMARY])])
     if approve and others:
         label = f"Approve {len(approve)}, leave {len(others)} open"
-        rows.append([make_button(ButtonAction.DECIDE_SOME, label, style=_BUTTON_STYLES[Look.PLAIN])])
+        rows.append([make_button(ButtonAction.APPROVE_PICKED, label, style=_BUTTON_STYLES[Look.PLAIN])])
 
     last_row = [make_button(ButtonAction.BACK_TO_BATCH, "Back")]
     if card.pending and opens_rows:
@@ -279,8 +286,10 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
     elif card.pending:
         last_row.insert(0, make_button(ButtonAction.LIST_ROWS, "Look at one row"))
     rows.append(last_row)
-    parts = OUTLINER.card(page_card)
-    return TelegramCard(trim(parts.made), InlineKeyboardMarkup([row for row in rows if row]), parts.cut)
+    parts = CARD_RENDERER.card(page_card)
+    return TelegramCard(
+        trim(parts.text), InlineKeyboardMarkup([row for row in rows if row]), parts.is_change_cut
+    )
 
 
 def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
@@ -290,14 +299,14 @@ def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboard
     if question is None:
         return None
     yes = _make_action_button(card, CONFIRMATIONS[action], question.yes, KeyboardButtonStyle.DANGER)
-    no = _make_action_button(card, ButtonAction.CANCEL, question.no, None)
+    no = _make_action_button(card, ButtonAction.ANSWER_NO, question.no, None)
     return InlineKeyboardMarkup([[yes, no]])
 
 
 def render_everything(card: Card) -> list[Rich] | None:
     """Return the full content of a card as messages; None if it is so long that it should be a file."""
-    pieces = split(style(everything(card), "pre"), TEXT_UNITS)
-    if len(pieces) <= MOST_POSTS:
+    pieces = split(style(format_call_and_outcome(card), "pre"), TEXT_UNITS)
+    if len(pieces) <= MAX_POSTS:
         return pieces
     return None
 

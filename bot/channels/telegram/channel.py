@@ -46,18 +46,18 @@ from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import STOPPED_DRAFT, Inbound
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import (
-    KeptUpdate,
     Mailbox,
     OrderedByChat,
-    event_id,
+    StoredUpdate,
+    make_event_id,
 )
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
-from bot.channels.telegram.readable_updates import ReadableUpdates, readable
+from bot.channels.telegram.readable_updates import ReadableUpdates, make_decodable
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import OUTLINER, join, mention, plain, split
+from bot.channels.telegram.text import CARD_RENDERER, join, mention, plain, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox, LinkButton
@@ -231,7 +231,7 @@ class TelegramChannel(Platform):
             inbox,
             lookup,
             shown_cards,
-            self._pace.busy,
+            self._pace.is_busy,
             self._sleep,
         )
 
@@ -296,7 +296,7 @@ class TelegramChannel(Platform):
 
         Telegram answers each poll; by webhook it calls only when there is something to tell.
         """
-        if not self._app.running or self._connection is None or not self._connection.up:
+        if not self._app.running or self._connection is None or not self._connection.is_connected:
             return Hearing(fault="it isn't connected")
         if self._requests.is_refused or self._polls.is_refused:
             return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
@@ -310,7 +310,7 @@ class TelegramChannel(Platform):
         return check_silence(self._polls.heard_at, self._elapsed(), may_be_silent=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - as in `Channel`
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         stream = TelegramStream(self._transport, self._pace, place, self._clock(), self._sleep)
         self._streams.add(stream)
         return stream
@@ -320,7 +320,7 @@ class TelegramChannel(Platform):
         return any(stream.place == place and not stream.ended for stream in list(self._streams))
 
     async def check_place(self, address: Address) -> None:
-        await self._transport.show_typing(self._moves.place(address))
+        await self._transport.show_typing(self._moves.find_current_place(address))
 
     def find_place_around(self, address: Address) -> Address | None:
         """Return the group of a topic, else None. Posts to the group itself go to its topic General."""
@@ -340,7 +340,7 @@ class TelegramChannel(Platform):
         """
         if not self._is_person(actor):
             return None
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         user = int(actor.key)
         if place.is_private and place.chat_id != user:
             raise NotDeliverable("Telegram does not say who someone else is in a private chat.")
@@ -360,12 +360,12 @@ class TelegramChannel(Platform):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post a text, in several messages if it is long. The first ``after`` of them have arrived before."""
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         posts = limit_posts(split(from_markdown(markdown)), markdown)
-        await post_each(posts, after, lambda post: self._transport.post(place, post))
+        await post_each(posts, after, lambda post: self._transport.send_post(place, post))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         await self._transport.send(place, from_markdown(markdown), make_link_keyboard(link))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
@@ -377,15 +377,15 @@ class TelegramChannel(Platform):
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
         """Post a text and a numbered line for each command, with their buttons below."""
         lines = [plain(f"{number}. {offer.about}") for number, offer in enumerate(offers, 1)]
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         await self._transport.send(
             place, join([from_markdown(markdown), *lines]), make_offer_keyboard(offers)
         )
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
-        place = self._moves.place(address)
-        view = await self._shown_cards.lay_out(card, place.chat_id)
+        place = self._moves.find_current_place(address)
+        view = await self._shown_cards.render_and_record(card, place.chat_id)
         return str(await self._transport.send(place, view.rich, view.keyboard))
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
@@ -394,18 +394,18 @@ class TelegramChannel(Platform):
         An open card in a group that got a new id since is posted again there, and CopyGone is raised.
         """
         message = TelegramPosted.parse(ref)
-        view = await self._shown_cards.lay_out(card, message.chat_id)
+        view = await self._shown_cards.render_and_record(card, message.chat_id)
         try:
             end = (card.state, card.round)
             # once the end is shown, only the buttons for the cards of one answer change, which is less urgent
             is_new_end = card.state not in _CHANGING_STATES and self._drawn_ends.get(ref) != end
-            urgency = Urgency.ENDED if is_new_end else Urgency.OPEN
+            urgency = Urgency.ENDED_CARD if is_new_end else Urgency.OPEN_CARD
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if is_new_end:
                 self._remember_end(ref, end)
         except CopyGone:
             if card.pending and self._moves.has_moved(message.chat_id):
-                await self._shown_cards.post_once(card, self._moves.place(address))
+                await self._shown_cards.post_once(card, self._moves.find_current_place(address))
             raise
         await self._shown_cards.remove_outdated(card, message.chat_id)
 
@@ -418,7 +418,7 @@ class TelegramChannel(Platform):
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a group, mention the people and link to the card in a private chat."""
         card = TelegramPosted.parse(ref)
-        place = self._moves.place(address)
+        place = self._moves.find_current_place(address)
         lines = [from_markdown(markdown)]
         if not place.is_private:
             accounts = [actor for actor in people if actor.channel == self.name]
@@ -427,14 +427,14 @@ class TelegramChannel(Platform):
                 lines.insert(0, join(map(mention, named), ", "))
             copy = await self._database.read(posted_cards.find_posted, self.name, ref)
             if copy:
-                link = commands.link_to(self._bot.bot, copy.proposal_id)
+                link = commands.make_proposal_link(self._bot.bot, copy.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
         is_same_chat = card.chat_id == place.chat_id
         await self._transport.send(place, join(lines), below=card.message_id if is_same_chat else None)
 
     def _find_group_chat(self, group: str) -> TelegramPlace:
         """Return the chat of a user group, which is written ``telegram:-100123/admins``."""
-        return self._moves.place(Address.parse(group.removesuffix("/admins")))
+        return self._moves.find_current_place(Address.parse(group.removesuffix("/admins")))
 
     async def _expand_groups(self, people: Sequence[Actor]) -> list[Actor]:
         """Return the people, with each user group (a chat's admins) replaced by some of those admins.
@@ -452,13 +452,17 @@ class TelegramChannel(Platform):
         return expanded
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
-        await self._transport.send_file(self._moves.place(address), name, content, "", None)
+        await self._transport.send_file(self._moves.find_current_place(address), name, content, "", None)
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:
-            return str(await self._transport.send(self._moves.place(address), OUTLINER.team(team, "/team")))
+            return str(
+                await self._transport.send(
+                    self._moves.find_current_place(address), CARD_RENDERER.team(team, "/team")
+                )
+            )
         message = TelegramPosted.parse(ref)
-        await self._transport.edit(message, OUTLINER.team(team, "/team"))
+        await self._transport.edit(message, CARD_RENDERER.team(team, "/team"))
         return ref
 
     async def changed(self) -> None:
@@ -483,10 +487,10 @@ class TelegramChannel(Platform):
         else:
             builder = builder.get_updates_request(self._polls)
         app = builder.build()
-        app.add_handler(TypeHandler(KeptUpdate, self._handle))
+        app.add_handler(TypeHandler(StoredUpdate, self._handle))
         return app
 
-    async def _handle(self, stored: KeptUpdate, _: object) -> None:
+    async def _handle(self, stored: StoredUpdate, _: object) -> None:
         """Handle one update, repeating it while the database is away.
 
         After another failure it stays unhandled and is queued again at the next start.
@@ -504,7 +508,7 @@ class TelegramChannel(Platform):
             else:
                 return
 
-    async def _handle_once(self, stored: KeptUpdate) -> list[KeptUpdate]:
+    async def _handle_once(self, stored: StoredUpdate) -> list[StoredUpdate]:
         """Handle an update, together with the other updates of its album, and return these updates."""
         update = stored.update
         album = await self._mailbox.load_album(stored, self._bot)
@@ -514,7 +518,7 @@ class TelegramChannel(Platform):
             elif update.message and self._inbound:
                 await self._handle_album([part.update for part in album], self._inbound)
             elif update.edited_message and self._inbound:
-                await self._inbound.handle(update.edited_message, event_id(update), edited=True)
+                await self._inbound.handle(update.edited_message, make_event_id(update), edited=True)
             elif STOPPED_DRAFT in update.api_kwargs and self._inbound:
                 await self._inbound.stop(update)
         except ChannelError as error:
@@ -528,7 +532,7 @@ class TelegramChannel(Platform):
         if messages:
             with_caption = [message for message in messages if message.caption]
             main_message = with_caption[0] if with_caption else messages[0]
-            await inbound.handle(main_message, event_id(updates[0]), messages)
+            await inbound.handle(main_message, make_event_id(updates[0]), messages)
 
     async def _tell_delay(self, update: Update) -> None:
         """Tell the person that their press waits for the database; Telegram delivers it again."""
@@ -546,7 +550,7 @@ class TelegramChannel(Platform):
             return Response(status_code=HTTPStatus.FORBIDDEN)
         self._received_at = self._elapsed()
         try:
-            payload = readable(json.loads(await request.body()))
+            payload = make_decodable(json.loads(await request.body()))
         except (ValueError, RecursionError):
             payload = None
         if payload is None:

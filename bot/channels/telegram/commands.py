@@ -1,7 +1,7 @@
 """Telegram's slash commands: the menus that people see in a chat, and the core's command for each entry.
 
 People type ``/pending`` where the core's command is ``/approvals list``. `ENTRIES` is the table between the
-two; `read_command` parses a message into a `Typed`, which gives the core's `Command`.
+two; `read_command` parses a message into a `TypedCommand`, which gives the core's `Command`.
 """
 
 import re
@@ -43,10 +43,10 @@ class MenuEntry:
     A decider is a person who may decide a proposal.
     """
 
-    typed: str  # the name that people type in Telegram
+    typed_name: str  # the name that people type in Telegram
     description: str
-    name: str  # the name of the core's command
-    text: str  # the beginning of that command's text; the words that a person adds follow
+    core_command: str  # the name of the core's command
+    core_words: str  # the beginning of that command's text; the words that a person adds follow
     in_groups: bool = True  # False if only private chats have it in their menu
     for_admins: bool = False  # True if only admins have it in their menu, in private chats
     for_deciders: bool = False  # True if only approvers and admins have it there; anyone may type it
@@ -86,12 +86,12 @@ ENTRIES = (
     MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", for_admins=True),
     MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", in_menu=False),
 )
-_BY_NAME = {entry.typed: entry for entry in ENTRIES} | {"start": ENTRIES[0]}
+_BY_NAME = {entry.typed_name: entry for entry in ENTRIES} | {"start": ENTRIES[0]}
 """The entries by what people type. Telegram sends ``/start`` where a chat begins, which counts as help."""
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedCommand:
     """A typed command, ``/name@bot arguments``; ``bot`` is empty where none was named."""
 
     name: str
@@ -117,8 +117,8 @@ class Typed:
         """Return the core's command. Raises KeyError if this one is not known."""
         entry = _BY_NAME[self.name]
         arguments = "" if self.name == "start" else self.arguments
-        words = f"{entry.text} {arguments}".strip()
-        return Command(actor, entry.name, words, address, private, names=names)
+        words = f"{entry.core_words} {arguments}".strip()
+        return Command(actor, entry.core_command, words, address, private, names=names)
 
     def rewrite_usage(self, usage: str) -> str:
         """Return the core's text on how to write the command, with Telegram's name for the command.
@@ -126,41 +126,41 @@ class Typed:
         Raises KeyError if the command is not known.
         """
         entry = _BY_NAME[self.name]
-        if entry.text:
-            return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}")
+        if entry.core_words:
+            return usage.replace(f"/{entry.core_command} {entry.core_words}", f"/{entry.typed_name}")
         return usage
 
 
-def write_introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
+def write_introduction(typed: TypedCommand, *, is_admin: bool, is_decider: bool, notice: str = "") -> str:
     """Return the answer to `/start` and `/help`, with the commands as they are typed here."""
-    entries = list_menu(admin=admin, decides=decides)
+    entries = list_menu(is_admin=is_admin, is_decider=is_decider)
     if typed.name == "start":
-        by_name = {entry.typed: entry for entry in entries}
+        by_name = {entry.typed_name: entry for entry in entries}
         entries = [by_name[name] for name in _START_COMMANDS if name in by_name]
     lines = [f"{_HELLO_TEXT} {_GROUPS_TEXT}"]
     if notice:
         lines.append(notice)
     lines.append("")
-    lines += [f"/{entry.typed}: {entry.description}" for entry in entries]
+    lines += [f"/{entry.typed_name}: {entry.description}" for entry in entries]
     return "\n".join(lines)
 
 
-def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
+def list_menu(*, is_admin: bool = False, is_decider: bool = False) -> list[MenuEntry]:
     """Return the menu entries for a person in a private chat, by their roles."""
     entries = []
     for entry in ENTRIES:
-        is_theirs = (admin or not entry.for_admins) and (decides or not entry.for_deciders)
+        is_theirs = (is_admin or not entry.for_admins) and (is_decider or not entry.for_deciders)
         if entry.in_menu and is_theirs:
             entries.append(entry)
     return entries
 
 
-def link_to(me: User, proposal_id: str) -> str:
+def make_proposal_link(me: User, proposal_id: str) -> str:
     """Return an address that opens a private chat with the bot, which shows the proposal there."""
     return f"https://t.me/{me.username}?start={proposal_id}"
 
 
-def read_command(text: str) -> Typed | None:
+def read_command(text: str) -> TypedCommand | None:
     """Parse a command; None for other text. A link to a proposal becomes the command that shows it."""
     if not text.startswith("/") or text[1:2].isspace():
         return None
@@ -171,7 +171,7 @@ def read_command(text: str) -> Typed | None:
     if not name:
         return None
     arguments = words[1].strip() if len(words) > 1 else ""
-    typed = Typed(name.lower(), bot, arguments)
+    typed = TypedCommand(name.lower(), bot, arguments)
     if typed.name == "start" and _PROPOSAL_ID_PATTERN.fullmatch(arguments):
         return replace(typed, name="show")
     return typed
@@ -185,10 +185,10 @@ async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[i
         (BotCommandScopeAllGroupChats(), [entry for entry in everyone if entry.in_groups]),
     ]
     only_approvers = [approver for approver in approvers if approver not in admins]
-    menus += [(BotCommandScopeChat(approver), list_menu(decides=True)) for approver in only_approvers]
-    menus += [(BotCommandScopeChat(admin), list_menu(admin=True, decides=True)) for admin in admins]
+    menus += [(BotCommandScopeChat(approver), list_menu(is_decider=True)) for approver in only_approvers]
+    menus += [(BotCommandScopeChat(admin), list_menu(is_admin=True, is_decider=True)) for admin in admins]
     for scope, entries in menus:
-        menu = [BotCommand(entry.typed, entry.description) for entry in entries]
+        menu = [BotCommand(entry.typed_name, entry.description) for entry in entries]
         try:
             await bot.set_my_commands(menu, scope=scope)
         except BadRequest as error:  # such as for a person who has not written to the bot yet

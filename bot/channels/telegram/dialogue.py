@@ -24,12 +24,12 @@ from bot.domain.people import Actor
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database
-from bot.store.state import keep_state, load_state
+from bot.store.state import load_state, store_state
 
 _KEY_PREFIX = "ask:"
 
-NOT_YOURS = "This form is not open for you. Start on the card."
-MOVED_ON = "This was decided or changed in the meantime."
+NOT_YOURS_TEXT = "This form is not open for you. Start on the card."
+MOVED_ON_TEXT = "This was decided or changed in the meantime."
 
 
 class DialogueStep(StrEnum):
@@ -75,12 +75,12 @@ class Dialogue:
         return cls(card.proposal_id, card.round, DialogueStep.PICK, now)
 
     @classmethod
-    def words(cls, card: Card, verb: Verb, now: datetime) -> Self:
+    def begin_words(cls, card: Card, verb: Verb, now: datetime) -> Self:
         """Begin a dialogue that asks for the words that go with a press."""
         return cls(card.proposal_id, card.round, DialogueStep.WORDS, now, verb=verb)
 
     @classmethod
-    def similar(cls, card: Card, scope: GrantScope, audience: GrantAudience, now: datetime) -> Self:
+    def begin_grant(cls, card: Card, scope: GrantScope, audience: GrantAudience, now: datetime) -> Self:
         """Begin a dialogue that asks for a grant, with this scope and audience chosen at first."""
         return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=scope, reach=audience)
 
@@ -168,7 +168,7 @@ async def _nothing_to_answer() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Participant:
     """The person who wrote or pressed, and the place where."""
 
     user: User
@@ -180,7 +180,7 @@ class Who:
     ephemeral: EphemeralTarget | None = None
     """The target that makes messages in a group visible to this person alone; None where all may see them."""
 
-    def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
+    def make_press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
         """Return a press of this person, in their place."""
         return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **more)
 
@@ -197,21 +197,21 @@ class Dialogues:
     database: Database
     clock: Clock
 
-    async def load(self, who: Who) -> Dialogue | None:
+    async def load(self, who: Participant) -> Dialogue | None:
         state = await self.database.read(load_state, NAME, who.key)
         if state:
             return Dialogue.from_state(state)
         return None
 
-    async def store_prompt(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
+    async def store_prompt(self, who: Participant, dialogue: Dialogue, message_id: int) -> None:
         """Store the id of the message that asks, unless another dialogue began while it was on its way."""
         if await self.load(who) == dialogue:
             await self.store(who, dialogue.with_prompt(message_id))
 
-    async def store(self, who: Who, dialogue: Dialogue) -> None:
+    async def store(self, who: Participant, dialogue: Dialogue) -> None:
         """Store the dialogue of a person, in place of an earlier one."""
-        await self.database.write(keep_state, NAME, who.key, dialogue.as_state(), self.clock())
+        await self.database.write(store_state, NAME, who.key, dialogue.as_state(), self.clock())
 
-    async def end(self, who: Who) -> None:
+    async def end(self, who: Participant) -> None:
         """Delete the dialogue of a person, if one is stored."""
-        await self.database.write(keep_state, NAME, who.key, None, self.clock())
+        await self.database.write(store_state, NAME, who.key, None, self.clock())

@@ -21,16 +21,23 @@ from telegram import InlineKeyboardMarkup, Message
 from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
-from bot.channels.telegram.dialogue import MOVED_ON, NOT_YOURS, Dialogue, Dialogues, DialogueStep, Who
+from bot.channels.telegram.dialogue import (
+    MOVED_ON_TEXT,
+    NOT_YOURS_TEXT,
+    Dialogue,
+    Dialogues,
+    DialogueStep,
+    Participant,
+)
 from bot.channels.telegram.limits import CAPTION_UNITS, TEXT_UNITS, TOAST_CHARS, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import Rich, plain
-from bot.channels.telegram.transport import Transport, posted_of
+from bot.channels.telegram.transport import Transport, reference_of
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox
-from bot.domain.forms import BadAnswer, Field, fields_of, leaves_out
+from bot.domain.forms import BadAnswer, Field, describe_left_out, fields_of
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
@@ -82,9 +89,9 @@ class GrantOffer:
         """Return a dialogue in which the narrowest scope and audience are chosen."""
         scope, _ = self.scopes[0]
         grant_audience, _ = self.audiences[0]
-        return Dialogue.similar(card, scope, grant_audience, now)
+        return Dialogue.begin_grant(card, scope, grant_audience, now)
 
-    def make_screen(self, dialogue: Dialogue, card: Card, who: Who) -> Screen:
+    def make_screen(self, dialogue: Dialogue, card: Card, who: Participant) -> Screen:
         return screens.ask_grant(dialogue, self.scopes, self.audiences, card, who.user)
 
 
@@ -99,20 +106,27 @@ class DialogueRunner:
     shown_cards: ShownCards
     clock: Clock
 
-    async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button of an edit, one that asks for words, or Cancel; `press_grant` takes the others."""
+    async def handle_press(
+        self, who: Participant, callback: ButtonData, card: Card, message: TelegramPosted
+    ) -> str:
+        """Take a button of an edit, one that asks for words, or Cancel.
+
+        `handle_grant_press` takes the others.
+        """
         dialogue = await self._load_pressed(who, callback, message)
         if callback.action is ButtonAction.CLOSE:
             return await self._close(who, dialogue, message)
         if callback.round != card.round or not card.pending:
             return await self._describe_change_since(who, callback.id, callback.round)
-        if callback.action is ButtonAction.REASON:
+        if callback.action is ButtonAction.DECLINE_WITH_REASON:
             return await self._ask_words(who, card, Verb.DECLINE)
         if callback.verb is not None:  # a verb that needs words
             return await self._ask_words(who, card, callback.verb)
         return await self._edit(who, dialogue, callback, card, message)
 
-    async def _load_pressed(self, who: Who, callback: ButtonData, message: TelegramPosted) -> Dialogue | None:
+    async def _load_pressed(
+        self, who: Participant, callback: ButtonData, message: TelegramPosted
+    ) -> Dialogue | None:
         """Return the person's dialogue if the button belongs to it.
 
         In a dialogue about a grant, only Cancel is handled here, and only on the newest message.
@@ -126,12 +140,12 @@ class DialogueRunner:
             return dialogue
         return None
 
-    async def take_reply(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
+    async def take_reply(self, who: Participant, text: str, replied: Message | None, message_id: int) -> bool:
         """Take a text if it replies to a dialogue's question. Returns False for any other text."""
         if replied is None:
             return False
         dialogue = await self.dialogues.load(who)
-        if dialogue and dialogue.expects_reply_to(posted_of(replied).message_id):
+        if dialogue and dialogue.expects_reply_to(reference_of(replied).message_id):
             answer = await self._take_text(who, dialogue, text)
         elif dialogue and dialogue.matches_question(replied.text or ""):
             answer = await self._repeat_question(who, dialogue)
@@ -140,19 +154,19 @@ class DialogueRunner:
         else:
             return False
         if answer:
-            await self.transport.send(who.place, plain(answer), answer_to=message_id, ephemeral=who.ephemeral)
+            await self.transport.send(who.place, plain(answer), reply_to=message_id, ephemeral=who.ephemeral)
         return True
 
-    async def waits_for_reply(self, who: Who, replied: Message) -> bool:
+    async def waits_for_reply(self, who: Participant, replied: Message) -> bool:
         """Tell if ``replied`` is a dialogue's question that waits for a reply of this person."""
         dialogue = await self.dialogues.load(who)
         if dialogue is None:
             return False
-        if dialogue.expects_reply_to(posted_of(replied).message_id):
+        if dialogue.expects_reply_to(reference_of(replied).message_id):
             return True
         return dialogue.matches_question(replied.text or "")
 
-    async def cancel(self, who: Who) -> bool:
+    async def cancel(self, who: Participant) -> bool:
         """End the dialogue of a person. Returns False if none is open."""
         if await self.dialogues.load(who) is None:
             return False
@@ -161,13 +175,15 @@ class DialogueRunner:
         await self.transport.send(who.place, cancelled, ephemeral=who.ephemeral)
         return True
 
-    async def press_grant(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
+    async def handle_grant_press(
+        self, who: Participant, callback: ButtonData, card: Card, message: TelegramPosted
+    ) -> str:
         """Take a button of "approve similar": begin the dialogue, change a choice, or submit the grant.
 
         The choice of the duration submits it.
         """
         if callback.round != card.round or not card.pending:
-            return MOVED_ON
+            return MOVED_ON_TEXT
         scopes = await self.lookup.ladder(card.proposal_id, who.actor, who.place.address)
         audiences = await self.lookup.reaches(card.proposal_id, who.actor, who.place.address)
         if not (scopes and audiences):
@@ -181,21 +197,21 @@ class DialogueRunner:
         # all other buttons belong to the dialogue that was begun
         dialogue = await self.dialogues.load(who)
         if dialogue is None or not dialogue.is_about_grant or not dialogue.is_current_for(card):
-            return NOT_YOURS
+            return NOT_YOURS_TEXT
         if dialogue.prompt != message.message_id:
-            return NOT_YOURS
+            return NOT_YOURS_TEXT
         chosen = _apply_choice(dialogue, callback, self.clock())
         if not offer.includes(chosen):
-            return MOVED_ON
+            return MOVED_ON_TEXT
         if callback.action is not ButtonAction.DURATION:
             await self._show(who, chosen, offer.make_screen(chosen, card, who), message)
             return ""
 
         duration = _pick_at(list(GrantDuration), callback.index)
         if duration is None:
-            return MOVED_ON
+            return MOVED_ON_TEXT
         # a `Press` calls the scope ``rung``, the audience ``reach`` and the duration ``lasting``
-        press = who.press(
+        press = who.make_press(
             Verb.SIMILAR,
             card.proposal_id,
             card.round,
@@ -210,25 +226,25 @@ class DialogueRunner:
         await self.transport.try_edit(message, plain(reply.text))
         return reply.text
 
-    async def _describe_change_since(self, who: Who, proposal_id: str, shown_round: int) -> str:
+    async def _describe_change_since(self, who: Participant, proposal_id: str, shown_round: int) -> str:
         """Return the decision or the changes since the round that the person saw, in the core's words.
 
         A text that is too long for a button's answer is sent as a message, and the answer only says that
         there was a change.
         """
         # decides nothing: a press for an outdated round is refused with its reason
-        reply = await self.inbox(who.press(Verb.EDIT, proposal_id, shown_round))
+        reply = await self.inbox(who.make_press(Verb.EDIT, proposal_id, shown_round))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
-            return MOVED_ON
+            return MOVED_ON_TEXT
         if len(reply.text) <= TOAST_CHARS:
             return reply.text
         await who.acknowledge_press()
         await self.transport.send(who.place, plain(reply.text), ephemeral=who.ephemeral)
-        return MOVED_ON
+        return MOVED_ON_TEXT
 
-    async def _close(self, who: Who, dialogue: Dialogue | None, message: TelegramPosted) -> str:
+    async def _close(self, who: Participant, dialogue: Dialogue | None, message: TelegramPosted) -> str:
         if dialogue is None:
-            return NOT_YOURS
+            return NOT_YOURS_TEXT
         await self.dialogues.end(who)
         await who.acknowledge_press()
         await self.transport.try_edit(message, plain("Closed. Nothing was changed."))
@@ -236,7 +252,7 @@ class DialogueRunner:
 
     async def _edit(
         self,
-        who: Who,
+        who: Participant,
         dialogue: Dialogue | None,
         callback: ButtonData,
         card: Card,
@@ -249,24 +265,24 @@ class DialogueRunner:
             await self._show_form(who, Dialogue.begin_edit(card, self.clock()), form)
             return ""
         if dialogue is None:
-            return NOT_YOURS
+            return NOT_YOURS_TEXT
         return await self._take_step(who, dialogue, callback, form, message)
 
-    async def _ask_words(self, who: Who, card: Card, verb: Verb) -> str:
+    async def _ask_words(self, who: Participant, card: Card, verb: Verb) -> str:
         """Ask for the words that a press needs."""
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
             return "You may not decide this one."
         screen = screens.ask_words(who.user, card.button(verb), card.title)
-        await self._show(who, Dialogue.words(card, verb, self.clock()), screen)
+        await self._show(who, Dialogue.begin_words(card, verb, self.clock()), screen)
         return ""
 
-    async def _take_text(self, who: Who, dialogue: Dialogue, text: str) -> str:
+    async def _take_text(self, who: Participant, dialogue: Dialogue, text: str) -> str:
         """Take a typed reply: the words of a press, which is then submitted, or the value of a field."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
         if dialogue.step is not DialogueStep.ASK:  # the text is the words of a press
-            press = who.press(dialogue.verb, card.proposal_id, card.round, reason=text)
+            press = who.make_press(dialogue.verb, card.proposal_id, card.round, reason=text)
             reply = await self.inbox(press)
             await self.dialogues.end(who)
             return reply.text
@@ -274,7 +290,7 @@ class DialogueRunner:
         field = form.find_field(dialogue.asked) if form else None
         if form is None or field is None:
             await self.dialogues.end(who)
-            return MOVED_ON
+            return MOVED_ON_TEXT
         is_left_empty = field.nullable and text.strip() == _LEAVE_EMPTY
         try:
             value = None if is_left_empty else field.read(text)
@@ -284,7 +300,7 @@ class DialogueRunner:
         await self._show_form(who, dialogue.with_value(field, value, self.clock()), form)
         return ""
 
-    async def _repeat_question(self, who: Who, dialogue: Dialogue) -> str:
+    async def _repeat_question(self, who: Participant, dialogue: Dialogue) -> str:
         """Ask a question again, since the id of its message is not known: `Dialogue.matches_question`."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
@@ -296,13 +312,13 @@ class DialogueRunner:
             field = form.find_field(dialogue.asked) if form else None
             if field is None:
                 await self.dialogues.end(who)
-                return MOVED_ON
+                return MOVED_ON_TEXT
             screen = screens.ask_value(dialogue, field, who.user)
         await self.transport.send(who.place, plain(_ASKED_AGAIN), ephemeral=who.ephemeral)
         await self._show(who, dialogue, screen)
         return ""
 
-    async def _load_current_card(self, who: Who, dialogue: Dialogue) -> Card | None:
+    async def _load_current_card(self, who: Participant, dialogue: Dialogue) -> Card | None:
         """Return the card of a dialogue. If the card has changed since, end the dialogue and return None."""
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is not None and dialogue.is_current_for(card):
@@ -311,7 +327,7 @@ class DialogueRunner:
         return None
 
     async def _take_step(
-        self, who: Who, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
+        self, who: Participant, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
     ) -> str:
         """Take a button of an open edit: save, pick a field, go back, or choose or clear a field's value."""
         now = self.clock()
@@ -323,7 +339,7 @@ class DialogueRunner:
         if callback.action is ButtonAction.FIELD:
             field = _pick_at(list(form.fields), callback.index)
             if field is None:
-                return NOT_YOURS
+                return NOT_YOURS_TEXT
             asking = dialogue.pick(field, now)
             await self._show(who, asking, screens.ask_value(asking, field, who.user), message)
             return ""
@@ -331,12 +347,12 @@ class DialogueRunner:
         # the button is one of CLEAR and CHOOSE, which answer the question for a field's value
         field = form.find_field(dialogue.asked)
         if field is None:
-            return NOT_YOURS
+            return NOT_YOURS_TEXT
         choice: Any = None
         if callback.action is not ButtonAction.CLEAR:
-            if callback.index is None or callback.index >= len(field.choices):
-                return NOT_YOURS
-            choice = field.choices[callback.index]
+            if callback.index is None or callback.index >= len(field.single_choices):
+                return NOT_YOURS_TEXT
+            choice = field.single_choices[callback.index]
         try:
             value = field.check_value(choice)
         except BadAnswer as error:
@@ -344,11 +360,11 @@ class DialogueRunner:
         await self._show_form(who, dialogue.with_value(field, value, now), form, message)
         return ""
 
-    async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
+    async def _save(self, who: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
         # ended first: for a dialogue that is open when the card changes, the message is replaced by a note
         await self.dialogues.end(who)
-        press = who.press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
+        press = who.make_press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
             await self.dialogues.store(who, dialogue)
@@ -370,7 +386,7 @@ class DialogueRunner:
             log.warning("telegram form not turned into a card", why=error.message)
         return reply.text
 
-    async def _load_form(self, who: Who, card: Card) -> _Form | None:
+    async def _load_form(self, who: Participant, card: Card) -> _Form | None:
         """Return the form of a card; None if this person may not edit it."""
         arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
         if arguments is None:
@@ -378,18 +394,18 @@ class DialogueRunner:
         return _Form(card, arguments, fields_of(card.schema, arguments))
 
     async def _show_form(
-        self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
+        self, who: Participant, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
     ) -> None:
         """Show the changes to be saved, or ask which field to change, by the dialogue's step."""
         if dialogue.step is DialogueStep.CONFIRM:
             screen = screens.ask_confirmation(dialogue, form.fields)
         else:
-            left_out = leaves_out(form.card.schema, form.arguments)
+            left_out = describe_left_out(form.card.schema, form.arguments)
             screen = screens.ask_field(dialogue, form.fields, form.card.title, left_out)
         await self._show(who, dialogue, screen, message)
 
     async def _show(
-        self, who: Who, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
+        self, who: Participant, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
     ) -> None:
         """Store the dialogue and show its screen, in ``message`` if the screen fits, else in a new message.
 
@@ -416,7 +432,7 @@ class DialogueRunner:
     async def _try_show_in(
         self,
         message: TelegramPosted,
-        who: Who,
+        who: Participant,
         dialogue: Dialogue,
         rich: Rich,
         markup: InlineKeyboardMarkup,

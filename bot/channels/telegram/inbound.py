@@ -19,8 +19,8 @@ from bot.channels.base import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import make_link_keyboard
-from bot.channels.telegram.commands import Typed
-from bot.channels.telegram.dialogue import Who
+from bot.channels.telegram.commands import TypedCommand
+from bot.channels.telegram.dialogue import Participant
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.overheard import Overheard
@@ -29,25 +29,25 @@ from bot.channels.telegram.reading import (
     actor_of,
     describe_attachment,
     files_of,
-    find_private_reply,
+    find_ephemeral_target,
     format_for_model,
     has_content,
     is_meant_for,
     is_private_chat,
     place_of,
-    words_of,
+    read_words,
 )
 from bot.channels.telegram.shown import ShownCards
-from bot.channels.telegram.stream import find_begin
+from bot.channels.telegram.stream import find_begin_time
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport, posted_of
+from bot.channels.telegram.transport import Transport, reference_of
 from bot.domain import chat
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
-from bot.domain.text import in_group
+from bot.domain.text import format_group
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
@@ -77,7 +77,7 @@ class StoppedDraft:
     user_id: int
     name: str
     place: TelegramPlace
-    begun_by: datetime  # a time before which the answer began, see `find_begin`
+    begun_before: datetime  # a time before which the answer began, see `find_begin_time`
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
@@ -94,7 +94,7 @@ class StoppedDraft:
             return None
         if chat_record.get("type") != ChatType.PRIVATE:
             return None
-        begun_by = find_begin(draft_id)
+        begun_by = find_begin_time(draft_id)
         if begun_by is None:
             return None
         thread_id = stopped.get("message_thread_id")
@@ -127,22 +127,22 @@ class Inbound:
         moves = self.transport.moves
         # a group that becomes a supergroup gets a new id, and tells it in both chats
         if message.migrate_to_chat_id is not None:
-            await moves.learn(message.chat.id, message.migrate_to_chat_id)
+            await moves.remember_move(message.chat.id, message.migrate_to_chat_id)
             return
         if message.migrate_from_chat_id is not None:
-            await moves.learn(message.migrate_from_chat_id, message.chat.id)
+            await moves.remember_move(message.migrate_from_chat_id, message.chat.id)
             return
         place = place_of(message, moves)
         user = message.from_user
         if place is None or user is None or not has_content(message):
             return
         if not any(is_meant_for(part, self.me) for part in album or (message,)):
-            self.overheard.keep(place, message, self.me, album, edited=edited)
+            self.overheard.remember_message(place, message, self.me, album, edited=edited)
             return
         if message.sender_chat is not None:
             await self._reply(place, _ANONYMOUS_TEXT, message)
             return
-        who = Who(user, actor_of(user), place, ephemeral=find_private_reply(message))
+        who = Participant(user, actor_of(user), place, ephemeral=find_ephemeral_target(message))
         if not await self.admission.admits(user.id, message.chat.id):
             may_be_from_decider = not edited and not message.forward_origin
             if not (may_be_from_decider and await self._take_from_decider(who, message)):
@@ -153,19 +153,19 @@ class Inbound:
         elif not user.is_bot:  # another bot gets no answer
             command = None
             if not message.forward_origin:  # a forwarded message is no command
-                command = commands.read_command(words_of(message, self.me))
+                command = commands.read_command(read_words(message, self.me))
             if command is not None:
                 await self._take_command(who, command, message)
             else:
                 await self._take_message(who, message, event_id, album)
 
-    async def _take_from_decider(self, who: Who, message: Message) -> bool:
+    async def _take_from_decider(self, who: Participant, message: Message) -> bool:
         """Handle a message about a proposal by someone who is not admitted, but may decide that proposal.
 
         Such a message is a reply in a dialogue, ``/show ID`` or ``/cancel``. Returns False for any other
         message, and for any other person.
         """
-        words = words_of(message, self.me)
+        words = read_words(message, self.me)
         command = commands.read_command(words)
         proposal_id = ""
         if command is None or command.name == "cancel":  # about the person's open dialogue
@@ -184,11 +184,11 @@ class Inbound:
         return True
 
     async def _take_message(
-        self, who: Who, message: Message, event_id: str, album: Sequence[Message]
+        self, who: Participant, message: Message, event_id: str, album: Sequence[Message]
     ) -> None:
         """Take a message as a reply in a dialogue, as the answer to a question, or as a request."""
         parts = album or [message]
-        words = "\n".join(filter(None, (words_of(part, self.me) for part in parts)))
+        words = "\n".join(filter(None, (read_words(part, self.me) for part in parts)))
         replied = message.reply_to_message
         if not words and replied and await self._is_asked_for_words(who, replied):
             await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
@@ -214,7 +214,9 @@ class Inbound:
             return
         await self._take_request(who, words, message, event_id, files)
 
-    async def _take_answer(self, who: Who, words: str, message: Message, files: Sequence[Upload]) -> bool:
+    async def _take_answer(
+        self, who: Participant, words: str, message: Message, files: Sequence[Upload]
+    ) -> bool:
         """Take a message as a reply in a dialogue, or as the answer to a question; False if it is neither."""
         replied = message.reply_to_message
         if await self.dialogue_runner.take_reply(who, words, replied, message.message_id):
@@ -224,14 +226,14 @@ class Inbound:
         question = await self._find_question(who, replied)
         if question is None:
             return False
-        press = who.press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
+        press = who.make_press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
         reply = await self.inbox(press)
         if reply.text:
             await self._reply(who.place, reply.text, message)
         return True
 
     async def _take_request(
-        self, who: Who, words: str, message: Message, event_id: str, files: Sequence[Upload]
+        self, who: Participant, words: str, message: Message, event_id: str, files: Sequence[Upload]
     ) -> None:
         """Hand a message to the core, with the messages between people in the group before it."""
         known_refs = {file.ref for file in files}
@@ -242,7 +244,7 @@ class Inbound:
         request = chat.Message(
             who.place.address,
             who.actor,
-            in_group(self.overheard.list_messages(who.place), format_for_model(message, words, self.me)),
+            format_group(self.overheard.list_messages(who.place), format_for_model(message, words, self.me)),
             event_id,
             private=is_private_chat(message.chat),
             names=who.place.named(message.chat.title),
@@ -256,7 +258,7 @@ class Inbound:
         elif reply.text:
             await self._reply(who.place, reply.text, message)
 
-    async def _is_asked_for_words(self, who: Who, replied: Message) -> bool:
+    async def _is_asked_for_words(self, who: Participant, replied: Message) -> bool:
         """Tell if a message asks this person for text: in a dialogue, or as the card of an open question."""
         if replied.from_user != self.me:
             return False
@@ -264,11 +266,11 @@ class Inbound:
             return True
         return await self._find_question(who, replied) is not None
 
-    async def _find_question(self, who: Who, replied: Message | None) -> Card | None:
+    async def _find_question(self, who: Participant, replied: Message | None) -> Card | None:
         """Return the open question whose card a person replied to, if they may answer it."""
         if replied is None or replied.from_user != self.me:
             return None
-        proposal_id = await self.shown_cards.find_proposal_id(posted_of(replied))
+        proposal_id = await self.shown_cards.find_proposal_id(reference_of(replied))
         if not proposal_id:
             return None
         card = await self.lookup.card(proposal_id, who.actor, who.place.address)
@@ -286,12 +288,12 @@ class Inbound:
         if not await self.admission.admits(stopped.user_id, stopped.place.chat_id):
             return
         actor = Actor(NAME, str(stopped.user_id), stopped.name)
-        command = chat.Command(actor, "stop", "", stopped.place.address, begun_by=stopped.begun_by)
+        command = chat.Command(actor, "stop", "", stopped.place.address, begun_by=stopped.begun_before)
         reply = await self.inbox(command)
         if reply.text and reply.text != STOPPED:  # the answer itself shows that it was stopped
             await self.transport.send(stopped.place, from_markdown(reply.text))
 
-    async def _take_command(self, who: Who, typed: Typed, message: Message) -> None:
+    async def _take_command(self, who: Participant, typed: TypedCommand, message: Message) -> None:
         """Carry out a command, and post its reply: in the person's private chat if it is confidential."""
         is_bare_cancel = typed.name == "cancel" and not typed.arguments
         if is_bare_cancel and await self.dialogue_runner.cancel(who):
@@ -302,7 +304,9 @@ class Inbound:
         if typed.name in ("start", "help"):
             admin = who.user.id in self.admission.allow_list.admins
             decides = admin or who.user.id in self.admission.allow_list.approvers
-            text = commands.write_introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
+            text = commands.write_introduction(
+                typed, is_admin=admin, is_decider=decides, notice=self.lookup.notice
+            )
             await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
             return
         if typed.name == "new":
@@ -327,7 +331,7 @@ class Inbound:
             await self._reply(who.place, _ASK_IN_PRIVATE_TEXT, message)
 
     async def _post_reply(
-        self, who: Who, reply: Reply, place: TelegramPlace, reply_to: int | None = None
+        self, who: Participant, reply: Reply, place: TelegramPlace, reply_to: int | None = None
     ) -> None:
         """Post the reply, then copies of the cards that it names."""
         if reply.text:
@@ -337,7 +341,7 @@ class Inbound:
                 place,
                 from_markdown(text),
                 make_link_keyboard(link),
-                answer_to=reply_to,
+                reply_to=reply_to,
                 ephemeral=ephemeral,
             )
         for proposal in reply.proposals:
@@ -346,8 +350,8 @@ class Inbound:
                 await self.shown_cards.post_copy(card, place, self.lookup, who.actor)
 
     async def _reply(self, place: TelegramPlace, text: str, message: Message) -> None:
-        ephemeral = find_private_reply(message)
-        await self.transport.send(place, plain(text), answer_to=message.message_id, ephemeral=ephemeral)
+        ephemeral = find_ephemeral_target(message)
+        await self.transport.send(place, plain(text), reply_to=message.message_id, ephemeral=ephemeral)
 
 
 def _as_mapping(value: object) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
-from bot.channels.connecting import PATIENCE, Waits
+from bot.channels.connecting import MAX_CALL_WAIT_SECONDS, PlatformWaits
 from bot.domain.jobs import Peers
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
@@ -67,12 +67,13 @@ class Urgency(IntEnum):
 
     PRESSED = 0  # the answer to a button
     TEXT = 1  # a text that someone waits for
-    ENDED = 2  # the redraw of a card that ended; the card that ended last goes first
-    OPEN = 3  # the redraw of a card that will change again: refused while the chat is busy, and tried later
+    ENDED_CARD = 2  # the redraw of a card that ended; the card that ended last goes first
+    # the redraw of a card that will change again: refused while the chat is busy, and tried later
+    OPEN_CARD = 3
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
 
-_URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
+_URGENCY_SHARES = {Urgency.ENDED_CARD: 0.85, Urgency.OPEN_CARD: 0.5}
 """The share of a chat's window that calls of an urgency may fill; without a share, all of it."""
 
 
@@ -133,7 +134,7 @@ class ChatPace(BaseRateLimiter[int]):
         self._all_chats = _ChatQueue()  # counts the requests of all chats; none waits in it
         self._queues: dict[int, _ChatQueue] = {}  # by the chat's id
         self._numbers = itertools.count()  # of requests, in the order in which they come
-        self._waits = Waits("telegram", now)  # the time for which a 429 holds up each chat
+        self._waits = PlatformWaits("telegram", now)  # the time for which a 429 holds up each chat
         self._others: Peers | None = None
 
     def share(self, others: Peers) -> None:
@@ -162,7 +163,7 @@ class ChatPace(BaseRateLimiter[int]):
         queue.last_preview = now
         return True
 
-    def busy(self, chat_id: int) -> bool:
+    def is_busy(self, chat_id: int) -> bool:
         """Tell if the next message to this chat has to wait."""
         queue = self._queue(chat_id)
         now = self._now()
@@ -212,9 +213,9 @@ class ChatPace(BaseRateLimiter[int]):
         match urgency:
             case Urgency.PRESSED:
                 return waiting >= _MAX_WAITING_PRESSES
-            case Urgency.ENDED:  # each waiting card holds one of the few slots in which cards are drawn
+            case Urgency.ENDED_CARD:  # each waiting card holds one of the few slots in which cards are drawn
                 return waiting >= _MAX_WAITING_ENDS
-            case Urgency.OPEN:
+            case Urgency.OPEN_CARD:
                 now = self._now()
                 return waiting > 0 or queue.find_next_time(now, window) > now
             case _:
@@ -223,17 +224,17 @@ class ChatPace(BaseRateLimiter[int]):
     async def _wait(self, queue: _ChatQueue, window: _Window, urgency: Urgency) -> None:
         """Return when it is this call's turn; a more urgent call goes first, even if it came later.
 
-        Raises RetryAfter where the chat takes nothing for longer than `PATIENCE`.
+        Raises RetryAfter where the chat takes nothing for longer than `MAX_CALL_WAIT_SECONDS`.
         """
         number = next(self._numbers)
-        if urgency is Urgency.ENDED:
+        if urgency is Urgency.ENDED_CARD:
             number = -number  # the card that ended last goes first
         own_turn = _Turn(int(urgency), number)
         heapq.heappush(queue.waiting, own_turn)
         try:
             while True:
                 blocked_seconds = queue.count_blocked_seconds()
-                if blocked_seconds > PATIENCE:
+                if blocked_seconds > MAX_CALL_WAIT_SECONDS:
                     raise RetryAfter(math.ceil(blocked_seconds))
                 now = self._now()
                 next_time = max(

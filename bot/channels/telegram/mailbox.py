@@ -17,7 +17,7 @@ from telegram.error import TelegramError
 from telegram.ext import BaseUpdateProcessor
 
 from bot.channels.telegram.places import NAME
-from bot.channels.telegram.readable_updates import readable
+from bot.channels.telegram.readable_updates import make_decodable
 from bot.domain.chat import Clock
 from bot.store import events
 from bot.store.database import Database
@@ -27,7 +27,7 @@ _ALBUM_SECONDS = 1.0  # the wait for the other pictures of an album
 
 
 @dataclass(frozen=True, slots=True)
-class KeptUpdate:
+class StoredUpdate:
     """A stored update: row ``row_id`` of the database until it is handled."""
 
     row_id: int
@@ -35,7 +35,7 @@ class KeptUpdate:
 
 
 class Mailbox(asyncio.Queue[object]):
-    """PTB's update queue: `Update` goes in, `KeptUpdate` comes out."""
+    """PTB's update queue: `Update` goes in, `StoredUpdate` comes out."""
 
     def __init__(
         self,
@@ -59,25 +59,27 @@ class Mailbox(asyncio.Queue[object]):
         if isinstance(item, Update):
             try:
                 row_id = await self._database.write(
-                    events.record, NAME, event_id(item), item.to_dict(), self._clock()
+                    events.record, NAME, make_event_id(item), item.to_dict(), self._clock()
                 )
             except Exception as error:
                 await self._tell_delay(item)
                 raise TelegramError("the update could not be kept") from error
             if row_id is None:
                 return
-            item = KeptUpdate(row_id, item)
+            item = StoredUpdate(row_id, item)
         await super().put(item)
 
     async def put_unhandled(self, bot: Any) -> int:
         """Queue the updates that an earlier process stored and did not handle; return their number."""
         rows = await self._database.read(events.list_unhandled, NAME)
         for row_id, payload in rows:
-            raw = readable(payload) or {"update_id": 0}  # an update without contents is marked as handled
-            await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
+            raw = make_decodable(payload) or {
+                "update_id": 0
+            }  # an update without contents is marked as handled
+            await super().put(StoredUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
 
-    async def load_album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
+    async def load_album(self, kept: StoredUpdate, bot: Any) -> list[StoredUpdate]:
         """Return the updates of this update's album, or the update itself if it is of none.
 
         Empty if the album was handled with an earlier update. Waits `_ALBUM_SECONDS` for the other pictures.
@@ -90,7 +92,7 @@ class Mailbox(asyncio.Queue[object]):
         await self._sleep(_ALBUM_SECONDS)
         payloads = await self._load_unhandled(group)
         return [
-            KeptUpdate(row_id, Update.de_json(readable(payload) or {}, bot))
+            StoredUpdate(row_id, Update.de_json(make_decodable(payload) or {}, bot))
             for row_id, payload in payloads.items()
         ]
 
@@ -103,11 +105,11 @@ class Mailbox(asyncio.Queue[object]):
                 payloads[row_id] = payload
         return payloads
 
-    async def mark_handled(self, kept: KeptUpdate) -> None:
+    async def mark_handled(self, kept: StoredUpdate) -> None:
         await self._database.write(events.mark_handled, kept.row_id, self._clock())
 
 
-def event_id(update: Update) -> str:
+def make_event_id(update: Update) -> str:
     return f"update:{update.update_id}"
 
 
@@ -122,7 +124,7 @@ class OrderedByChat(BaseUpdateProcessor):
         self._locks: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     async def do_process_update(self, update: object, coroutine: Any) -> None:
-        if isinstance(update, KeptUpdate) and update.update.callback_query is not None:
+        if isinstance(update, StoredUpdate) and update.update.callback_query is not None:
             await coroutine  # a press must be answered in seconds, whatever waits in its chat
             return
         async with self._locks.setdefault(_find_chat_id(update), asyncio.Lock()):
@@ -136,6 +138,6 @@ class OrderedByChat(BaseUpdateProcessor):
 
 
 def _find_chat_id(update: object) -> int | None:
-    if not isinstance(update, KeptUpdate) or update.update.effective_chat is None:
+    if not isinstance(update, StoredUpdate) or update.update.effective_chat is None:
         return None
     return update.update.effective_chat.id

@@ -17,9 +17,15 @@ from markdown_it.token import Token
 from telegram import MessageEntity
 
 from bot.channels.markdown import clean_prose, misleads
-from bot.channels.tables import bound_links, is_too_wide, lay_out_tables
+from bot.channels.tables import has_too_many_columns, lay_out_tables, limit_brackets
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import Rich, drop_halves, is_web_link, keep_harmless, utf16_len
+from bot.channels.telegram.text import (
+    Rich,
+    break_app_links,
+    fix_surrogates_and_line_ends,
+    is_web_link,
+    utf16_len,
+)
 
 DEEPEST_LEVEL = 16  # the nesting of blocks; a list counts as two levels: itself and its item
 MAX_ENTITIES = 2000  # enough for twenty full messages
@@ -48,10 +54,10 @@ def from_markdown(markdown: str) -> Rich:
 
     Where the result would be much longer than the text, or have too many entities, it is the text as written.
     """
-    without_halves = drop_halves(markdown)  # of characters that UTF-16 has as a pair
+    without_halves = fix_surrogates_and_line_ends(markdown)  # of characters that UTF-16 has as a pair
     source = clean_prose(without_halves)
-    as_written = Rich(keep_harmless(source))
-    if is_too_wide(source):
+    as_written = Rich(break_app_links(source))
+    if has_too_many_columns(source):
         return as_written
     laid_out = lay_out_tables(source)
     if len(laid_out) > MAX_GROWTH * len(source) + TEXT_UNITS:
@@ -92,7 +98,7 @@ def _make_parser() -> MarkdownIt:
     """Make a parser that knows no HTML and no definitions of references, so that people see both."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").disable("reference")
     parser.block.ruler.before("code", _TOO_DEEP, _keep_too_deep)
-    return bound_links(parser)
+    return limit_brackets(parser)
 
 
 _PARSER = _make_parser()
@@ -146,7 +152,7 @@ class _Writer:
     def finish(self) -> Rich:
         """Return the text and its entities, by offset; where entities begin together, the longest first."""
         entities = sorted(self._entities, key=lambda entity: (entity.offset, -entity.length))
-        text = keep_harmless("".join(self._parts))  # the length stays the same, so the offsets still fit
+        text = break_app_links("".join(self._parts))  # the length stays the same, so the offsets still fit
         return Rich(text, tuple(entities))
 
     def write_blocks(self, tokens: Sequence[Token]) -> None:

@@ -15,7 +15,7 @@ from bot.channels.telegram.reading import (
     files_of,
     name_author,
     name_original_author,
-    words_of,
+    read_words,
 )
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier, describe_files
 
@@ -38,7 +38,7 @@ class Overheard:
     def __init__(self) -> None:
         self._messages: dict[TelegramPlace, dict[int, _GroupMessage]] = {}  # by message id
 
-    def keep(
+    def remember_message(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
         """Store a message. One that was edited only replaces its stored version: it is not new in the chat.
@@ -87,7 +87,7 @@ class Overheard:
 
 def _read_group_message(message: Message, me: User, parts: Sequence[Message]) -> _GroupMessage:
     """Read a message for the model; ``parts``: all messages of its album, or itself."""
-    words = "\n".join(filter(None, map(words_of, parts)))[:_MAX_MESSAGE_CHARS]
+    words = "\n".join(filter(None, map(read_words, parts)))[:_MAX_MESSAGE_CHARS]
     files: list[Upload] = []
     for part in parts:
         files += files_of(part)

@@ -22,7 +22,7 @@ class TelegramPlace:
 
     chat_id: int  # the id by which Telegram knows the chat today
     thread_id: int | None = None
-    home: int | None = None  # the home id, if it differs from ``chat_id``
+    home_id: int | None = None  # the home id, if it differs from ``chat_id``
 
     @property
     def is_private(self) -> bool:
@@ -30,7 +30,7 @@ class TelegramPlace:
 
     @property
     def address(self) -> Address:
-        chat_id = self.chat_id if self.home is None else self.home
+        chat_id = self.chat_id if self.home_id is None else self.home_id
         key = str(chat_id) if self.thread_id is None else f"{chat_id}/{self.thread_id}"
         return Address(NAME, key)
 
@@ -79,7 +79,7 @@ class TelegramPosted:
         return self.receiver is not None
 
     @property
-    def ephemeral_parameters(self) -> dict[str, int | None]:
+    def edit_parameters(self) -> dict[str, int | None]:
         """The Bot API parameters that name an ephemeral message."""
         return {
             "chat_id": self.chat_id,
@@ -107,16 +107,16 @@ class EphemeralTarget:
     """
 
     user_id: int
-    query_id: str | None = None  # the press; None: the person wrote ``answer``
-    answer: int | None = None  # Telegram's number of the ephemeral message that the person wrote
+    query_id: str | None = None  # the press; None: the person wrote ``message_id``
+    message_id: int | None = None  # Telegram's number of the ephemeral message that the person wrote
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def send_parameters(self) -> dict[str, Any]:
         """The parameters that make a send ephemeral (Bot API 10.3)."""
         to: dict[str, Any] = {"receiver_user_id": self.user_id}
         if self.query_id is not None:
             return {"ephemeral_message_parameters": {**to, "callback_query_id": self.query_id}}
-        reply = {"ephemeral_message_id": self.answer}
+        reply = {"ephemeral_message_id": self.message_id}
         return {"ephemeral_message_parameters": to, "reply_parameters": reply}
 
 
@@ -128,31 +128,31 @@ class Moves:
         self.connect = self._moves.connect
         self.load = self._moves.load
 
-    async def learn(self, old: int, new: int) -> None:
+    async def remember_move(self, old: int, new: int) -> None:
         """Remember that a group has a new id."""
-        await self._moves.learn(str(old), str(new))
+        await self._moves.store_new_key(str(old), str(new))
 
     def has_moved(self, chat_id: int) -> bool:
         """Tell if the chat has another id now, so that messages at this one can't be changed."""
         return self._moves.has_moved(str(chat_id))
 
-    def now(self, chat_id: int) -> int:
+    def find_current_chat_id(self, chat_id: int) -> int:
         """Return the id by which Telegram knows the chat today."""
-        return int(self._moves.now(str(chat_id)))
+        return int(self._moves.find_current_key(str(chat_id)))
 
-    def home(self, chat_id: int) -> int:
+    def find_home_chat_id(self, chat_id: int) -> int:
         """Return the id by which the rest of Nod knows the chat."""
-        return int(self._moves.home(str(chat_id)))
+        return int(self._moves.find_home_key(str(chat_id)))
 
-    def place(self, address: Address) -> TelegramPlace:
+    def find_current_place(self, address: Address) -> TelegramPlace:
         """Return the current place of an address. Raises NotDeliverable if it is not a Telegram chat."""
         place = TelegramPlace.of(address)
-        now = self.now(place.chat_id)
+        now = self.find_current_chat_id(place.chat_id)
         if now == place.chat_id:
             return place
-        return TelegramPlace(now, place.thread_id, home=place.chat_id)
+        return TelegramPlace(now, place.thread_id, home_id=place.chat_id)
 
-    def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
+    def make_incoming_place(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
         """Return the place of an incoming message."""
-        home = self.home(chat_id)
-        return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
+        home = self.find_home_chat_id(chat_id)
+        return TelegramPlace(chat_id, thread_id, home_id=None if home == chat_id else home)

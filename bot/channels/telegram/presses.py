@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from telegram import CallbackQuery, MaybeInaccessibleMessage
 from telegram.constants import ChatType
 
-from bot.approvals.lookup.context import NOT_YOURS
+from bot.approvals.lookup.context import CONTEXT_NOT_YOURS_TEXT
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import (
@@ -32,17 +32,25 @@ from bot.channels.telegram.buttons import (
     ButtonAction,
     ButtonData,
 )
-from bot.channels.telegram.dialogue import Who
+from bot.channels.telegram.dialogue import Participant
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
 from bot.channels.telegram.reading import actor_of, place_of
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport, posted_of
-from bot.domain.batches import PAGE, Picked
+from bot.channels.telegram.transport import Transport, reference_of
+from bot.domain.batches import ROWS_PER_PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import OFFERED, Address, Answer, Inbox, act_on_choice, read_choice, refusal
+from bot.domain.chat import (
+    COMMAND_OFFER_PREFIX,
+    Address,
+    Answer,
+    Inbox,
+    act_on_choice,
+    format_choice_reply,
+    read_choice,
+)
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import posted_cards
@@ -65,12 +73,12 @@ _CARD_ACTIONS = frozenset(
         *VERBS_BY_ACTION,
         *PICK_ACTIONS,
         ButtonAction.VIEW_ROW,
-        ButtonAction.CANCEL,
+        ButtonAction.ANSWER_NO,
         ButtonAction.MORE,
         ButtonAction.VIEW,
         ButtonAction.VIEW_GROUP,
         ButtonAction.CONTEXT,
-        ButtonAction.REASON,
+        ButtonAction.DECLINE_WITH_REASON,
         ButtonAction.EDIT,
     }
 )
@@ -135,7 +143,7 @@ class TelegramPresses:
         if callback is None or query.message is None:
             await sender.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
             return
-        message = posted_of(query.message, query.from_user.id)
+        message = reference_of(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
             # the message is for someone else, whose app alone shows it
             await sender.tell(_NOT_HERE_TEXT, alert=True)
@@ -164,7 +172,7 @@ class TelegramPresses:
             ephemeral = EphemeralTarget(query.from_user.id, query.id)
         title = query.message.chat.title or "" if query.message else ""
         actor = actor_of(query.from_user)
-        who = Who(query.from_user, actor, place, title, sender.acknowledge, ephemeral)
+        who = Participant(query.from_user, actor, place, title, sender.acknowledge, ephemeral)
         try:
             text, alert = await self._carry_out(callback, who, message)
         except ChannelError as error:
@@ -195,16 +203,18 @@ class TelegramPresses:
         )
         reply = await self.inbox(message)
         # other people may still press a button that offers a command
-        is_used_up = reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED)
+        is_used_up = reply.answer is not Answer.REFUSED and not choice.startswith(COMMAND_OFFER_PREFIX)
         if is_used_up:
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
-        refusal_text = refusal(reply)
+        refusal_text = format_choice_reply(reply)
         if refusal_text:
             return _PressAnswer(refusal_text, alert=True)
         return _PressAnswer(choice)
 
-    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> _PressAnswer:
+    async def _carry_out(
+        self, callback: ButtonData, who: Participant, message: TelegramPosted
+    ) -> _PressAnswer:
         """Carry out a press, and return its answer.
 
         Raises ChannelError if its result could not be shown; nothing was decided then.
@@ -224,9 +234,9 @@ class TelegramPresses:
         if callback.action is ButtonAction.CONTEXT:
             return await self._tell_context(callback.id, who)
         if callback.is_for_dialogue:
-            text = await self.dialogue_runner.press(who, callback, card, message)
+            text = await self.dialogue_runner.handle_press(who, callback, card, message)
             return _PressAnswer(text, alert=bool(text))
-        if callback.action in (ButtonAction.MORE, ButtonAction.CANCEL):
+        if callback.action in (ButtonAction.MORE, ButtonAction.ANSWER_NO):
             await self._change_buttons(callback, who, card, message)
             return _PressAnswer("")
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
@@ -243,18 +253,18 @@ class TelegramPresses:
             if question:
                 return question
         if callback.action in GRANT_ACTIONS:
-            text = await self.dialogue_runner.press_grant(who, callback, card, message)
+            text = await self.dialogue_runner.handle_grant_press(who, callback, card, message)
             is_submitted = callback.action is ButtonAction.DURATION
             return _PressAnswer(text, alert=bool(text) and not is_submitted)
         if callback.verb is None:
             return _PressAnswer(_NO_SUCH_BUTTON_TEXT, alert=True)
         names = who.place.named(who.title)
-        press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
+        press = who.make_press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return _PressAnswer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _change_buttons(
-        self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
+        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted
     ) -> None:
         """Show the buttons behind *More*, to this person alone if possible, or the usual buttons again."""
         await who.acknowledge_press()
@@ -263,7 +273,7 @@ class TelegramPresses:
             return
         await self.shown_cards.show_buttons(card, who.place, message, more=more)
 
-    async def _show_payloads(self, callback: ButtonData, who: Who, card: Card) -> None:
+    async def _show_payloads(self, callback: ButtonData, who: Participant, card: Card) -> None:
         """Show the full content of a card, or of each card of its group that still hides a part here."""
         is_group = callback.action is ButtonAction.VIEW_GROUP
         cards = await self._list_unviewed_cards(card, who, callback.action) if is_group else [card]
@@ -276,11 +286,11 @@ class TelegramPresses:
             # the proposal may have ended in the meantime
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
-    async def _tell_context(self, proposal_id: str, who: Who) -> _PressAnswer:
+    async def _tell_context(self, proposal_id: str, who: Participant) -> _PressAnswer:
         """Send the agent's turn that led to a card to this person alone, in their private chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
-            return _PressAnswer(NOT_YOURS, alert=True)
+            return _PressAnswer(CONTEXT_NOT_YOURS_TEXT, alert=True)
         await who.acknowledge_press()
         place = who.place if who.place.is_private else TelegramPlace(who.user.id)
         try:
@@ -290,7 +300,7 @@ class TelegramPresses:
         return _PressAnswer("" if who.place.is_private else _IN_PRIVATE_TEXT)
 
     async def _ask_confirmation(
-        self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
+        self, action: ButtonAction | Verb, card: Card, who: Participant, message: TelegramPosted
     ) -> _PressAnswer | None:
         """Ask for confirmation, and return the answer to the press; None if there is nothing to ask.
 
@@ -315,7 +325,7 @@ class TelegramPresses:
         return _PressAnswer(f"{question.question} {question.more}", alert=True)
 
     async def _pick_rows(
-        self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
+        self, callback: ButtonData, who: Participant, card: Card, message: TelegramPosted
     ) -> _PressAnswer:
         """Show the picker of a batch, pick or leave a row, or decide the picked rows."""
         only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
@@ -338,7 +348,7 @@ class TelegramPresses:
             page = index
             if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
                 picked = picked.toggle(index)
-                page = index // PAGE
+                page = index // ROWS_PER_PAGE
             await who.acknowledge_press()
             opens_rows = callback.action is ButtonAction.LIST_ROWS
             await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
@@ -347,12 +357,12 @@ class TelegramPresses:
         # DECIDE and DECIDE_SOME
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
             return _PressAnswer(_VIEW_FIRST_TEXT, alert=True)
-        choice = picked.choice(
+        choice = picked.make_decision(
             card,
             who.actor,
             callback.round,
             who.place.address,
-            declines=callback.action is ButtonAction.DECIDE,
+            declines=callback.action is ButtonAction.DECIDE_ALL,
             ref=str(message),
         )
         reply = await self.inbox(choice)
@@ -369,14 +379,16 @@ class TelegramPresses:
             return None
         return str(message)
 
-    async def _update_buttons(self, callback: ButtonData, who: Who) -> None:
+    async def _update_buttons(self, callback: ButtonData, who: Participant) -> None:
         """Offer Approve all after a payload was shown; after a decision, remove outdated buttons."""
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP):
             await self.shown_cards.offer_approve_all(callback.id, self.lookup, who.actor, who.place)
         elif not callback.is_for_dialogue and callback.action not in PICK_ACTIONS:
             await self._remove_outdated(callback.id, who, together=callback.verb in _BATCH_VERBS)
 
-    async def _list_unviewed_cards(self, card: Card, who: Who, action: ButtonAction | Verb) -> list[Card]:
+    async def _list_unviewed_cards(
+        self, card: Card, who: Participant, action: ButtonAction | Verb
+    ) -> list[Card]:
         """Return the pending cards that an action is about and that hide a part which was not viewed here.
 
         VIEW_GROUP and APPROVE_ALL are about all cards of the group, other actions about ``card`` alone.
@@ -392,7 +404,7 @@ class TelegramPresses:
         is_fully_shown = self.shown_cards.is_fully_shown
         return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
 
-    async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
+    async def _remove_outdated(self, proposal_id: str, who: Participant, *, together: bool = False) -> None:
         """Remove the buttons of payloads, menus and dialogues that are over.
 
         ``together``: for a row of a batch, those of the whole batch.
@@ -412,27 +424,27 @@ class TelegramPresses:
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
         may_lack_topic = message.is_ephemeral and place is not None and not place.thread_id
-        if place is not None and place.home is None and not may_lack_topic:
+        if place is not None and place.home_id is None and not may_lack_topic:
             return place
-        key = await self.database.read(posted_cards.find_key, NAME, str(message))
+        key = await self.database.read(posted_cards.find_address_key, NAME, str(message))
         if key is not None:  # the message is a card
-            return moves.place(Address(NAME, key))
+            return moves.find_current_place(Address(NAME, key))
         if place is None or message.is_ephemeral:
             card_place = await self._find_card_place(proposal_id, message.chat_id)
             if card_place is not None:
                 return card_place
-        return place or moves.here(message.chat_id)
+        return place or moves.make_incoming_place(message.chat_id)
 
     async def _find_card_place(self, proposal_id: str, chat_id: int) -> TelegramPlace | None:
         """Return the place of a proposal's card in a chat: its dialogues and payloads are there, too."""
         for copy in await self.database.read(posted_cards.list_copies, proposal_id):
             if copy.address.channel == NAME:
-                place = self.transport.moves.place(copy.address)
+                place = self.transport.moves.find_current_place(copy.address)
                 if place.chat_id == chat_id:
                     return place
         return None
 
-    async def _ask_to_press_again(self, who: Who) -> None:
+    async def _ask_to_press_again(self, who: Participant) -> None:
         with suppress(ChannelError):
             await self.transport.send(
                 who.place, plain(_PRESS_AGAIN_TEXT), urgency=Urgency.PRESSED, ephemeral=who.ephemeral

@@ -17,7 +17,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 
-def readable(raw: object) -> dict[str, Any] | None:
+def make_decodable(raw: object) -> dict[str, Any] | None:
     """Return an update that the library can decode; one that it can't decode is reduced to its id.
 
     None without an id: it can't even be acknowledged.
@@ -71,5 +71,5 @@ class ReadableUpdates(BotRequests):
             return answer
         if not isinstance(answer.get("result"), list):
             raise TelegramError("Invalid server response")  # the library waits longer and longer after this
-        updates = [readable(raw) for raw in answer["result"]]
+        updates = [make_decodable(raw) for raw in answer["result"]]
         return answer | {"result": [update for update in updates if update is not None]}

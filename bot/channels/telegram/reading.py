@@ -17,10 +17,10 @@ from telegram.constants import ChatType
 
 from bot.channels.telegram import commands
 from bot.channels.telegram.places import NAME, EphemeralTarget, Moves, TelegramPlace
-from bot.channels.telegram.transport import posted_of
+from bot.channels.telegram.transport import reference_of
 from bot.domain.attachments import Upload
 from bot.domain.people import Actor
-from bot.domain.text import format_forwarded, in_reply_to
+from bot.domain.text import format_forwarded, format_reply
 
 _ATTACHMENT_NAMES = {
     "animation": "an animation",  # before document: Telegram fills both
@@ -60,7 +60,9 @@ def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace |
     # an inaccessible message may be a Message, too
     if not isinstance(message, Message) or not message.is_accessible:
         return None
-    return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
+    return moves.make_incoming_place(
+        message.chat.id, message.message_thread_id if message.is_topic_message else None
+    )
 
 
 def is_meant_for(message: Message, me: User) -> bool:
@@ -70,7 +72,7 @@ def is_meant_for(message: Message, me: User) -> bool:
     """
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
-    if is_private_chat(message.chat) or find_private_reply(message):
+    if is_private_chat(message.chat) or find_ephemeral_target(message):
         return True
     replied = message.reply_to_message
     if replied and replied.from_user == me and not replied.forum_topic_created:
@@ -83,11 +85,11 @@ def is_meant_for(message: Message, me: User) -> bool:
     return any(_mentions(entity, words, me) for entity, words in _list_mentions_and_links(message))
 
 
-def find_private_reply(message: Message) -> EphemeralTarget | None:
+def find_ephemeral_target(message: Message) -> EphemeralTarget | None:
     """Return the target for an ephemeral reply to a message that only Nod can see in a group, else None."""
-    message_id = posted_of(message).message_id  # negative for an ephemeral message
+    message_id = reference_of(message).message_id  # negative for an ephemeral message
     if message_id < 0 and message.from_user:
-        return EphemeralTarget(message.from_user.id, answer=-message_id)
+        return EphemeralTarget(message.from_user.id, message_id=-message_id)
     return None
 
 
@@ -100,7 +102,7 @@ def is_private_chat(chat: Chat) -> bool:
     return bool(chat.type == ChatType.PRIVATE)
 
 
-def words_of(message: Message, me: User | None = None) -> str:
+def read_words(message: Message, me: User | None = None) -> str:
     """Return the text or caption with the addresses of links, and without mentions of ``me``.
 
     In commands, mentions of people become their accounts.
@@ -138,7 +140,7 @@ def format_for_model(message: Message, words: str, me: User) -> str:
         return ""
     if message.forward_origin is not None:
         return format_forwarded(name_original_author(message.forward_origin), words, "")
-    return in_reply_to(*_read_replied(message, me), words)
+    return format_reply(*_read_replied(message, me), words)
 
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
@@ -196,7 +198,7 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
     # in a topic, every message replies to the message that began the topic
     if replied is None or replied.forum_topic_created:
         return "", ""
-    text = quote or words_of(replied)
+    text = quote or read_words(replied)
     attachment = describe_attachment(replied)
     if not text and attachment:
         text = f"({attachment})"

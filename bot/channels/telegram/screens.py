@@ -70,10 +70,10 @@ def ask_value(dialogue: Dialogue, field: Field, person: User, fault: str = "") -
         lines += [plain("It is:"), style(shorten(current, _MAX_VALUE_CHARS), "pre")]
     else:
         lines.append(plain("It is empty."))
-    if field.choices:
+    if field.single_choices:
         rows = [
             [_make_button(dialogue, ButtonAction.CHOOSE, label, index=index)]
-            for index, label in enumerate(option_labels(field.choices, _MAX_LABEL_CHARS))
+            for index, label in enumerate(option_labels(field.single_choices, _MAX_LABEL_CHARS))
         ]
         if field.nullable:
             rows.append([_make_button(dialogue, ButtonAction.CLEAR, "Leave it empty")])

@@ -31,13 +31,13 @@ from bot.channels.telegram.card import (
     render_everything,
     render_picker,
 )
-from bot.channels.telegram.dialogue import MOVED_ON, Dialogue, make_key_prefix
+from bot.channels.telegram.dialogue import MOVED_ON_TEXT, Dialogue, make_key_prefix
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain, style
 from bot.channels.telegram.transport import Transport
 from bot.domain.batches import Picked
-from bot.domain.cards import Card, everything
+from bot.domain.cards import Card, format_call_and_outcome
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.text import shorten
@@ -45,7 +45,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards
 from bot.store.database import Database
-from bot.store.state import keep_state, list_states, load_state
+from bot.store.state import list_states, load_state, store_state
 from bot.telemetry.logs import logger
 
 _MAX_PASSES = 3  # the most times that buttons are drawn while their proposal changes
@@ -161,11 +161,11 @@ class ShownCards:
         copy = await self._database.read(posted_cards.find_posted, NAME, str(message))
         return copy.proposal_id if copy else ""
 
-    async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
+    async def render_and_record(self, card: Card, chat_id: int) -> TelegramCard:
         """Return the card as it should look in this chat, and record whether it is cut."""
         view = render_card(card, await self._count_unseen(card, chat_id))
         record = await self._load_record(_name_record(card))
-        cut_round = card.round if view.cut and card.pending else None
+        cut_round = card.round if view.is_cut and card.pending else None
         if record.cut_round != cut_round:
             await self._store_record(card, replace(record, cut_round=cut_round))
         return view
@@ -174,7 +174,7 @@ class ShownCards:
         self, card: Card, place: TelegramPlace, message: TelegramPosted, *, more: bool = True
     ) -> None:
         """Show the buttons of a card until its next redraw, with those behind *More* or without them."""
-        view = render_card(card, await self._count_unseen(card, place.chat_id), more=more)
+        view = render_card(card, await self._count_unseen(card, place.chat_id), shows_more=more)
         await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.PRESSED)
 
     async def open_menu(self, card: Card, place: TelegramPlace, ephemeral: EphemeralTarget) -> bool:
@@ -202,7 +202,7 @@ class ShownCards:
 
     async def show_batch(self, card: Card, message: TelegramPosted) -> None:
         """Show the card of a batch again, in place of its picker."""
-        view = await self.lay_out(card, message.chat_id)
+        view = await self.render_and_record(card, message.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
     async def ask_confirmation(
@@ -231,7 +231,7 @@ class ShownCards:
         current = await lookup.card(card.proposal_id, actor, place.address)
         if current is None or current.fingerprint == card.fingerprint:
             return
-        view = await self.lay_out(current, place.chat_id)
+        view = await self.render_and_record(current, place.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard)
         for copy in copies:
             if copy.address == place.address and copy.ref == str(message):
@@ -244,7 +244,7 @@ class ShownCards:
 
         Returns the message, and True if the proposal has changed since the card was read.
         """
-        view = await self.lay_out(card, place.chat_id)
+        view = await self.render_and_record(card, place.chat_id)
         if message is None:
             message = await self._transport.send(place, view.rich, view.keyboard)
         else:
@@ -280,14 +280,14 @@ class ShownCards:
 
         await self._close_pages(card, place.chat_id, is_their_payload)
         buttons = make_keyboard(
-            card, cut=True, viewed=True, unseen=await self._count_unseen(card, place.chat_id)
+            card, is_cut=True, viewed=True, unseen_count=await self._count_unseen(card, place.chat_id)
         )
         pieces = render_everything(card)
         options: Any = {"urgency": Urgency.PRESSED, "ephemeral": ephemeral}
         if pieces is None:  # too long for messages
             name = f"proposal-{card.proposal_id}.txt"
             file = await self._transport.send_file(
-                place, name, everything(card), card.title, buttons, **options
+                place, name, format_call_and_outcome(card), card.title, buttons, **options
             )
             sent = [file]
         else:
@@ -300,7 +300,7 @@ class ShownCards:
 
     async def is_fully_shown(self, card: Card, place: TelegramPlace, person: int | None = None) -> bool:
         """Tell if everything that would run has been shown in this chat, to all or to this person."""
-        if not render_card(card).cut:
+        if not render_card(card).is_cut:
             return True
         record = await self._load_record(_name_record(card))
         return record.shows_payload(card.round, place.chat_id, person)
@@ -324,12 +324,12 @@ class ShownCards:
                 continue
             if dialogue.awaits_text:
                 continue  # the person is told when the text comes
-            await self._database.write(keep_state, NAME, key, None, self._clock())  # None: delete
+            await self._database.write(store_state, NAME, key, None, self._clock())  # None: delete
             if dialogue.prompt is not None:
                 is_ephemeral = dialogue.prompt < 0
                 person = int(key.removeprefix(key_prefix)) if is_ephemeral else None
                 prompt = TelegramPosted(chat_id, dialogue.prompt, person)
-                await self._transport.try_edit(prompt, plain(MOVED_ON))
+                await self._transport.try_edit(prompt, plain(MOVED_ON_TEXT))
 
     async def offer_approve_all(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
@@ -352,7 +352,7 @@ class ShownCards:
 
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
         """Redraw the buttons of a card's copies and payloads in a chat, and return once they are drawn."""
-        view = await self.lay_out(card, chat_id)
+        view = await self.render_and_record(card, chat_id)
         for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address.channel != NAME:
                 continue
@@ -360,7 +360,7 @@ class ShownCards:
             if message.chat_id == chat_id:
                 await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.TEXT)
         payload_buttons = make_keyboard(
-            card, cut=True, viewed=True, unseen=await self._count_unseen(card, chat_id)
+            card, is_cut=True, viewed=True, unseen_count=await self._count_unseen(card, chat_id)
         )
         record = await self._load_record(_name_record(card))
         for page in record.pages:
@@ -404,7 +404,7 @@ class ShownCards:
 
     async def _store_record(self, card: Card, record: _ViewRecord) -> None:
         key = f"view:{_name_record(card)}"
-        await self._database.write(keep_state, NAME, key, record.as_state(), self._clock())
+        await self._database.write(store_state, NAME, key, record.as_state(), self._clock())
 
 
 def _name_record(card: Card) -> str:

@@ -116,7 +116,7 @@ class TelegramStream(StreamedMessage):
                 log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
 
         async def send_post(post: Rich | FullText) -> None:
-            await self._transport.post(self.place, post, buttons if post is posts[-1] else None)
+            await self._transport.send_post(self.place, post, buttons if post is posts[-1] else None)
 
         await post_each(posts, already_posted, send_post)
         if preview is not None:
@@ -129,7 +129,7 @@ def _make_draft_id(begun_at: datetime) -> int:
     return max(1, int((begun_at - _DRAFT_EPOCH).total_seconds()))
 
 
-def find_begin(draft_id: int) -> datetime | None:
+def find_begin_time(draft_id: int) -> datetime | None:
     """Return a time shortly after the answer of a draft began, at most a second later.
 
     When a person stops a draft, Telegram sends its id alone. The time tells Nod to stop that answer and no

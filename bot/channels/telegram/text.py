@@ -19,9 +19,9 @@ from telegram import MessageEntity, User
 from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
-from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, runs_right_to_left, set_apart
+from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolate_foreign_parts, runs_right_to_left
 from bot.domain.people import Actor
-from bot.domain.text import escape_point, make_visible, whole_until
+from bot.domain.text import escape_point, find_cut, make_visible
 from bot.domain.times import format_local
 
 _APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)  # such as tg://settings
@@ -77,9 +77,10 @@ class Rich:
 def plain(text: str) -> Rich:
     """Return unstyled text; characters that could disguise its meaning are shown as escapes.
 
-    Of a text from right to left, each part that others wrote gets its own direction (`set_apart`).
+    Of a text from right to left, each part that others wrote gets its own direction
+    (`isolate_foreign_parts`).
     """
-    return Rich(set_apart(_make_visible(text)))
+    return Rich(isolate_foreign_parts(_make_visible(text)))
 
 
 def style(text: str, *kinds: str) -> Rich:
@@ -96,7 +97,7 @@ def style(text: str, *kinds: str) -> Rich:
     if MessageEntity.CODE in kinds:
         return Rich(FIRST_STRONG_ISOLATE) + _style_all(shown, kinds) + Rich(POP_ISOLATE)
     quote_kinds = [_QUOTE_KIND if kind == MessageEntity.PRE else kind for kind in kinds]
-    return _style_all(set_apart(shown), quote_kinds)
+    return _style_all(isolate_foreign_parts(shown), quote_kinds)
 
 
 def _style_all(text: str, kinds: Iterable[str]) -> Rich:
@@ -106,7 +107,7 @@ def _style_all(text: str, kinds: Iterable[str]) -> Rich:
 
 
 def _make_visible(text: str) -> str:
-    return make_visible(drop_halves(text), escape_point)
+    return make_visible(fix_surrogates_and_line_ends(text), escape_point)
 
 
 def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
@@ -149,7 +150,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
     def mention(self, actor: Actor) -> Rich:
         return mention(actor)
 
-    def joined(self, parts: Iterable[Rich], between: str = "\n") -> Rich:
+    def join(self, parts: Iterable[Rich], between: str = "\n") -> Rich:
         return join(parts, between)
 
     def size(self, made: Rich) -> tuple[int, ...]:
@@ -262,7 +263,7 @@ def _find_cut(rich: Rich, units: int) -> int:
             if point.also_in_code or not is_in_code(cut):
                 return cut
             index = rich.text.rfind(point.mark, least, index)
-    return max(whole_until(rich.text, furthest), 1)
+    return max(find_cut(rich.text, furthest), 1)
 
 
 def _slice(rich: Rich, start: int, end: int) -> Rich:
@@ -308,7 +309,7 @@ def _find_index(text: str, units: int) -> int:
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
-def keep_harmless(text: str) -> str:
+def break_app_links(text: str) -> str:
     """Break links that would open in the app itself: another colon takes the place of theirs.
 
     Null characters become blanks. The length stays the same.
@@ -316,10 +317,10 @@ def keep_harmless(text: str) -> str:
     return _APP_LINK_PATTERN.sub(lambda match: match[0].replace(":", "\u2236"), text.replace("\x00", " "))
 
 
-def drop_halves(text: str) -> str:
+def fix_surrogates_and_line_ends(text: str) -> str:
     """Replace halves of surrogate pairs, which can't be sent, and each CR LF by a line feed."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
 
-OUTLINER = CardTextRenderer(TelegramTextBuilder(), (TEXT_UNITS, ENTITIES))
+CARD_RENDERER = CardTextRenderer(TelegramTextBuilder(), (TEXT_UNITS, ENTITIES))
 """The renderer of cards and of teams' statuses, each within one message."""

@@ -35,7 +35,7 @@ from telegram.request import HTTPXRequest
 
 from bot.channels.base import SILENT_SECONDS
 from bot.channels.streamed_message import FullText
-from bot.channels.telegram.buttons import remove_new_buttons
+from bot.channels.telegram.buttons import without_new_buttons
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST_CHARS, Urgency
 from bot.channels.telegram.places import EphemeralTarget, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
@@ -176,19 +176,19 @@ class Transport:
         rich: Rich,
         markup: Markup = None,
         *,
-        answer_to: int | None = None,
+        reply_to: int | None = None,
         below: int | None = None,
         urgency: Urgency = Urgency.TEXT,
         ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
         """Send a text in as many messages as it needs, with the markup under the last message.
 
-        Returns the last message. All messages reply to the message ``answer_to`` or ``below``, of which at
-        most one is given. If the message ``answer_to`` is gone, they are sent all the same; if ``below`` is
+        Returns the last message. All messages reply to the message ``reply_to`` or ``below``, of which at
+        most one is given. If the message ``reply_to`` is gone, they are sent all the same; if ``below`` is
         gone, CopyGone is raised. With ``ephemeral`` they are for that person alone, if Telegram allows it,
         else for all.
         """
-        reply = _reply_to(answer_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
+        reply = _reply_to(reply_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
         pieces = split(rich) or [Rich("…")]
         for piece in pieces[:-1]:
             text = _OutgoingText(place, piece, None, reply, urgency)
@@ -196,10 +196,10 @@ class Transport:
         last = _OutgoingText(place, pieces[-1], markup, reply, urgency)
         return await self._post(partial(self._send_text, last), ephemeral)
 
-    async def post(self, place: TelegramPlace, part: Rich | FullText, markup: Markup = None) -> None:
+    async def send_post(self, place: TelegramPlace, part: Rich | FullText, markup: Markup = None) -> None:
         """Send a text that fits one message, or a long text (`FullText`) as a file."""
         if isinstance(part, FullText):
-            await self.send_file(place, part.name, part.text, part.words, markup)
+            await self.send_file(place, part.name, part.text, part.message_text, markup)
         else:
             await self.send(place, part, markup)
 
@@ -249,7 +249,7 @@ class Transport:
             posted = None
             if ephemeral is not None:
                 posted = await self._try_ephemeral(send, ephemeral)
-            return posted or posted_of(await send(None))
+            return posted or reference_of(await send(None))
 
     async def _try_ephemeral(self, send: SendMessage, ephemeral: EphemeralTarget) -> TelegramPosted | None:
         """Send an ephemeral message. Returns None if the server refuses.
@@ -260,7 +260,7 @@ class Transport:
         if not self.supports_ephemeral:
             return None
         try:
-            posted = posted_of(await send(ephemeral.parameters), ephemeral.user_id)
+            posted = reference_of(await send(ephemeral.send_parameters), ephemeral.user_id)
         except (BadRequest, Forbidden) as error:
             log.info("telegram refuses a message for one person alone", why=error.message)
             return None
@@ -301,7 +301,11 @@ class Transport:
             log.warning("telegram message not updated", chat=ref.chat_id, why=error.message)
 
     async def edit_keyboard(
-        self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None, *, urgency: Urgency = Urgency.OPEN
+        self,
+        ref: TelegramPosted,
+        markup: InlineKeyboardMarkup | None,
+        *,
+        urgency: Urgency = Urgency.OPEN_CARD,
     ) -> None:
         """Replace or remove the keyboard. Does nothing if the message no longer exists."""
         with suppress(CopyGone):
@@ -331,9 +335,7 @@ class Transport:
         self, method: str, ref: TelegramPosted, urgency: Urgency, **parameters: Any
     ) -> None:
         """Change an ephemeral message by a method that the library lacks."""
-        await self._bot.do_api_request(
-            method, {**ref.ephemeral_parameters, **parameters}, rate_limit_args=urgency
-        )
+        await self._bot.do_api_request(method, {**ref.edit_parameters, **parameters}, rate_limit_args=urgency)
 
     async def _with_fallbacks(
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
@@ -349,7 +351,7 @@ class Transport:
         """Call with a keyboard, and again without its newer kinds of buttons if the server refuses them."""
         if not isinstance(markup, InlineKeyboardMarkup):
             return await call(markup)
-        older = remove_new_buttons(markup)
+        older = without_new_buttons(markup)
         has_new_buttons = older is not markup
         if has_new_buttons and self._supports_new_buttons:
             try:
@@ -387,11 +389,11 @@ class Transport:
 
     async def _call_in_chat(self, place: TelegramPlace, call: Callable[[int], Awaitable[T]]) -> T:
         """Call with the chat's current id. If Telegram answers with a new id, store it and call again."""
-        chat_id = self.moves.now(place.chat_id)
+        chat_id = self.moves.find_current_chat_id(place.chat_id)
         try:
             return await call(chat_id)
         except ChatMigrated as moved:
-            await self.moves.learn(chat_id, moved.new_chat_id)
+            await self.moves.remember_move(chat_id, moved.new_chat_id)
             return await call(moved.new_chat_id)
 
     @asynccontextmanager
@@ -406,7 +408,7 @@ class Transport:
             with translate_errors():
                 yield
         except ChatMigratedError as error:
-            await self.moves.learn(ref.chat_id, error.new_chat_id)
+            await self.moves.remember_move(ref.chat_id, error.new_chat_id)
             raise CopyGone(_STAYED_BEHIND_TEXT) from error
 
     async def load_admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
@@ -486,7 +488,7 @@ class Transport:
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
 
 
-def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
+def reference_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
     """Return the reference of a message. ``person``: the receiver, if it is ephemeral and names none.
 
     The library passes on the fields of an ephemeral message as they come. Telegram numbers these messages

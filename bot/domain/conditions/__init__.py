@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.conditions.expressions import (
-    ArgumentPath,
     Comparison,
     Expression,
+    FieldRef,
     GivenArguments,
     RiskIs,
     list_parts,
 )
-from bot.domain.conditions.parser import LONGEST, ConditionError, parse_expression
+from bot.domain.conditions.parser import MAX_CONDITION_CHARS, ConditionError, parse_expression
 from bot.domain.connections import Identity
 from bot.domain.proposals import Level
 from bot.domain.spellings import Answer
 
-__all__ = ("LONGEST", "Condition", "ConditionError")
+__all__ = ("MAX_CONDITION_CHARS", "Condition", "ConditionError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Condition:
             return cls(text, None)
 
     @property
-    def fields(self) -> list[ArgumentPath]:
+    def fields(self) -> list[FieldRef]:
         """The paths of the arguments that the condition compares."""
         return [comparison.field for comparison in self._comparisons]
 
@@ -85,25 +85,25 @@ class Condition:
         """
         if self.root is None:
             return None
-        if of_several and self.lacking(schema):
+        if of_several and self.find_lacking_field(schema):
             # the tool lacks a field of the condition, so every argument may be the path that is meant
             call = GivenArguments(arguments, schema, condition_fields=frozenset())
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
             return False
-        if self.misfit(schema):
+        if self.find_misfit(schema):
             return None
         condition_fields = frozenset(field.path[0] for field in self.fields)
         return self.root.holds(GivenArguments(arguments, schema, condition_fields, identity, level))
 
-    def lacking(self, schema: Mapping[str, Any]) -> str | None:
+    def find_lacking_field(self, schema: Mapping[str, Any]) -> str | None:
         """Return the condition's first field that a tool with this JSON schema lacks; None if it has all."""
         for comparison in self._comparisons:
             if comparison.is_lacking_in(schema):
                 return comparison.field.name
         return None
 
-    def misfit(self, schema: Mapping[str, Any]) -> str | None:
+    def find_misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Return why the condition does not fit a tool's JSON schema, in words; None where it fits."""
         if self.root is None:
             return "this release can't read it"

@@ -20,7 +20,7 @@ from bot.domain.conditions import schemas
 from bot.domain.conditions.schemas import MAX_DEPTH, NUMBER, Schema
 from bot.domain.connections import Identity
 from bot.domain.proposals import Level
-from bot.domain.spellings import PATHS, Answer, NamedText, Referent
+from bot.domain.spellings import PATHS, Answer, Referent, WantedText
 from bot.domain.text import host_of
 
 Value = str | int | float | bool
@@ -38,11 +38,11 @@ _MISSING = object()  # the value of a field that a call does not have
 
 
 @dataclass(frozen=True, slots=True)
-class ArgumentPath:
+class FieldRef:
     """A field of a call's arguments, by the steps that lead to it: ``options.force``, ``files.0``."""
 
     path: tuple[str, ...]  # the steps: names of fields, and indexes of items in a list
-    host: bool = False  # the condition is about the host in the address at this path: ``host(url)``
+    is_host: bool = False  # the condition is about the host in the address at this path: ``host(url)``
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class ArgumentPath:
                 return _MISSING
         if value is None:
             return _MISSING
-        if self.host and not _has_host(value):
+        if self.is_host and not _has_host(value):
             return _MISSING
         return value
 
@@ -157,8 +157,8 @@ def _list_texts(value: object, field_name: str, depth: int = 0) -> Iterator[tupl
 class Comparison:
     """The comparison of a field with values: one of several (``in``), a bound, or a pattern (``matches``)."""
 
-    field: ArgumentPath
-    sign: Literal["in", "matches", "<", "<=", ">", ">="]
+    field: FieldRef
+    operator: Literal["in", "matches", "<", "<=", ">", ">="]
     values: tuple[Value, ...]  # only for ``in`` there may be more than one
 
     def holds(self, call: GivenArguments) -> Answer:
@@ -166,13 +166,13 @@ class Comparison:
         value = self.field.read(call.arguments, call.schema)
         if value is _MISSING:
             return None
-        if self.sign in ORDER:
+        if self.operator in ORDER:
             if schemas.kind_of(value) == NUMBER:
-                return ORDER[self.sign](value, self.values[0])
+                return ORDER[self.operator](value, self.values[0])
             return None
         if isinstance(value, str):
             return self._compare_field(value, call)
-        if self.sign == "in":
+        if self.operator == "in":
             return self._is_one_of_values(value)
         return None
 
@@ -185,7 +185,7 @@ class Comparison:
         name = self.field.last_field_name
         referent = self._find_declared_referent(call.schema)
         answer = self._compare_text(text, referent, name)
-        is_path = not self.field.host and (referent or spellings.guess_referent(name)) in PATHS
+        is_path = not self.field.is_host and (referent or spellings.guess_referent(name)) in PATHS
         if is_path and any(other != answer for other in self._compare_other_paths(call)):
             return None
         if answer is not False:
@@ -220,7 +220,7 @@ class Comparison:
             return
         if not any(isinstance(value, str) and spellings.is_path_like(value) for value in self.values):
             return
-        items = ArgumentPath(tuple(list_path)).read(call.arguments, call.schema)
+        items = FieldRef(tuple(list_path)).read(call.arguments, call.schema)
         if isinstance(items, list):
             for index, item in enumerate(items):
                 if index != int(step) and isinstance(item, str):
@@ -231,7 +231,7 @@ class Comparison:
 
         Only for a field whose name suggests a path.
         """
-        is_about_text = not self.field.host and self.sign not in ORDER
+        is_about_text = not self.field.is_host and self.operator not in ORDER
         if not is_about_text or spellings.guess_referent(self.field.last_field_name) not in PATHS:
             return False
         return any(answer is not False for answer in self._compare_other_paths(call))
@@ -241,7 +241,7 @@ class Comparison:
         alternatives = schemas.list_alternatives(schema, schema)
         if not alternatives:
             return False
-        return all(schemas.is_left_out(part, self.field.path[0]) for part in alternatives)
+        return all(schemas.lacks_field(part, self.field.path[0]) for part in alternatives)
 
     def _is_one_of_values(self, value: object) -> Answer:
         """Compare a value that is not a text; None if one of the condition's values is of another kind."""
@@ -257,15 +257,15 @@ class Comparison:
 
         ``referent`` is the kind that the tool declares for the text, ``field_name`` the name of its field.
         """
-        is_pattern = self.sign == "matches"
+        is_pattern = self.operator == "matches"
         answers: list[Answer] = []
         for value in self.values:
             if not isinstance(value, str):
                 answers.append(None)
-            elif self.field.host:
-                answers.append(spellings.compare_host(text, NamedText(value, is_pattern)))
+            elif self.field.is_host:
+                answers.append(spellings.compare_host(text, WantedText(value, is_pattern)))
             else:
-                answers.append(spellings.compare(text, NamedText(value, is_pattern), referent, field_name))
+                answers.append(spellings.compare(text, WantedText(value, is_pattern), referent, field_name))
         if True in answers:
             return True
         return None if None in answers else False
@@ -280,9 +280,9 @@ class Comparison:
         parts = [schema]
         for depth, step in enumerate(self.field.path):
             parts = _list_all_alternatives(parts, schema)
-            if parts and all(schemas.is_left_out(part, step) for part in parts):
+            if parts and all(schemas.lacks_field(part, step) for part in parts):
                 return self._describe_missing(step, parts)
-            if parts and not any(schemas.may_have(part, step) for part in parts):
+            if parts and not any(schemas.may_have_field(part, step) for part in parts):
                 return self._describe_value_without_parts(depth, parts)
             parts = [schemas.find_part(part, step) for part in parts]
         parts = _list_all_alternatives(parts, schema)
@@ -306,14 +306,14 @@ class Comparison:
 
     def _describe_other_kind(self, parts: Sequence[Schema]) -> str | None:
         kinds = {kind for part in parts for kind in schemas.list_kinds(part)}
-        kind_of_value = schemas.TEXT if self.field.host else schemas.kind_of(self.values[0])
+        kind_of_value = schemas.TEXT if self.field.is_host else schemas.kind_of(self.values[0])
         if not kinds or kind_of_value in kinds:
             return None
         hint = f". Write {self.field.name}.0 for its first item" if kinds == {schemas.LIST} else ""
         return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {kind_of_value}{hint}"
 
     def _describe_impossible_value(self, parts: Sequence[Schema]) -> str | None:
-        if self.sign != "in":
+        if self.operator != "in":
             return None
         if all(part.get("type") == "integer" for part in parts):
             fractions = [
@@ -321,7 +321,7 @@ class Comparison:
             ]
             if fractions:
                 return f"{self.field.name} is a whole number, never {fractions[0]}"
-        if not self.field.host and all("enum" in part for part in parts):
+        if not self.field.is_host and all("enum" in part for part in parts):
             possible = {str(value) for part in parts for value in part["enum"]}
             impossible = [str(value) for value in self.values if str(value) not in possible]
             if impossible:

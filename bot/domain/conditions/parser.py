@@ -22,10 +22,10 @@ from typing import NamedTuple, TypeVar
 
 from bot.domain.conditions.expressions import (
     ORDER,
-    ArgumentPath,
     Comparison,
     ConnectionIs,
     Expression,
+    FieldRef,
     Not,
     RiskIs,
     Several,
@@ -37,7 +37,7 @@ from bot.domain.connections import Identity
 from bot.domain.proposals import Level
 
 _Word = TypeVar("_Word", Identity, Level)
-LONGEST = 500  # characters of a condition
+MAX_CONDITION_CHARS = 500  # characters of a condition
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 # after any white space: a text in double or single quotes, a sign, or a word; one group for each of the four
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
@@ -57,8 +57,10 @@ def parse_expression(text: str) -> tuple[str, Expression]:
     The plain form has single spaces and straight quotes, also inside a quoted text.
     """
     plain = " ".join(text.translate(_QUOTES).split())
-    if len(plain) > LONGEST:
-        raise ConditionError(f"A condition has at most {LONGEST} characters. This has {len(plain)}.")
+    if len(plain) > MAX_CONDITION_CHARS:
+        raise ConditionError(
+            f"A condition has at most {MAX_CONDITION_CHARS} characters. This has {len(plain)}."
+        )
     return plain, _Parser(plain).parse()
 
 
@@ -147,7 +149,7 @@ class _Parser:
         self._position += 1
         return words(word)
 
-    def _parse_field(self) -> ArgumentPath:
+    def _parse_field(self) -> FieldRef:
         self._peek()
         is_host = self._is_at("host") and self._is_at("(", ahead=1)
         if is_host:
@@ -159,9 +161,9 @@ class _Parser:
         self._position += 1
         if is_host:
             self._require(")")
-        return ArgumentPath(path, is_host)
+        return FieldRef(path, is_host)
 
-    def _parse_comparison(self, field: ArgumentPath) -> Expression:
+    def _parse_comparison(self, field: FieldRef) -> Expression:
         signs = "".join(token.text for token in self._list_next(2) if not token.is_quoted)
         if signs in OPERATORS and len(signs) == _FOREIGN_SIGN_CHARS:
             raise self._make_error(hint_at_operator(signs, field.name))
@@ -175,7 +177,7 @@ class _Parser:
             return self._parse_order(field)
         return self._parse_set_or_pattern(field)
 
-    def _parse_set_or_pattern(self, field: ArgumentPath) -> Comparison:
+    def _parse_set_or_pattern(self, field: FieldRef) -> Comparison:
         if self._take_if("in"):
             self._require("(")
             values = [self._parse_value()]
@@ -190,7 +192,7 @@ class _Parser:
         hint = hint_at_date(following, field.name) or hint_at_operator(self._peek().text, field.name)
         raise self._make_error(hint)
 
-    def _parse_order(self, field: ArgumentPath) -> Comparison:
+    def _parse_order(self, field: FieldRef) -> Comparison:
         sign = self._peek().text
         self._position += 1
         value = self._parse_value()
@@ -245,8 +247,8 @@ class _Parser:
         return ConditionError(f"`{self._peek().text[:40]}` does not fit here.{hint} {_EXAMPLE}.")
 
 
-def _make_membership(field: ArgumentPath, values: Sequence[Value]) -> Comparison:
+def _make_membership(field: FieldRef, values: Sequence[Value]) -> Comparison:
     """Return the comparison of a field with these values, any of which may fit; hosts in lower case."""
-    if field.host:
+    if field.is_host:
         return Comparison(field, "in", tuple(str(value).lower() for value in values))
     return Comparison(field, "in", tuple(values))

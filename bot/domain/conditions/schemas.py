@@ -84,7 +84,7 @@ def _join(part: Schema, alternative: Schema) -> Schema:
     return joined
 
 
-def may_have(part: Schema, name: str) -> bool:
+def may_have_field(part: Schema, name: str) -> bool:
     """Return whether a value of this schema may have a field of that name, or an item at that index."""
     kinds = list_kinds(part)
     if not kinds or OBJECT in kinds or "properties" in part:
@@ -92,7 +92,7 @@ def may_have(part: Schema, name: str) -> bool:
     return LIST in kinds and name.isdecimal()
 
 
-def is_left_out(part: Schema, name: str) -> bool:
+def lacks_field(part: Schema, name: str) -> bool:
     """Return whether a schema lists its fields, and this one is not among them.
 
     Unlike in JSON Schema, fields that are not listed are allowed only where one of `_FURTHER_FIELDS` says so.

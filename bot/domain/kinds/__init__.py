@@ -31,14 +31,14 @@ __all__ = (
     "find_kind",
 )
 
-# QUESTION is missing, since it has the name of FORM: it is found as `FORM.of_agent`
+# QUESTION is missing, since it has the name of FORM: it is found as `FORM.kind_if_model_asked`
 KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY, READING, AGENT)
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _UNKNOWN_TEXT = "This version of Nod can't decide it."
 
 
-def find_kind(name: str, *, called: bool = False) -> ProposalKind:
-    """Return the kind of a proposal by its name. ``called``: a call of the agent's model led to it.
+def find_kind(name: str, *, asked_by_model: bool = False) -> ProposalKind:
+    """Return the kind of a proposal by its name. ``asked_by_model``: a call of the agent's model led to it.
 
     For a name that this release does not know, since another one wrote the row, a kind is made up: such a
     proposal is shown and can be declined or withdrawn. It is not approved, not edited, and never runs.
@@ -51,10 +51,10 @@ def find_kind(name: str, *, called: bool = False) -> ProposalKind:
             no_approval_text=_UNKNOWN_TEXT,
             no_edit_text=_UNKNOWN_TEXT,
             runs=False,
-            offer=_offer_nothing,
+            list_buttons=_offer_nothing,
         )
-    if called and found.of_agent:
-        return found.of_agent
+    if asked_by_model and found.kind_if_model_asked:
+        return found.kind_if_model_asked
     return found
 
 

@@ -24,6 +24,6 @@ AGENT = ProposalKind(
     no_edit_text="A token's tools can't be changed. Decline it, and have another one made.",
     is_own=_is_own,
     hides_own=True,
-    shows_itself=True,
+    has_no_current_values=True,
     is_counted=False,
 )

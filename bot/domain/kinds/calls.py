@@ -10,7 +10,7 @@ from bot.domain.verbs import Verb
 CALL = ProposalKind(
     "call",
     "Waiting for a decision. Nothing has been changed.",
-    takes=frozenset({Verb.SIMILAR, Verb.STOP}),
+    extra_verbs=frozenset({Verb.SIMILAR, Verb.STOP}),
     always_asks=False,
     may_be_undone=True,
     is_batched=True,

@@ -58,7 +58,7 @@ def _tell_model(p: Proposal) -> str:
 
 def _offer(p: Proposal, **_unused_facts: bool) -> tuple[Verb, ...]:
     """Return the verbs of a waiting plan's buttons. It has ASK only if a model's call made the plan."""
-    ask = (Verb.ASK,) if p.called else ()
+    ask = (Verb.ASK,) if p.is_from_model else ()
     approve_steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
     return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *ask, *approve_steps, Verb.EXTEND)
 
@@ -71,8 +71,8 @@ PLAN = ProposalKind(
     no_edit_text="A plan is the agent's own words: ask for changes instead of editing it.",
     find_outcome=_find_outcome,
     tell_model=_tell_model,
-    takes=frozenset({Verb.REVISE, Verb.APPROVE_STEPS}),
-    offer=_offer,
+    extra_verbs=frozenset({Verb.REVISE, Verb.APPROVE_STEPS}),
+    list_buttons=_offer,
     buttons={
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Approve plan"),
         Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Reject", doing="Rejecting…"),
@@ -80,6 +80,6 @@ PLAN = ProposalKind(
     has_lead=True,  # a rule may let the lead agent approve it, alone or with a person
     has_steps=True,
     runs_locked=True,  # a teammate that may only read until its plan is approved can submit the plan
-    shows_itself=True,  # its card has nothing but the plan, so nothing on it changes while it waits
+    has_no_current_values=True,  # its card has nothing but the plan, so nothing on it changes while it waits
     may_be_requested=False,
 )

@@ -1,8 +1,8 @@
 """Questions: of the agent to people, and of a tool's server to the person for whom the server runs a call.
 
 An answer approves nothing. Rows have the name ``question`` for both kinds: it is the agent's `QUESTION` if a
-call of its model led to it, else a `FORM` (see `ProposalKind.of_agent`). `ProposalKind` explains the fields
-of both.
+call of its model led to it, else a `FORM` (see `ProposalKind.kind_if_model_asked`). `ProposalKind` explains
+the fields of both.
 """
 
 from collections.abc import Mapping
@@ -77,8 +77,8 @@ QUESTION = ProposalKind(
     no_edit_text="It is a question: answer it. There is nothing to edit.",
     introduce=_introduce,
     tell_model=_tell_model,
-    takes=frozenset({Verb.ANSWER, *CHOICES}),
-    offer=_offer_choices,
+    extra_verbs=frozenset({Verb.ANSWER, *CHOICES}),
+    list_buttons=_offer_choices,
     is_own=_is_always_own,
     is_final=True,
     is_answer=True,
@@ -96,7 +96,7 @@ FORM = ProposalKind(
     approved_text="Sent.",
     edited_text="Filled in, not sent yet. Press Send answer on its card.",
     introduce=_introduce_asked,
-    offer=_offer_form,
+    list_buttons=_offer_form,
     buttons={
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Send answer", doing="Sending…"),
         Verb.EDIT: replace(BUTTONS[Verb.EDIT], label="Fill in"),
@@ -106,6 +106,6 @@ FORM = ProposalKind(
     is_answer=True,
     is_form=True,
     is_counted=False,
-    of_agent=QUESTION,
+    kind_if_model_asked=QUESTION,
 )
 """A question of a tool's server: people fill in its arguments, and the call that waits for them continues."""

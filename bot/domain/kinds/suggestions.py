@@ -32,8 +32,8 @@ SUGGESTION = ProposalKind(
     no_edit_text="A suggestion is decided as it is. Set another rule with /approvals.",
     introduce=_introduce,
     find_outcome=_find_outcome,
-    takes=frozenset({Verb.NEVER}),
-    offer=_offer,
+    extra_verbs=frozenset({Verb.NEVER}),
+    list_buttons=_offer,
     buttons={
         Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Set this rule", doing="Setting…"),
         Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Not now", doing="Saving…", needs=Needs.NOTHING),

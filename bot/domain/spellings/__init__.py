@@ -21,14 +21,14 @@ from bot.domain.spellings.hosts import compare_host
 from bot.domain.spellings.mail import LIKE_MAIL, compare_mail
 from bot.domain.spellings.names import compare_name_or_id, compare_names
 from bot.domain.spellings.paths import compare_folders, compare_paths, compare_trees
-from bot.domain.spellings.terms import Answer, NamedText, Referent
+from bot.domain.spellings.terms import Answer, Referent, WantedText
 
 __all__ = (
-    "KEYWORD",
     "PATHS",
+    "REFERENT_KEYWORD",
     "Answer",
-    "NamedText",
     "Referent",
+    "WantedText",
     "compare",
     "compare_host",
     "find_declared",
@@ -36,7 +36,7 @@ __all__ = (
     "is_path_like",
 )
 
-KEYWORD = "x-names"
+REFERENT_KEYWORD = "x-names"
 """The keyword of a field's JSON schema that says what it names, as a `Referent`."""
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
 _MAX_NAME_CHARS = 300  # a longer text with spaces names nothing: it is prose
@@ -59,7 +59,7 @@ _FIELD_NAMES = {
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }
 _FIELD_PATTERNS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in _FIELD_NAMES.items()}
-_COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {
+_COMPARISONS: Mapping[Referent, Callable[[str, WantedText], Answer]] = {
     Referent.PATH: compare_paths,
     Referent.TREE: compare_trees,
     Referent.FOLDER: compare_folders,
@@ -72,8 +72,11 @@ _COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {
 
 
 def find_declared(schema: Mapping[str, Any]) -> Referent | None:
-    """Return the kind of thing that a field's schema declares by `KEYWORD` or by its format, or None."""
-    declared = schema.get(KEYWORD)
+    """Return the kind of thing that a field's schema declares; None if it declares none.
+
+    A schema declares it by `REFERENT_KEYWORD` or by its format.
+    """
+    declared = schema.get(REFERENT_KEYWORD)
     if declared in list(Referent):
         return Referent(declared)
     return _FORMATS.get(str(schema.get("format")))
@@ -93,14 +96,14 @@ def is_path_like(text: str) -> bool:
     return bool(_PATH_MARKS.search(text))
 
 
-def compare(found: str, wanted: NamedText, referent: Referent | None, field_name: str = "") -> Answer:
+def compare(found: str, wanted: WantedText, referent: Referent | None, field_name: str = "") -> Answer:
     """Compare the text of an argument, ``found``, with the text in a rule, ``wanted``.
 
     ``referent`` is the kind of thing that the tool declares for the argument. If it declares nothing, the
     argument is compared as each kind that its text, the rule or the name of its field suggests, and all of
     these answers must agree.
     """
-    if found == wanted.text and not wanted.pattern:
+    if found == wanted.text and not wanted.is_pattern:
         return True
     if referent is not None:
         return _COMPARISONS[referent](found, wanted)

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from bot.domain.spellings.hosts import compare_hosts, loosen_host, normalize_host
 from bot.domain.spellings.names import decode_percent
-from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
+from bot.domain.spellings.terms import MAX_CHARS, Answer, WantedText
 
 _USUAL_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -32,7 +32,7 @@ _MARKS_BELOW = "/?;!"  # an address that continues with one of these is below th
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 
 
-def compare_addresses(found: str, wanted: NamedText) -> Answer:
+def compare_addresses(found: str, wanted: WantedText) -> Answer:
     """Compare an argument with an address that a rule names.
 
     True if it fits in both forms, False if in neither. None
@@ -51,7 +51,7 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
     loose_forms = [_loosen_address(reading) for reading in _list_readings(found)]
     fits_loosely = any(wanted.fits(form, loose_wanted) for form in loose_forms)
     is_below = False
-    if loose_wanted and not wanted.pattern:
+    if loose_wanted and not wanted.is_pattern:
         beginnings = tuple(f"{loose_wanted}{mark}" for mark in _MARKS_BELOW)
         is_below = any(form.startswith(beginnings) for form in loose_forms)
 
@@ -60,8 +60,8 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
         begins_like_address = _BEGINNING.match(found)
         return None if fits_loosely or is_below or begins_like_address else False
 
-    fits_strictly = wanted.fits(strict, wanted.normal(_normalize_address))
-    if wanted.pattern and not fits_strictly:
+    fits_strictly = wanted.fits(strict, wanted.normalize_with(_normalize_address))
+    if wanted.is_pattern and not fits_strictly:
         # a pattern has no strict form. It may lack the "/" that is the path of a bare host, or it may fit the
         # argument as written
         bare = strict.removesuffix("/")
@@ -168,7 +168,7 @@ def _loosen_address(text: str) -> str:
     return f"{loose}?{query.casefold()}" if query else loose
 
 
-def compare_host_or_address(found: str, wanted: NamedText) -> Answer:
+def compare_host_or_address(found: str, wanted: WantedText) -> Answer:
     """Compare an argument that is a bare host, perhaps with a port, or a full address.
 
     None if a bare host fits, and the argument has a port.

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from bot.domain.spellings.names import decode_percent, fold
-from bot.domain.spellings.terms import Answer, NamedText, agree
+from bot.domain.spellings.terms import Answer, WantedText, agree
 from bot.domain.text import host_of
 
 # the start of an address in front of its host: a scheme, and any number of slashes
@@ -25,7 +25,7 @@ _IN_BRACKETS = re.compile(r"^[^/?#]*\[")  # an IPv6 address as host
 _HOST_AFTER_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")  # "b.example" in "a.example?@b.example"
 
 
-def compare_host(address: str, wanted: NamedText) -> Answer:
+def compare_host(address: str, wanted: WantedText) -> Answer:
     """Compare the host in an address with the host that a rule names.
 
     None also if programs read different hosts in the address, and these have different answers.
@@ -48,9 +48,9 @@ def _list_hosts(address: str) -> Iterator[str]:
         yield late[1]
 
 
-def compare_hosts(found: str, wanted: NamedText) -> Answer:
+def compare_hosts(found: str, wanted: WantedText) -> Answer:
     """Compare a bare host with the host that a rule names."""
-    strict = wanted.fits(normalize_host(found), wanted.normal(normalize_host))
+    strict = wanted.fits(normalize_host(found), wanted.normalize_with(normalize_host))
     return agree(strict, wanted.fits(loosen_host(found), loosen_host(wanted.text)))
 
 

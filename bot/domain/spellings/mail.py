@@ -12,7 +12,7 @@ from email.utils import getaddresses
 
 from bot.domain.spellings.hosts import loosen_host, normalize_host
 from bot.domain.spellings.names import decode_percent, fold
-from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
+from bot.domain.spellings.terms import MAX_CHARS, Answer, WantedText
 
 LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _TAG = re.compile(r"\+[^@]*@")  # "+news@"
@@ -20,7 +20,7 @@ _TAG = re.compile(r"\+[^@]*@")  # "+news@"
 _GMAIL_HOSTS = frozenset({"gmail.com", "googlemail.com"})
 
 
-def compare_mail(found: str, wanted: NamedText) -> Answer:
+def compare_mail(found: str, wanted: WantedText) -> Answer:
     """Compare an argument with a mail address that a rule names.
 
     True if each address in the argument fits in its loose form, and the argument as a whole in its strict
@@ -30,7 +30,7 @@ def compare_mail(found: str, wanted: NamedText) -> Answer:
         return None
     wanted_mail = _loosen_mail(wanted.text)
     wanted_mailbox = _TAG.sub("@", wanted_mail)  # the rule's address without its tag
-    fits_strictly = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
+    fits_strictly = wanted.fits(_normalize_mail(found), wanted.normalize_with(_normalize_mail))
     fits_loosely = [
         wanted.fits(mail, wanted_mail) or wanted.fits(mail, wanted_mailbox) for mail in _list_mail(found)
     ]

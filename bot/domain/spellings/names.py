@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
-from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
+from bot.domain.spellings.terms import MAX_CHARS, Answer, WantedText, agree
 
 _MAX_DECODED = 3  # the most times that a text is percent-decoded
 _ID = re.compile(r"[0-9a-fA-F]{12,}")  # the beginning of a container's id, or all of it
 _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")  # the prefix of a git reference: "refs/heads/main"
 
 
-def compare_names(found: str, wanted: NamedText) -> Answer:
+def compare_names(found: str, wanted: WantedText) -> Answer:
     """Compare names and free text; None if they differ only in what some programs ignore.
 
     A text of more than `MAX_CHARS` characters is compared in its strict form alone.
@@ -32,7 +32,7 @@ def compare_names(found: str, wanted: NamedText) -> Answer:
     return agree(strict, loose)
 
 
-def compare_name_or_id(found: str, wanted: NamedText) -> Answer:
+def compare_name_or_id(found: str, wanted: WantedText) -> Answer:
     """Compare an argument with a name; None if the argument may be the ID of what has the name."""
     answer = compare_names(found, wanted)
     if answer is False and _ID.fullmatch(found):

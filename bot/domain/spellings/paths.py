@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from bot.domain.spellings.names import decode_percent, fold
-from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, Referent
+from bot.domain.spellings.terms import MAX_CHARS, Answer, Referent, WantedText
 
 _ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")  # "c:a.txt": relative to the current folder of that drive
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -34,7 +34,7 @@ Steps = tuple[str, ...]
 """The names of a path; an absolute path begins with an empty name."""
 
 
-def compare_paths(found: str, wanted: NamedText, *, kind: Referent = Referent.PATH) -> Answer:
+def compare_paths(found: str, wanted: WantedText, *, kind: Referent = Referent.PATH) -> Answer:
     """Compare an argument with a path that a rule names.
 
     ``kind`` says how far the call reaches. PATH: only to the file or folder itself. FOLDER: the path is a
@@ -61,12 +61,12 @@ def compare_paths(found: str, wanted: NamedText, *, kind: Referent = Referent.PA
     return False
 
 
-def compare_trees(found: str, wanted: NamedText) -> Answer:
+def compare_trees(found: str, wanted: WantedText) -> Answer:
     """Compare the path of a file, or of a folder of which a call reaches all that is below."""
     return compare_paths(found, wanted, kind=Referent.TREE)
 
 
-def compare_folders(found: str, wanted: NamedText) -> Answer:
+def compare_folders(found: str, wanted: WantedText) -> Answer:
     """Compare the path of a folder of which a call reaches all that is below."""
     return compare_paths(found, wanted, kind=Referent.FOLDER)
 
@@ -120,7 +120,7 @@ def _join_steps(steps: Steps) -> str:
     return "/"
 
 
-def _has_other_expansions(found: str, wanted: NamedText) -> bool:
+def _has_other_expansions(found: str, wanted: WantedText) -> bool:
     """Return whether a path that fits the rule letter for letter may be expanded to one that does not.
 
     For that it has wildcards, and also ``..``, as in ``a/{b,..}/c``, or the pattern has ``?`` or ``[``. For
@@ -130,10 +130,10 @@ def _has_other_expansions(found: str, wanted: NamedText) -> bool:
         return False
     if ".." in found:
         return True
-    return wanted.pattern and re.search(r"[?\[]", wanted.text) is not None
+    return wanted.is_pattern and re.search(r"[?\[]", wanted.text) is not None
 
 
-def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
+def _may_expand_to(found: Steps, named: Steps, wanted: WantedText) -> bool:
     """Return whether a program may expand a path to what a rule names: it has wildcards or a short name.
 
     Both are compared as patterns: the path and, since a rule may have a pattern, the rule's text.
@@ -143,7 +143,7 @@ def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
         return False
     if len(text) > _MAX_WILD_CHARS:
         return True
-    if wanted.pattern:
+    if wanted.is_pattern:
         named = tuple(_CLASS.sub("?", name) for name in named)
     placed = _place_in_one_folder(tuple(text.split("/")), named)
     return any(_may_both_fit(_join_steps(one), _join_steps(other)) for one, other in placed)
@@ -198,7 +198,7 @@ def _mark_positions(text: str, characters: str) -> int:
     return sum(1 << position for position, character in enumerate(text) if character in characters)
 
 
-def _is_near(found: Steps, named: Steps, wanted: NamedText, kind: Referent) -> bool:
+def _is_near(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> bool:
     """Return whether a path, read from some folder, may be what a rule names, or lie below or above it."""
     if kind is not Referent.PATH and _is_absolute(found) and not _is_absolute(named):
         may_be_folder = "." not in found[-1]  # its last name has no ending
@@ -232,18 +232,18 @@ def _is_absolute(steps: Steps) -> bool:
     return steps[:1] == ("",)
 
 
-def _is_inside(found: Steps, named: Steps, wanted: NamedText) -> bool:
+def _is_inside(found: Steps, named: Steps, wanted: WantedText) -> bool:
     """Return whether a folder above the path is what the rule names."""
     parents = [found[:count] for count in range(1, len(found))]
     return any(wanted.fits(_join_steps(parent), _join_steps(named)) for parent in parents)
 
 
-def _is_above(found: Steps, named: Steps, wanted: NamedText, kind: Referent) -> bool:
+def _is_above(found: Steps, named: Steps, wanted: WantedText, kind: Referent) -> bool:
     """Return whether a call reaches what a rule names, since its path is a folder above that.
 
     If a rule names all that is in a folder, as in ``infra/*``, a call on the folder itself counts, too.
     """
-    names_content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
+    names_content = wanted.is_pattern and len(named) > 1 and set(named[-1]) == {"*"}
     if names_content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True
     if kind is Referent.PATH:
@@ -251,12 +251,12 @@ def _is_above(found: Steps, named: Steps, wanted: NamedText, kind: Referent) -> 
     if not found:
         return True  # an empty path is the workspace, which is above everything
     parents = [named[:count] for count in range(1, len(named))]
-    if wanted.pattern and kind is Referent.TREE:
+    if wanted.is_pattern and kind is Referent.TREE:
         # a parent of wildcards alone, as in ``**/*.py``, does not count, since every path fits it. The rule
         # names files anywhere, also after their folder was moved
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
     # a pattern that begins with a wildcard may fit something in any folder, but TREE may be a file
-    begins_with_wildcard = wanted.pattern and bool(named) and _WILD.search(named[0]) is not None
+    begins_with_wildcard = wanted.is_pattern and bool(named) and _WILD.search(named[0]) is not None
     return begins_with_wildcard and kind is Referent.FOLDER

@@ -1,6 +1,6 @@
 """Terms of the comparison of spellings: its answer, the kinds of things, the text in a rule.
 
-Each module of this folder brings the text of a rule (`NamedText`) and an argument of a call into the same
+Each module of this folder brings the text of a rule (`WantedText`) and an argument of a call into the same
 form, and asks `NamedText.fits`.
 """
 
@@ -32,27 +32,27 @@ class Referent(StrEnum):
     NAME_OR_ID = "name or id"  # of a container: the id may belong to a container that a rule names
 
 
-class NamedText(NamedTuple):
+class WantedText(NamedTuple):
     """The text by which a rule names a thing: ``a.txt``, or as a pattern ``infra/*``."""
 
     text: str
-    pattern: bool  # True: the text may hold * and ?
+    is_pattern: bool  # True: the text may hold * and ?
 
     def fits(self, found: str, named: str) -> bool:
         """Return whether an argument is what the rule names.
 
         ``named`` is the rule's text in the same form as the argument, ``found``.
         """
-        if self.pattern:
+        if self.is_pattern:
             return fnmatchcase(found, named)
         return found == named
 
-    def normal(self, form: Callable[[str], str | None]) -> str:
+    def normalize_with(self, form: Callable[[str], str | None]) -> str:
         """Return the text in the form that ``form`` makes of it.
 
         A pattern stays as it is, and so does a text for which ``form`` returns None, as it has no such form.
         """
-        if self.pattern:
+        if self.is_pattern:
             return self.text
         return form(self.text) or self.text
 

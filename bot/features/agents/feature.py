@@ -9,13 +9,13 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals.accounts.gone import LOOK_SECONDS
-from bot.approvals.agents import end_work
+from bot.approvals.agents import end_work_of_tokens
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.features.agents import routes, status
 from bot.features.agents.sweep import TokenSweep
-from bot.features.agents.tools import agent_tools
+from bot.features.agents.tools import make_agent_toolset
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
 from bot.store import tokens
@@ -23,7 +23,7 @@ from bot.tools.tool import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
-    return (agent_tools(parts.database, parts.clock),)
+    return (make_agent_toolset(parts.database, parts.clock),)
 
 
 def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
@@ -36,7 +36,7 @@ def _end_agents_of(session: Session, account: Actor, now: datetime) -> tuple[Job
 
     Implements `ChangePerson`.
     """
-    return end_work(session, tokens.end_after_unlink(session, account, now), now)
+    return end_work_of_tokens(session, tokens.end_after_unlink(session, account, now), now)
 
 
 AGENTS = Feature(

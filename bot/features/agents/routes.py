@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.agents import CallStatus, end_work, find_servers, list_matching
+from bot.approvals.agents import CallStatus, end_work_of_tokens, find_servers, list_matching
 from bot.domain.agents import read_patterns
 from bot.domain.chat import Press
 from bot.domain.files import File
@@ -23,11 +23,20 @@ from bot.domain.jobs import Job
 from bot.domain.people import AGENTS, Actor
 from bot.domain.times import parse_duration
 from bot.domain.verbs import Verb
-from bot.errors import BadArguments, KeyTaken, LostRace, NodError, Refused, ToolError, TooMuch, UnknownTool
+from bot.errors import (
+    BadArguments,
+    KeyTaken,
+    LostRace,
+    NodError,
+    NoOneMayDecide,
+    ToolError,
+    TooManyCalls,
+    UnknownTool,
+)
 from bot.features.feature import PartsDep, RouteParts
 from bot.store import tokens
 from bot.store.tokens import AgentTerms, IssuedToken
-from bot.web.answers import Fault, Later, require_or_404
+from bot.web.answers import Fault, TooManyRequests, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.sign_in.tokens import Forbidden
@@ -116,7 +125,7 @@ class AgentCallView(View):
             is_error=status.is_error,
             joined=status.joined,
             waits_for=waits_for,
-            edited=[edit.told for edit in proposal.edits] if proposal else [],
+            edited=[edit.words_for_model for edit in proposal.edits] if proposal else [],
             arguments=dict(proposal.arguments) if proposal else None,
             files=[CallFileView.of_file(each) for each in status.files],
             decided_by=proposal.decided_by if proposal else None,
@@ -241,7 +250,7 @@ async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: Pa
     _require_agent(actor)
     found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
     if found.proposal is not None and found.end == "waiting":
-        await site.take_in(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
+        await site.submit(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
     found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
     return OneCall(call=AgentCallView.of_status(found))
 
@@ -252,21 +261,21 @@ async def _wait(parts: RouteParts, actor: Actor, call_id: str, poll: Waiting) ->
     async def find_call() -> CallStatus | None:
         return await parts.agents.find_call(actor, call_id)
 
-    return await poll.until(find_call, lambda status: not status.is_open)
+    return await poll.poll(find_call, lambda status: not status.is_open)
 
 
 def _limit_polling(parts: RouteParts, actor: Actor) -> None:
     try:
         parts.agents.count_look(actor)
-    except TooMuch as error:
-        raise Later(error.message) from None
+    except TooManyCalls as error:
+        raise TooManyRequests(error.message) from None
 
 
 def _as_fault(error: ToolError) -> Fault:
     match error:
-        case TooMuch():
-            return Later(error.message)
-        case Refused():
+        case TooManyCalls():
+            return TooManyRequests(error.message)
+        case NoOneMayDecide():
             return Fault(403, error.message)
         case UnknownTool():
             return Fault(404, error.message)
@@ -328,7 +337,7 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
     token = label = None
     if not body.dry_run:
         terms = AgentTerms(
-            person=actor, tools=patterns, servers=servers, known=names, until=until, agreed=True
+            person=actor, tools=patterns, servers=servers, shown_tools=names, until=until, agreed=True
         )
         token = await _issue(parts, body.name, actor, parts.clock(), terms)
         label = token.split("_")[1]  # a token is its prefix, its label and its secret
@@ -352,10 +361,10 @@ async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
     def write(session: Session) -> tuple[int, tuple[Job, ...]]:
         now = parts.clock()
         if rights.is_global_admin(session, parts.policies, actor):
-            ended = tokens.revoke_agent(session, label, actor, now)
+            ended = tokens.revoke_agent_for_admin(session, label, actor, now)
         else:
-            ended = tokens.revoke_of_person(session, label, actor, now)
-        return len(ended), end_work(session, ended, now)
+            ended = tokens.revoke_own_agent(session, label, actor, now)
+        return len(ended), end_work_of_tokens(session, ended, now)
 
     ended_count, jobs = await parts.database.write(write)
     if not ended_count:

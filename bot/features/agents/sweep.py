@@ -1,6 +1,6 @@
 """The sweep that ends agents' tokens: when their time is over, and when their person's account is gone.
 
-With a token end the grants for its agent, and the agent's open calls are withdrawn (`end_work`).
+With a token end the grants for its agent, and the agent's open calls are withdrawn (`end_work_of_tokens`).
 """
 
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals.accounts.gone import HasAccount, is_gone
-from bot.approvals.agents import end_work
+from bot.approvals.agents import end_work_of_tokens
 from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
 from bot.store import notices, tokens
@@ -41,12 +41,12 @@ def _list_accounts(session: Session, now: datetime) -> list[Actor]:
     """
     accounts = {token.person for token in tokens.list_agents(session, None, now) if token.person}
     actors = map(Actor.parse, sorted(accounts))
-    return [actor for actor in actors if actor.channel not in notices.POSTLESS]
+    return [actor for actor in actors if actor.channel not in notices.CHANNELS_WITHOUT_CHATS]
 
 
 def _end_of_gone(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    return end_work(session, tokens.end_with_account(session, account, now), now)
+    return end_work_of_tokens(session, tokens.end_with_account(session, account, now), now)
 
 
 def _end_due(session: Session, now: datetime) -> tuple[Job, ...]:
-    return end_work(session, tokens.end_due(session, now), now)
+    return end_work_of_tokens(session, tokens.end_due(session, now), now)

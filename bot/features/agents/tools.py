@@ -30,7 +30,7 @@ Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=500)]
 
 
-def agent_tools(database: Database, clock: Clock) -> FixedToolset:
+def make_agent_toolset(database: Database, clock: Clock) -> FixedToolset:
     """Return a toolset with only the tool `allow_agent`."""
 
     async def preview_consent(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:

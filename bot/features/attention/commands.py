@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bot.approvals.commands.decide import find_visible
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Address, Command
-from bot.domain.outcomes import too_late
+from bot.domain.outcomes import describe_too_late
 from bot.domain.proposals import Proposal, State
 from bot.store import notices, posted_cards
 
@@ -30,8 +30,8 @@ class OpenCommand:
     async def _open(self, command: Command, prefix: str) -> str:
         proposal = await find_visible(self._groups, self._policies, command.actor, prefix)
         if proposal.state is not State.PROPOSED:
-            return f"{proposal.description}: {too_late(proposal, self._clock())}"
-        if command.actor.channel in notices.POSTLESS:
+            return f"{proposal.description}: {describe_too_late(proposal, self._clock())}"
+        if command.actor.channel in notices.CHANNELS_WITHOUT_CHATS:
             return _IN_CONSOLE_TEXT
         await self._database.write(self._post, proposal, command)
         return _FOLLOWS_TEXT

@@ -11,7 +11,7 @@ from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.attention import status
 from bot.features.attention.commands import OpenCommand
-from bot.features.attention.release import SECONDS, ReleaseSweep
+from bot.features.attention.release import RELEASE_SWEEP_SECONDS, ReleaseSweep
 from bot.features.attention.watcher import AttentionWatcher
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
@@ -29,7 +29,7 @@ def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     sweep = ReleaseSweep(parts.database, parts.policies, parts.wake)
-    return (Sweep("release_held", SECONDS, sweep.run),)
+    return (Sweep("release_held", RELEASE_SWEEP_SECONDS, sweep.run),)
 
 
 ATTENTION = Feature(

@@ -22,18 +22,18 @@ from bot.domain.proposals import Proposal, State, group_by_card
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject
-from bot.domain.text import as_written, one_line, shorten
+from bot.domain.text import escape_markdown, one_line, shorten
 from bot.domain.times import format_span
 from bot.features.attention import rows
 from bot.features.attention.watcher import without_hold_line
 from bot.store import notices, people, proposals, transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
-SECONDS = 5
+RELEASE_SWEEP_SECONDS = 5
 """The time between two runs of the sweep."""
 _AT_A_TIME = 20  # the most accounts to tell, and cards to record, in one run
 _MAX_ROWS = 20  # the most rows of a table, each with a button
@@ -65,7 +65,7 @@ class ReleaseSweep:
         # the absolute difference, as the clock may have been set back
         if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
             self._purged_at = now
-            await self.database.write(rows.purge_counted, now)
+            await self.database.write(rows.purge_old_rows, now)
         self._may_have_work = has_rules or await self.database.read(rows.has_unrecorded)
 
 
@@ -86,12 +86,12 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
     for watcher in hooks_of(session).watch_delivery:
         if watcher.is_watching():
             watcher.tell_later(session, account, waiting, now)
-    if person.channel in notices.POSTLESS:
+    if person.channel in notices.CHANNELS_WITHOUT_CHATS:
         return
     cards = group_by_card(waiting)  # the proposals of each card
     name = people.find_known_names(session, [account]).get(account, "")
     sentence = _describe_count(len(cards))
-    text = as_written(f"{name}, {sentence}" if name else sentence)
+    text = escape_markdown(f"{name}, {sentence}" if name else sentence)
     if len(cards) > _MAX_ROWS:
         text += f" The first {_MAX_ROWS} are below. `/approvals list` has all."
     offers = [_make_row(card, now) for card in cards[:_MAX_ROWS]]
@@ -124,7 +124,7 @@ def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[
 
     Nothing is recorded for a decided card, or while the card is still held back from others.
     """
-    conversation_lock.with_proposal(session, proposal_id)
+    conversation_lock.lock_conversation_of(session, proposal_id)
     if not rows.mark_recorded(session, proposal_id):
         return ()
     proposal = proposals.get(session, proposal_id)
@@ -132,6 +132,6 @@ def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[
         return ()
     if any(row.released_at is None for row in rows.find_held(session, proposal_id).values()):
         return ()  # the hold line still applies to the others
-    by = By.nod(Act.RELEASE, "told together with others")
+    by = Author.nod(Act.RELEASE, "told together with others")
     moved = transitions.move(session, proposal, by, now, annotations=without_hold_line(proposal))
     return () if moved is None else (redraw(session, moved),)

@@ -23,7 +23,7 @@ from bot.store.tables.row import count_changed, table_of
 
 HOUR = timedelta(hours=1)
 """The period for which the cards that reached a person are counted."""
-LONGEST = timedelta(minutes=30)
+LONGEST_HOLD = timedelta(minutes=30)
 """The longest time for which a card is held back."""
 _RELEASED_KEPT_FOR = timedelta(days=1)  # the time for which rows of released cards stay, to be looked up
 # the tables, for statements in SQLAlchemy's core
@@ -105,7 +105,7 @@ def end_hold(session: Session, card_id: str, now: datetime) -> None:
 
 def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
     """Return the accounts with held cards that are due, the longest due first."""
-    is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST)  # or the clock was set back
+    is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST_HOLD)  # or the clock was set back
     due = (
         select(_HELD.c.account)
         .where(_HELD.c.released_at.is_(None), is_due)
@@ -125,7 +125,7 @@ def release_all(session: Session, account: str, now: datetime) -> ReleasedCards:
     if not count_changed(session.connection().execute(release)):
         return ReleasedCards((), "")
     ids = select(_HELD.c.proposal_id).where(_HELD.c.account == account, _HELD.c.released_at == now)
-    return ReleasedCards(proposals.list_waiting_of(session, ids), shared_chat)
+    return ReleasedCards(proposals.list_waiting_on_cards(session, ids), shared_chat)
 
 
 def list_unrecorded(session: Session, most: int) -> Sequence[str]:
@@ -160,7 +160,7 @@ def count_held(session: Session, late_before: datetime) -> tuple[int, int]:
     return held, late
 
 
-def purge_counted(session: Session, now: datetime) -> None:
+def purge_old_rows(session: Session, now: datetime) -> None:
     """Delete the rows of cards that reached someone over an hour ago, or were released over a day ago."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
     is_old = (_HELD.c.recorded, _HELD.c.released_at < now - _RELEASED_KEPT_FOR)

@@ -10,7 +10,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, id_of, partial
+from bot.store.tables.row import Row, make_partial_index, name_id_column
 
 
 class ReachedRow(Row, table=True):
@@ -20,7 +20,7 @@ class ReachedRow(Row, table=True):
     __table_args__ = (Index("reached_lately", "reached_at"),)
 
     account: str = Field(primary_key=True)
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     reached_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -35,13 +35,13 @@ class HeldRow(Row, table=True):
     __tablename__ = "held"
     __table_args__ = (
         Index("held_of_card", "proposal_id"),
-        partial("held_now", "account", "until", where="released_at IS NULL"),
-        partial("held_unrecorded", "released_at", where="recorded = 0", postgresql="NOT recorded"),
-        partial("held_recorded", "released_at", where="recorded = 1", postgresql="recorded"),
+        make_partial_index("held_now", "account", "until", where="released_at IS NULL"),
+        make_partial_index("held_unrecorded", "released_at", where="recorded = 0", postgresql="NOT recorded"),
+        make_partial_index("held_recorded", "released_at", where="recorded = 1", postgresql="recorded"),
     )
 
     account: str = Field(primary_key=True)
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     place: str = ""
     held_at: datetime = Field(sa_type=UTCDateTime)
     until: datetime = Field(sa_type=UTCDateTime)

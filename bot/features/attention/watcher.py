@@ -25,7 +25,7 @@ from bot.domain.text import name_some
 from bot.features.attention import rows
 from bot.features.attention.tables import HeldRow
 from bot.store import conversations, people, proposals, transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -88,10 +88,10 @@ class AttentionWatcher:
         # whether, and for how long, the card may be held back
         if not newly_held or not self._may_wait(session, proposal):
             return already_held
-        until = find_release(now, proposal.expires_at)
+        until = find_release_time(now, proposal.expires_at)
         if until - now < _SHORTEST_HOLD:
             return already_held
-        conversation_lock.with_proposal(session, proposal.id)
+        conversation_lock.lock_conversation_of(session, proposal.id)
         current = proposals.get(session, proposal.id)
         if current is None or current.state is not State.PROPOSED:
             return already_held
@@ -146,12 +146,12 @@ class AttentionWatcher:
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
         """Return whether a card may be held back.
 
-        An urgent card may not, nor one that its requester decides alone (``own``), nor the
-        `_OLDEST_NEVER_HELD` oldest open cards of its asker.
+        An urgent card may not, nor one that its requester decides alone (``requester_decides_alone``), nor
+        the `_OLDEST_NEVER_HELD` oldest open cards of its asker.
         """
-        if is_urgent(session, proposal) or proposal.own:
+        if is_urgent(session, proposal) or proposal.requester_decides_alone:
             return False
-        asker = people.person_of(session, proposal.requester)
+        asker = people.load_person(session, proposal.requester)
         return rows.has_earlier_open(session, proposal, asker.accounts, _OLDEST_NEVER_HELD)
 
     def _add_hold_line(
@@ -171,7 +171,7 @@ class AttentionWatcher:
         ]
         text = " ".join([*sentences, "Many cards came within an hour."])
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
-        by = By.nod(Act.HOLD, text)
+        by = Author.nod(Act.HOLD, text)
         transitions.move(session, proposal, by, now, annotations=(*without_hold_line(proposal), *lines))
 
 
@@ -180,7 +180,7 @@ def without_hold_line(proposal: Proposal) -> tuple[Annotation, ...]:
     return tuple(line for line in proposal.annotations if not (line.is_late and line.name == LINE_NAME))
 
 
-def find_release(now: datetime, expires_at: datetime) -> datetime:
+def find_release_time(now: datetime, expires_at: datetime) -> datetime:
     """Return when a card that is held now is released.
 
     That is the next full or half hour (10:10 gives 10:30, and 10:30 gives 11:00), or half-way to the card's
@@ -205,7 +205,7 @@ def find_shared_place(session: Session, proposal: Proposal) -> str:
 
 
 def _find_person(session: Session, account: str) -> Person:
-    return people.person_of(session, Actor.parse(account))
+    return people.load_person(session, Actor.parse(account))
 
 
 def _has_reached(session: Session, account: str, proposal: Proposal) -> bool:

@@ -17,7 +17,7 @@ from bot.features.connections.sign_in import lacking
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.mcp.signin import Keys
+from bot.tools.mcp.signin import SignInTokens
 
 
 class AccountAccess:
@@ -36,11 +36,11 @@ class AccountAccess:
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        # `Keys` reads and renews the tokens by the queries in the module `tokens`. It adds each token to
-        # ``learned``, a set of this connection alone
-        self._launch = replace(config.launch, learned=set())
+        # `SignInTokens` reads and renews the tokens by the queries in the module `tokens`. It adds each token
+        # to ``sign_in_tokens``, a set of this connection alone
+        self._launch = replace(config.launch, sign_in_tokens=set())
         again = f"Send: /nod connections connect {config.name}"
-        self._keys = Keys(
+        self._keys = SignInTokens(
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
         )
         self._use_noted_at: datetime | None = None
@@ -61,7 +61,7 @@ class AccountAccess:
     @property
     def secrets(self) -> frozenset[str]:
         """All values of the token so far, to be hidden."""
-        return frozenset(self._launch.learned)
+        return frozenset(self._launch.sign_in_tokens)
 
     async def token(self, refused: str | None = None) -> str | None:
         """Return a token to send; None while the account rests, or if there is no token to send.

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
 from bot.domain.chat import Answer, Command, LinkButton
 from bot.domain.connections import Identity
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.errors import SignInError
 from bot.features.connections import ending
 from bot.features.connections.port import AccountConnections
@@ -33,13 +33,13 @@ class ConnectionCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._wake, self._connections_port = parts.wake, port
         self._flow = ConnectFlow(port)
-        self.words = [
+        self.subcommands = [
             Subcommand(
                 "connections [connect NAME, confirm NUMBER, end NAME or ID, or end everywhere]",
                 "the accounts at other servers that I act as for you; admins see everyone's",
                 self._connections,
                 is_private=True,
-                also=("connect", "accounts", "disconnect"),  # ``/nod connect`` suggests this command
+                synonyms=("connect", "accounts", "disconnect"),  # ``/nod connect`` suggests this command
             )
         ]
 
@@ -82,19 +82,19 @@ class ConnectionCommands:
         now = self._clock()
         if server_or_id.lower() == _EVERYWHERE:
             ended = await self._database.write(ending.end_everywhere, command.actor, now)
-            return as_written(ending.describe_ended(ended))
+            return escape_markdown(ending.describe_ended(ended))
         ended = await self._database.write(ending.end_at, server_or_id, command.actor, now)
         chat = find_chat(command.address)
         if not ended and chat is not None:
             ended = await self._database.write(
-                ending.end_of_chat, self._policies, server_or_id, chat, command.actor, now
+                ending.end_connection_of_chat, self._policies, server_or_id, chat, command.actor, now
             )
         if not ended:
             one = await self._database.write(ending.end_one, self._policies, server_or_id, command.actor, now)
             ended = [one] if one is not None else []
         if not ended:
             return CommandReply(f"You have no connection {server_or_id[:40]}.", answer=Answer.UNKNOWN)
-        return as_written(ending.describe_ended(ended))
+        return escape_markdown(ending.describe_ended(ended))
 
     def _list(self, session: Session, command: Command) -> str:
         visible = ending.list_visible(session, self._policies, command.actor, self._clock())
@@ -108,9 +108,9 @@ class ConnectionCommands:
         lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
         # the person's sign-ins that wait for their six digits
         lines += [
-            f"- {sign_in.server}: signed in as {as_written(sign_in.name or 'an account')}, waits for "
+            f"- {sign_in.server}: signed in as {escape_markdown(sign_in.name or 'an account')}, waits for "
             "`/nod connections confirm NUMBER`"
-            for sign_in in visible.asked
+            for sign_in in visible.waiting_sign_ins
         ]
         return "\n".join(lines) or "No account is connected."
 
@@ -124,4 +124,4 @@ def _describe(listed: ListedConnection) -> str:
         remark = f", **rests: {listed.rest}**"
     elif connection.is_expired:
         remark = ", **expired: connect it again**"
-    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {as_written(connection.words)}{used}{remark}"
+    return f"- `{connection.id[:_SHORT_ID_CHARS]}` {escape_markdown(connection.words)}{used}{remark}"

@@ -20,16 +20,16 @@ from bot.domain.connections import Connection, Identity
 from bot.domain.jobs import Job
 from bot.domain.people import Actor, Role
 from bot.domain.record import Act
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.features.connections import rows
 from bot.features.connections.resting import tell_admins
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import under_way
-from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.sign_in.under_way import AccountSignIn
 from bot.features.connections.tables import ConnectionRow
 from bot.store import notices, people
-from bot.store.audit.log import By
-from bot.store.notices import tell_privately
+from bot.store.audit.log import Author
+from bot.store.notices import store_private_notice
 from bot.store.rules import Policies
 
 _MAX_NAMED = 10  # the most connections named in one text
@@ -50,7 +50,7 @@ class VisibleConnections:
     everyone: bool  # True for an admin of all of Nod, who sees everyone's connections
     accounts: frozenset[str]  # the person's accounts
     listed: Sequence[ListedConnection]
-    asked: Sequence[Connecting]  # the person's sign-ins that wait for their six digits
+    waiting_sign_ins: Sequence[AccountSignIn]  # the person's sign-ins that wait for their six digits
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
@@ -61,7 +61,7 @@ def list_visible(session: Session, policies: Policies, actor: Actor, now: dateti
         everyone=visible_accounts is None,
         accounts=accounts,
         listed=rows.list_connections(session, visible_accounts),
-        asked=under_way.list_asked(session, accounts, now),
+        waiting_sign_ins=under_way.list_unconfirmed(session, accounts, now),
     )
 
 
@@ -86,11 +86,11 @@ def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[C
     return _end(session, _is_owned_by(session, actor) & at_server, actor, now)
 
 
-def end_of_chat(
+def end_connection_of_chat(
     session: Session, policies: Policies, server: str, chat: Address, actor: Actor, now: datetime
 ) -> list[Connection]:
     """End the connection of a chat at a server, for an admin there; do nothing for anyone else."""
-    where, person = str(chat), people.person_of(session, actor)
+    where, person = str(chat), people.load_person(session, actor)
     if Role.ADMIN not in policies.load(session).roles_of(person, where):
         return []
     of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == where)
@@ -103,14 +103,14 @@ def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connec
     return _end(session, _is_owned_by(session, actor), actor, now)
 
 
-def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
+def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
     """End a person's connections if an account was unlinked from the person, as grants do.
 
     No one can tell which of the two people made a connection. If an account was linked instead, it is added
     to the owner of the person's connections. Implements `ChangePerson`.
     """
     current = rights.list_accounts(session, account)
-    by = By.nod(Act.DISCONNECT, "an account was unlinked")
+    by = Author.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
         if set(row.accounts) <= current:  # no account of the owner is missing now
             rows.change_accounts(session, row, current)
@@ -122,19 +122,19 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
     """Give the connections of a chat to its new address, so that it keeps them. Implements `MoveChat`."""
-    by = By.nod(Act.MOVE)
+    by = Author.nod(Act.MOVE)
     is_of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
     rows.change_owner(session, is_of_chat, str(new), by, now)
 
 
-def end_of_gone(
+def end_of_gone_accounts(
     session: Session, policies: Policies, accounts: Collection[str], now: datetime
 ) -> list[Connection]:
     """End the connections of accounts that are gone from their platforms, and return them.
 
     Connections that such an account made for a chat end as well, and the admins of the chat are told.
     """
-    by = By.nod(Act.DISCONNECT, "the account is gone")
+    by = Author.nod(Act.DISCONNECT, "the account is gone")
     gone_accounts = sorted(accounts)
     is_personal = col(ConnectionRow.identity) == Identity.PERSON
     is_of_chat = col(ConnectionRow.identity) == Identity.PLACE
@@ -143,19 +143,19 @@ def end_of_gone(
     for account in gone_accounts:
         is_made_by_account = is_of_chat & (col(ConnectionRow.connected_by) == account)
         for connection in rows.end_connections(session, is_made_by_account, by, now):
-            who, place = as_written(names.get(account, account)), as_written(connection.owner_label)
+            who, place = escape_markdown(names.get(account, account)), escape_markdown(connection.owner_label)
             text = _ADMIN_GONE_TEXT.format(who=who, place=place, server=connection.server)
             tell_admins(session, policies, connection.owner, account, text, now)
             ended.append(connection)
     return ended
 
 
-def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
+def end_at_changed_addresses(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
     """End the connections at servers whose address has changed, and tell their owners.
 
     ``addresses``: the current address of each server, by its name in the settings.
     """
-    by = By.nod(Act.DISCONNECT, "the server's address changed")
+    by = Author.nod(Act.DISCONNECT, "the server's address changed")
     ended: list[Connection] = []
     for server, url in addresses.items():
         has_old_address = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
@@ -170,7 +170,7 @@ def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> l
     return ended
 
 
-def tell_lost(session: Session, now: datetime) -> int:
+def tell_owners_of_unreadable(session: Session, now: datetime) -> int:
     """Tell the owners of connections that no key of NOD_SECRET_KEY opens, once each.
 
     Returns the number of such connections.
@@ -186,7 +186,7 @@ def tell_lost(session: Session, now: datetime) -> int:
 def tell_owner(session: Session, connection: Connection, text: str, now: datetime) -> None:
     """Send a text to the owner of a connection: to a person in private, to a place in its chat."""
     if connection.identity is Identity.PERSON:
-        tell_privately(session, Actor.parse(connection.owner), text, now)
+        store_private_notice(session, Actor.parse(connection.owner), text, now)
     else:
         notices.store_notice(session, Address.parse(connection.owner), text, now)
 
@@ -198,7 +198,9 @@ def is_same_person(session: Session, actor: Actor, account: str) -> bool:
 
 def describe_connected(connection: Connection) -> str:
     """Return the text for a person about their new connection, in Markdown."""
-    return f"Connected: {as_written(connection.words)}. `/nod connections end {connection.server}` ends it."
+    return (
+        f"Connected: {escape_markdown(connection.words)}. `/nod connections end {connection.server}` ends it."
+    )
 
 
 def describe_ended(ended: Collection[Connection]) -> str:
@@ -216,5 +218,5 @@ def _is_owned_by(session: Session, actor: Actor) -> ColumnElement[bool]:
 
 
 def _end(session: Session, condition: ColumnElement[bool], actor: Actor, now: datetime) -> list[Connection]:
-    by = people.by(session, Act.DISCONNECT, actor)
+    by = people.make_author(session, Act.DISCONNECT, actor)
     return rows.end_connections(session, condition, by, now)

@@ -18,11 +18,11 @@ from bot.domain.text import name_some
 from bot.features.connections import ending, routes, rows
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
-from bot.features.connections.section import MissingSection
+from bot.features.connections.section import MissingConnectionsSection
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.typed_numbers import TypedNumbers
-from bot.features.connections.sweep import SECONDS, ConnectionSweep
-from bot.features.connections.tools import connection_tools
+from bot.features.connections.sweep import CONNECTION_SWEEP_SECONDS, ConnectionSweep
+from bot.features.connections.tools import make_connection_toolset
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
@@ -35,32 +35,38 @@ _MAX_NAMED = 5  # the most connections in one finding
 def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
     if not isinstance(parts.connections, AccountConnections):
         return ()
-    return (connection_tools(parts.connections),)
+    return (make_connection_toolset(parts.connections),)
 
 
 def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
     if not isinstance(parts.connections, AccountConnections):
         return CommandSet()
-    return CommandSet(nod=ConnectionCommands(parts, parts.connections).words)
+    return CommandSet(nod=ConnectionCommands(parts, parts.connections).subcommands)
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     if not isinstance(parts.connections, AccountConnections):
         return ()
-    return (Sweep("end_connections", SECONDS, ConnectionSweep(parts.connections, parts.has_account).run),)
+    return (
+        Sweep(
+            "end_connections",
+            CONNECTION_SWEEP_SECONDS,
+            ConnectionSweep(parts.connections, parts.has_account).run,
+        ),
+    )
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     if not isinstance(parts.connections, AccountConnections):
         return Hooks()
-    section = MissingSection(parts.connections)
+    section = MissingConnectionsSection(parts.connections)
     return Hooks(
         add_to_prompt=(section.write,),
         # a warning on a card of who sees the data that a call in a person's name returns
         annotate_card=(readings.warn_of_answer,),
         answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
         offer_commands=(section.offer_commands,),
-        change_person=(ending.end_of_account,),
+        change_person=(ending.end_after_unlinking,),
         move_chat=(ending.move_chat,),
         list_active=(_list_connected,),
     )
@@ -87,7 +93,7 @@ async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
 
 CONNECTIONS = Feature(
     name="connections",
-    api=(routes.router, routes.visits),
+    api=(routes.router, routes.pages_router),
     tags={"connections": "Accounts at other servers that Nod acts as: yours, and a chat's."},
     make_connections=make_connections,
     make_toolsets=_make_toolsets,

@@ -15,11 +15,11 @@ from functools import partial
 from sqlmodel import Session
 
 from bot.domain.chat import Clock
-from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
-from bot.domain.people import within
+from bot.domain.connections import Connection, ConnectionAccess, ConnectionOwner, Identity
+from bot.domain.people import list_enclosing
 from bot.errors import SettingsError
 from bot.features.connections import rows
-from bot.features.connections.resting import ChatReaders
+from bot.features.connections.resting import ChatReaderCheck
 from bot.features.connections.sign_in.provider_entries import Provider, load_providers
 from bot.features.feature import ConnectionParts
 from bot.settings import Settings
@@ -40,10 +40,12 @@ class AccountConnections:
     clock: Clock
     servers: Mapping[str, ServerConfig]  # the servers at which accounts are connected, by name
     site_url: Callable[[], str]  # returns the address of the console
-    readers: ChatReaders  # the check of who reads along in a chat that has an account
+    reader_check: ChatReaderCheck  # the check of who reads along in a chat that has an account
     _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)  # by the id of the connection
 
-    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+    def find(
+        self, session: Session, server: str, identity: Identity, whose: ConnectionOwner
+    ) -> Connection | None:
         """Return the newest connection at a server: of a person, or of a chat if ``identity`` is PLACE.
 
         None without one, or if the server has another identity. ``whose`` has the accounts of the person
@@ -52,8 +54,8 @@ class AccountConnections:
         config = self.servers.get(server)
         if config is None or config.identity is not identity:
             return None
-        # `within` returns a place and the places around it
-        owners = whose.accounts if identity is Identity.PERSON else frozenset(within(whose.place))
+        # `list_enclosing` returns a place and the places around it
+        owners = whose.accounts if identity is Identity.PERSON else frozenset(list_enclosing(whose.place))
         return rows.find_connection(session, server, address_of(config), identity, owners)
 
     def access(self, connection: Connection) -> ConnectionAccess:
@@ -69,7 +71,7 @@ class AccountConnections:
         find_rest = None
         # only the account of a chat may rest, out of use for a while
         if connection.identity is Identity.PLACE:
-            find_rest = partial(self.readers.find_rest, connection)
+            find_rest = partial(self.reader_check.find_rest, connection)
         access = AccountAccess(self.database, self.clock, config, connection, find_rest)
         self._accesses[connection.id] = access
         return access
@@ -104,7 +106,7 @@ def make_connections(parts: ConnectionParts) -> AccountConnections | None:
     servers = {each.name: each for each in configs}
     if len(servers) < len(configs):
         raise SettingsError("NOD_CONNECTIONS: a connection has the name of another one, or of an MCP server")
-    readers = ChatReaders(parts.database, parts.policies, parts.clock, parts.is_shared)
+    readers = ChatReaderCheck(parts.database, parts.policies, parts.clock, parts.is_shared)
     return AccountConnections(
         parts.settings, parts.database, parts.policies, parts.clock, servers, parts.site_url, readers
     )

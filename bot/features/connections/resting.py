@@ -20,18 +20,18 @@ from bot.channels.base import IsShared
 from bot.domain.chat import Address, Clock
 from bot.domain.connections import Connection
 from bot.domain.people import Actor, Role
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.errors import ChannelError
 from bot.features.connections.tables import ConnectionRow
 from bot.store import people, state
 from bot.store.database import Database
-from bot.store.notices import store_notice, tell_privately
+from bot.store.notices import store_notice, store_private_notice
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-ROOM = "resting"
+STATE_NAMESPACE = "resting"
 """The namespace in ``bot/store/state.py`` of the reasons, which are stored by the id of the connection."""
 _REASONS_KEY = "why"
 _ANSWER_LIFE = timedelta(minutes=1)  # the time for which a platform's answer counts before a use
@@ -82,17 +82,17 @@ class _Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatReaders:
+class ChatReaderCheck:
     """The check of who reads along in the chats with accounts, and who is an admin there.
 
-    ``ask`` asks a platform if people of another company read along in a chat. It raises ChannelError if the
-    platform can't say.
+    ``ask_if_shared`` asks a platform if people of another company read along in a chat. It raises
+    ChannelError if the platform can't say.
     """
 
     database: Database
     policies: Policies
     clock: Clock
-    ask: IsShared
+    ask_if_shared: IsShared
     _answers: dict[str, _Answer] = field(default_factory=dict)  # the newest, by the id of the connection
 
     async def find_rest(self, connection: Connection) -> str:
@@ -136,7 +136,7 @@ class ChatReaders:
         Raises ChannelError if the platform can't say.
         """
         try:
-            is_shared = await self.ask(Address.parse(connection.owner))
+            is_shared = await self.ask_if_shared(Address.parse(connection.owner))
         except ChannelError:
             self._answers.pop(connection.id, None)
             raise
@@ -148,7 +148,7 @@ class ChatReaders:
 
 def list_reasons(session: Session, ident: str) -> list[RestReason]:
     """Return the reasons why the account of a connection rests; empty if it does not rest."""
-    stored = state.load_state(session, ROOM, ident)
+    stored = state.load_state(session, STATE_NAMESPACE, ident)
     if stored is None:
         return []
     # an older release stored no reason: SHARED was the only one
@@ -162,7 +162,7 @@ def describe_rest(session: Session, ident: str) -> str:
 
 def forget_rest(session: Session, ident: str, now: datetime) -> None:
     """Forget that an account rests, because the connection has ended."""
-    state.keep_state(session, ROOM, ident, None, now)
+    state.store_state(session, STATE_NAMESPACE, ident, None, now)
 
 
 def tell_admins(
@@ -170,7 +170,7 @@ def tell_admins(
 ) -> None:
     """Tell the admins of a chat in private, but for one account; if that reaches no one, tell the chat."""
     admins = policies.load(session).holders(Role.ADMIN, chat) - {except_account}
-    told = [tell_privately(session, Actor.parse(each), text, now) for each in sorted(admins)]
+    told = [store_private_notice(session, Actor.parse(each), text, now) for each in sorted(admins)]
     if not any(told):
         store_notice(session, Address.parse(chat), text, now)
 
@@ -183,7 +183,7 @@ def _find_missing_admin(session: Session, policies: Policies, connection: Connec
     row = session.get(ConnectionRow, connection.id)
     if row is None:
         return False, False
-    person = people.person_of(session, Actor.parse(row.connected_by))
+    person = people.load_person(session, Actor.parse(row.connected_by))
     is_missing = Role.ADMIN not in policies.load(session).roles_of(person, row.owner)
     return is_missing, RestReason.ADMIN in list_reasons(session, row.id)
 
@@ -208,19 +208,19 @@ def _store_reason(
     if row is None or is_stored == applies:
         return
     current = [*reasons, reason] if applies else [each for each in reasons if each != reason]
-    state.keep_state(session, ROOM, row.id, {_REASONS_KEY: current} if current else None, now)
+    state.store_state(session, STATE_NAMESPACE, row.id, {_REASONS_KEY: current} if current else None, now)
     log.warning(
         "the account of a chat rests, or no longer", place=row.owner, reason=str(reason), rests=bool(current)
     )
     if current and not applies:
         return  # the account still rests for the other reason, of which people were told
     names = people.find_known_names(session, [row.connected_by])
-    who = as_written(names.get(row.connected_by, row.connected_by))
-    place = as_written(connection.owner_label)
+    who = escape_markdown(names.get(row.connected_by, row.connected_by))
+    place = escape_markdown(connection.owner_label)
     texts = _BEGIN_TEXTS if applies else _END_TEXTS
     text = texts[reason].format(who=who, place=place, server=row.server)
     is_told = False
     if reason is RestReason.SHARED:
-        is_told = tell_privately(session, Actor.parse(row.connected_by), text, now)
+        is_told = store_private_notice(session, Actor.parse(row.connected_by), text, now)
     if not is_told:
         tell_admins(session, policies, row.owner, row.connected_by, text, now)

@@ -26,14 +26,17 @@ _MAX_TAKEN = 20  # the most revocations in one run of the sweep
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Tokens to be revoked, which one process has taken for a try. ``client`` and ``tokens`` are secrets."""
+    """Tokens to be revoked, which one process has taken for a try.
+
+    ``client_json`` and ``tokens_json`` are secrets.
+    """
 
     id: str
     server: str
     url: str  # the server's address
-    client: str = field(repr=False)  # JSON of Nod's registration as a client
-    tokens: str = field(repr=False)  # JSON of the tokens
-    found: str  # JSON of the sign-in server's metadata
+    client_json: str = field(repr=False)  # JSON of Nod's registration as a client
+    tokens_json: str = field(repr=False)  # JSON of the tokens
+    metadata_json: str  # JSON of the sign-in server's metadata
     tries: int  # the number of tries, including the one for which it was taken
 
 
@@ -94,7 +97,7 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
     return taken
 
 
-def end_revocation(session: Session, ident: str) -> None:
+def delete_revocation(session: Session, ident: str) -> None:
     """Delete the tokens, since they are revoked, or given up."""
     row = session.get(RevocationRow, ident)
     if row is not None:
@@ -107,8 +110,8 @@ def _make_revocation(session: Session, row: RevocationRow, tries: int) -> Revoca
         id=row.id,
         server=row.server,
         url=row.url,
-        client=decrypt_in(session, RevocationRow, "client", row.id, row.client),
-        tokens=decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens),
-        found=row.found,
+        client_json=decrypt_in(session, RevocationRow, "client", row.id, row.client),
+        tokens_json=decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens),
+        metadata_json=row.found,
         tries=tries,
     )

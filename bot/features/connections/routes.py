@@ -1,7 +1,7 @@
 """The HTTP interface of connections, and the pages that a browser opens on the way to a connection.
 
 A connection is an account at another server, in whose name Nod makes calls there. ``router`` has the routes
-of the API, which list, begin and end connections. ``visits`` has the pages: a person opens a link
+of the API, which list, begin and end connections. ``pages_router`` has the pages: a person opens a link
 (`open_link`), presses its button (`use_link`), signs in at the server, and comes back (`return_from_server`).
 Then the person confirms: by six digits in their chat, or with a button in the same browser if it is signed in
 with the organisation's account (`confirm_here`). `ConnectFlow` does the work of both routers.
@@ -19,16 +19,16 @@ from bot.features.connections import ending
 from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import pages
-from bot.features.connections.sign_in.connecting import BACK, LINK, OVER_TEXT, ConnectFlow
-from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.sign_in.connecting import CALLBACK_PATH, LINK_OVER_TEXT, LINK_PATH, ConnectFlow
+from bot.features.connections.sign_in.under_way import AccountSignIn
 from bot.features.feature import PartsDep, RouteParts
-from bot.web.answers import Fault, Missing, require_or_404
+from bot.web.answers import Fault, NotFound, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import Forbidden, Unauthenticated
 from bot.web.site import Caller, Site, SiteDep, api_routes
 
-NONE_TEXT = "No server here is called under people's accounts."
+NO_SERVERS_TEXT = "No server here is called under people's accounts."
 _COOKIE_SECONDS = 600
 # the cookie by which a browser is known when it comes back from the server's sign-in
 _SECURE_COOKIE = "__Host-nod_connect"
@@ -36,7 +36,7 @@ _PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers 
 _ORGANISATION_PREFIXES = ("sso.", "sso-id.")  # of the accounts of people who sign in with the organisation
 
 router = api_routes("connections", prefix="/api")
-visits = APIRouter(include_in_schema=False)
+pages_router = APIRouter(include_in_schema=False)
 """Addresses that a browser opens itself: a link's page, the way to the server's sign-in, and back."""
 
 Code = Annotated[str, Path(min_length=20, max_length=100)]
@@ -99,7 +99,7 @@ class DigitsBody(Body):
 
 def _require_port(parts: RouteParts) -> AccountConnections:
     if not isinstance(parts.connections, AccountConnections):
-        raise Missing(NONE_TEXT)
+        raise NotFound(NO_SERVERS_TEXT)
     return parts.connections
 
 
@@ -114,11 +114,11 @@ async def listed(actor: Caller, parts: PartsDep) -> ConnectionList:
         everyone=visible.everyone,
         servers=[ServerToConnect(name=name, identity=each.identity) for name, each in port.servers.items()],
         connections=[_make_view(each, visible.accounts) for each in visible.listed],
-        asked=[_name_sign_in(each) for each in visible.asked],
+        asked=[_name_sign_in(each) for each in visible.waiting_sign_ins],
     )
 
 
-def _name_sign_in(sign_in: Connecting) -> str:
+def _name_sign_in(sign_in: AccountSignIn) -> str:
     return f"{sign_in.server}: {sign_in.name}" if sign_in.name else sign_in.server
 
 
@@ -132,7 +132,7 @@ def _make_view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedA
         owner=connection.owner,
         owner_name=connection.owner_label,
         account=connection.account,
-        name=connection.bounded.name,  # ``bounded``: with texts of limited length
+        name=connection.with_short_names.name,  # ``with_short_names``: with texts of limited length
         subject=connection.subject,
         connected_at=connection.connected_at,
         last_used_at=listed.last_used_at,
@@ -151,7 +151,7 @@ async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
     """
     port = _require_port(parts)
     if server not in port.servers:
-        raise Missing(f"People connect no account at {server}.")
+        raise NotFound(f"People connect no account at {server}.")
     try:
         return LinkBody(url=await ConnectFlow(port).make_link(server, actor))
     except SignInError as error:
@@ -187,7 +187,7 @@ async def end_one(
     return SaidBody(text=ending.describe_ended([require_or_404(ended, "You have no such connection.")]))
 
 
-@visits.get(f"{LINK}/{{code}}")
+@pages_router.get(f"{LINK_PATH}/{{code}}")
 async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
     """Show the page of a link, which asks if Nod may act as the person.
 
@@ -196,62 +196,62 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
     flow = _make_flow(parts)
     sign_in = await flow.find_link(code) if flow else None
     if flow is None or sign_in is None:
-        return pages.say(OVER_TEXT, 410, site.base)
-    return pages.ask_to_leave(sign_in, await flow.list_scopes(sign_in), site.base)
+        return pages.show_text(LINK_OVER_TEXT, 410, site.base_path)
+    return pages.ask_to_sign_in(sign_in, await flow.list_scopes(sign_in), site.base_path)
 
 
-@visits.post(f"{LINK}/confirm")
+@pages_router.post(f"{LINK_PATH}/confirm")
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _make_flow(parts)
     # this check is enough, unlike in `use_link`: browsers send the cookies only with forms of this site
-    site.doorkeeper.check_origin(request)
+    site.authenticate.check_origin(request)
     actor = await _find_organisation_account(request, site)
     if flow is None or actor is None:
-        return pages.say(OVER_TEXT, 403, site.base)
+        return pages.show_text(LINK_OVER_TEXT, 403, site.base_path)
     try:
         done = await flow.confirm_in_browser(actor, _read_cookie(request, site))
     except SignInError as error:
-        return pages.say(error.message, 409, site.base)
+        return pages.show_text(error.message, 409, site.base_path)
     await parts.wake(*done.jobs)
     # plain words, unlike in chats: a page shows Markdown as it is written
     connected = f"Connected: {done.connection.words}."
     how_to_end = f"/nod connections end {done.connection.server} ends it."
-    return pages.say(f"{connected} {how_to_end}\nYou can close this page.", 200, site.base)
+    return pages.show_text(f"{connected} {how_to_end}\nYou can close this page.", 200, site.base_path)
 
 
-@visits.post(f"{LINK}/{{code}}")
+@pages_router.post(f"{LINK_PATH}/{{code}}")
 async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Use a link up, and send the browser to the server's sign-in."""
     flow = _make_flow(parts)
     _check_own_form(request, site)
     sign_in = await flow.find_link(code) if flow else None
     if flow is None or sign_in is None:
-        return pages.say(OVER_TEXT, 410, site.base)
+        return pages.show_text(LINK_OVER_TEXT, 410, site.base_path)
     # if people sign in with their organisation's accounts, only a browser of the link's person continues
-    is_organised = parts.settings.organised
+    is_organised = parts.settings.has_organisation_sign_in
     if is_organised:
         actor = await _find_organisation_account(request, site)
         if actor is None and site.organisation is not None:  # the person signs in there first
-            sign_in_url = f"{site.base}/api/session/begin?then={LINK}/{code}"
+            sign_in_url = f"{site.base_path}/api/session/begin?then={LINK_PATH}/{code}"
             return RedirectResponse(sign_in_url, 303, headers=pages.HEADERS)
         if actor is None or not await parts.database.read(ending.is_same_person, actor, sign_in.person):
-            return pages.say(_explain_other_person(sign_in.person_name, actor), 403, site.base)
+            return pages.show_text(_explain_other_person(sign_in.person_name, actor), 403, site.base_path)
     try:
         page_there = await flow.open_sign_in(code, is_organised=is_organised)
     except SignInError as error:
-        return pages.say(error.message, 409, site.base)
-    answer = RedirectResponse(page_there.page, 303, headers=pages.HEADERS)
+        return pages.show_text(error.message, 409, site.base_path)
+    answer = RedirectResponse(page_there.url, 303, headers=pages.HEADERS)
     answer.set_cookie(
         _name_cookie(request, site),
-        page_there.browser,
+        page_there.browser_secret,
         _COOKIE_SECONDS,
         **_make_cookie_attributes(request, site),
     )
     return answer
 
 
-@visits.get(f"{BACK}/{{server}}")
+@pages_router.get(f"{CALLBACK_PATH}/{{server}}")
 async def return_from_server(server: Name, request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Take the return of a browser from the server's sign-in, whose code is good once.
 
@@ -259,14 +259,14 @@ async def return_from_server(server: Name, request: Request, site: SiteDep, part
     """
     flow = _make_flow(parts)
     if flow is None:
-        return pages.say(OVER_TEXT, 404, site.base)
+        return pages.show_text(LINK_OVER_TEXT, 404, site.base_path)
     try:
         returned = await flow.finish_sign_in(server, request.query_params, _read_cookie(request, site))
     except SignInError as error:
-        return pages.say(error.message, 400, site.base)
+        return pages.show_text(error.message, 400, site.base_path)
     if returned.sign_in.is_organised:
-        return pages.ask_in_browser(returned.sign_in, site.base)
-    return pages.show_digits(returned.sign_in, returned.digits, site.base)
+        return pages.ask_to_confirm(returned.sign_in, site.base_path)
+    return pages.show_digits(returned.sign_in, returned.digits, site.base_path)
 
 
 def _make_flow(parts: RouteParts) -> ConnectFlow | None:
@@ -282,7 +282,7 @@ def _check_own_form(request: Request, site: Site) -> None:
     A request with neither is refused as well, unlike by `check_origin` alone: a link needs no cookie,
     so nothing else shows that the form is Nod's own.
     """
-    site.doorkeeper.check_origin(request)
+    site.authenticate.check_origin(request)
     if "origin" not in request.headers and request.headers.get("sec-fetch-site") != "same-origin":
         raise Forbidden("Requests from other websites are refused.")
 
@@ -290,7 +290,7 @@ def _check_own_form(request: Request, site: Site) -> None:
 async def _find_organisation_account(request: Request, site: Site) -> Actor | None:
     """Return the person's account if this browser is signed in with the organisation, else None."""
     try:
-        actor = await site.doorkeeper(request)
+        actor = await site.authenticate(request)
     except (Unauthenticated, Forbidden):
         return None
     return actor if actor.channel == "http" and actor.key.startswith(_ORGANISATION_PREFIXES) else None
@@ -307,7 +307,7 @@ def _explain_other_person(name: str, actor: Actor | None) -> str:
 
 
 def _is_secure(request: Request, site: Site) -> bool:
-    return site.secure or request.url.scheme == "https"
+    return site.is_https or request.url.scheme == "https"
 
 
 def _name_cookie(request: Request, site: Site) -> str:

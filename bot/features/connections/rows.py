@@ -26,12 +26,12 @@ from bot.domain.record import Act
 from bot.errors import SecretLost, SignInError
 from bot.features.connections import resting, revocations
 from bot.features.connections.sign_in import lacking
-from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.sign_in.under_way import AccountSignIn
 from bot.features.connections.tables import CONNECTION, ConnectionRow
 from bot.store import people
 from bot.store.audit import admin_changes
-from bot.store.audit.log import By
-from bot.store.mcp import find_token_end
+from bot.store.audit.log import Author
+from bot.store.mcp import compute_token_end
 from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import count_changed
 
@@ -94,7 +94,7 @@ def list_connections(session: Session, accounts: Collection[str] | None) -> list
     return [_make_listed(session, row) for row in session.exec(query.order_by(*order).limit(_MAX_LISTED))]
 
 
-def find_other_owner(session: Session, sign_in: Connecting, accounts: Collection[str]) -> Actor | None:
+def find_other_owner(session: Session, sign_in: AccountSignIn, accounts: Collection[str]) -> Actor | None:
     """Return another person who has connected the account of a sign-in already, or None.
 
     ``accounts``: the accounts of the person who signs in. The account at the server is known by its issuer
@@ -113,7 +113,7 @@ def find_other_owner(session: Session, sign_in: Connecting, accounts: Collection
 
 
 def add_connection(
-    session: Session, sign_in: Connecting, accounts: Collection[str], now: datetime
+    session: Session, sign_in: AccountSignIn, accounts: Collection[str], now: datetime
 ) -> Connection:
     """Store the connection of a completed sign-in, in place of the owner's earlier one at this server.
 
@@ -131,7 +131,9 @@ def add_connection(
         raise refusal from None
 
 
-def change_owner(session: Session, condition: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
+def change_owner(
+    session: Session, condition: ColumnElement[bool], owner: str, by: Author, now: datetime
+) -> None:
     """Give the matching connections to another owner."""
     for row in list(session.exec(select(ConnectionRow).where(condition))):
         before = _make_state(row)
@@ -166,7 +168,7 @@ def list_of_chats(session: Session) -> list[Connection]:
 
 
 def end_connections(
-    session: Session, condition: ColumnElement[bool], by: By, now: datetime
+    session: Session, condition: ColumnElement[bool], by: Author, now: datetime
 ) -> list[Connection]:
     """End the matching connections. Return them, without any that another process has just ended."""
     ended = []
@@ -177,7 +179,7 @@ def end_connections(
     return ended
 
 
-def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> bool:
+def end_connection(session: Session, row: ConnectionRow, by: Author, now: datetime) -> bool:
     """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
     ended = _delete_connection(session, row, by, now)
     if ended is None:
@@ -269,10 +271,10 @@ def _make_listed(session: Session, row: ConnectionRow) -> ListedConnection:
 
 
 def _replace_connection(
-    session: Session, sign_in: Connecting, accounts: Collection[str], now: datetime
+    session: Session, sign_in: AccountSignIn, accounts: Collection[str], now: datetime
 ) -> Connection:
     """Delete the owner's earlier connections at the server, and store that of the sign-in."""
-    by = people.by(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
+    by = people.make_author(session, Act.CONNECT, Actor.parse(sign_in.person, sign_in.person_name))
     owners = accounts if sign_in.identity == Identity.PERSON else {sign_in.owner}
     deleted = [
         _delete_connection(session, row, by, now)
@@ -297,7 +299,7 @@ def _replace_connection(
         found=sign_in.found,
         connected_by=sign_in.person,
         connected_at=now,
-        expires_at=find_token_end(json.loads(sign_in.tokens).get("expires_in"), now),
+        expires_at=compute_token_end(json.loads(sign_in.tokens).get("expires_in"), now),
         version=secrets.randbelow(1 << 30),  # each renewal adds 1
     )
     session.add(row)
@@ -321,7 +323,9 @@ def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
     return old.subject == new.subject
 
 
-def _delete_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
+def _delete_connection(
+    session: Session, row: ConnectionRow, by: Author, now: datetime
+) -> ConnectionRow | None:
     """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
     session.expunge(row)  # so that the deletion returns a new object, with the state that was deleted
     deletion = delete(ConnectionRow).where(col(ConnectionRow.id) == row.id).returning(ConnectionRow)

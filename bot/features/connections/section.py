@@ -12,7 +12,7 @@ from enum import Enum
 
 from sqlmodel import Session
 
-from bot.domain.connections import Identity, Whose
+from bot.domain.connections import ConnectionOwner, Identity
 from bot.domain.conversations import Transcript
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
@@ -42,7 +42,7 @@ class _Case(Enum):
     RESTING = _RESTING_TEXT
 
 
-class MissingSection:
+class MissingConnectionsSection:
     """The writer of the section, and of the offers to connect an account.
 
     Implements the hooks `AddToPrompt` (`write`) and `OfferCommands`.
@@ -62,11 +62,12 @@ class MissingSection:
 
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
         """Return offers to connect an account, for the first few servers at which the person has none."""
-        person = people.person_of(session, actor)
+        person = people.load_person(session, actor)
         if person.outside:
             return ()
-        # `Whose` needs a place; it does not matter here, since only people's own accounts are offered
-        whose = Whose(frozenset(person.accounts | {str(actor)}), str(actor))
+        # `ConnectionOwner` needs a place; it does not matter here, since only people's own accounts are
+        # offered
+        whose = ConnectionOwner(frozenset(person.accounts | {str(actor)}), str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)
@@ -77,11 +78,11 @@ class MissingSection:
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[_Case, list[str]]:
         """Return the names of the servers at which a usable connection is missing, by the reason."""
-        person = people.person_of(session, transcript.asker)
+        person = people.load_person(session, transcript.asker)
         if person.outside:
             return {}
         accounts = frozenset(person.accounts | {str(transcript.asker)})
-        whose = Whose(accounts, str(transcript.conversation.origin))
+        whose = ConnectionOwner(accounts, str(transcript.conversation.origin))
         servers_by_case: dict[_Case, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)

@@ -14,12 +14,12 @@ from bot.features.connections import ending, revocations, rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way, waiting
 from bot.jobs.daily import DailyRun
-from bot.store.notices import POSTLESS
+from bot.store.notices import CHANNELS_WITHOUT_CHATS
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 15
+CONNECTION_SWEEP_SECONDS = 15
 """The time between two runs of the sweep."""
 
 
@@ -37,24 +37,24 @@ class ConnectionSweep:
         if not self._has_checked_servers:
             await self._check_servers(now)
             self._has_checked_servers = True
-        await database.write(under_way.end_late, now)
+        await database.write(under_way.end_expired, now)
         if await self._daily_run.take(now):
             await database.write(waiting.forget_late, now)
             await self._end_of_gone(now)
-        await self._port.readers.check_all(await database.read(rows.list_of_chats), now)
+        await self._port.reader_check.check_all(await database.read(rows.list_of_chats), now)
         for due in await database.write(revocations.take_due, now):
             from bot.tools.mcp.authorization import revoke_tokens  # here, as the SDK is slow to import
 
-            is_done = await revoke_tokens(due.url, due.client, due.tokens, due.found)
+            is_done = await revoke_tokens(due.url, due.client_json, due.tokens_json, due.metadata_json)
             if is_done or due.tries >= revocations.MOST_TRIES:
-                await database.write(revocations.end_revocation, due.id)
+                await database.write(revocations.delete_revocation, due.id)
 
     async def _check_servers(self, now: datetime) -> None:
         """End the connections to changed addresses, and tell the owners of connections that no key opens."""
         addresses = {name: address_of(config) for name, config in self._port.servers.items()}
-        if ended := await self._port.database.write(ending.end_changed, addresses, now):
+        if ended := await self._port.database.write(ending.end_at_changed_addresses, addresses, now):
             log.warning("connections ended with their server's address", many=len(ended))
-        if lost := await self._port.database.write(ending.tell_lost, now):
+        if lost := await self._port.database.write(ending.tell_owners_of_unreadable, now):
             log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)
 
     async def _end_of_gone(self, now: datetime) -> None:
@@ -64,8 +64,8 @@ class ConnectionSweep:
         admins = await self._port.database.read(rows.list_connecting_admins)
         for account in sorted({*owners, *admins}):
             actor = Actor.parse(account)
-            if actor.channel not in POSTLESS and await is_gone(actor, self._has_account):
+            if actor.channel not in CHANNELS_WITHOUT_CHATS and await is_gone(actor, self._has_account):
                 gone.append(account)
         if gone:
-            await self._port.database.write(ending.end_of_gone, self._port.policies, gone, now)
+            await self._port.database.write(ending.end_of_gone_accounts, self._port.policies, gone, now)
             log.warning("connections ended with accounts that are gone", many=len(gone))

@@ -12,7 +12,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.secrets import make_secret_column
-from bot.store.tables.row import Row, as_json, make_audited, partial
+from bot.store.tables.row import Row, make_audited, make_json_column, make_partial_index
 
 CONNECTION = "connection"
 """The name of a connection in the audit log; its key there is its id."""
@@ -37,7 +37,7 @@ class ConnectionRow(Row, table=True):
     __tablename__ = "connection"
     __table_args__ = (
         Index("connection_of_owner", "server", "identity", "owner"),
-        partial(
+        make_partial_index(
             "connection_of_account",
             "server",
             "issuer",
@@ -54,7 +54,7 @@ class ConnectionRow(Row, table=True):
     identity: str
     owner: str
     owner_name: str
-    accounts: list[str] = as_json()
+    accounts: list[str] = make_json_column()
     name: str
     issuer: str
     subject: str

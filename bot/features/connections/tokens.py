@@ -1,10 +1,10 @@
 """The tokens of connections, read and renewed: the implementation of the protocol `SignInRows`.
 
-Its caller is `Keys` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. A renewal goes like
-this: one process claims the row (`claim`), asks the server for new tokens, and then stores them (`renew`),
-counts a final refusal (`spoil`), or gives up for now (`release`). ``held`` is the row as the caller read it
-by `find`. The protocol is also used for tokens of Nod itself, which are found by their server; here,
-``key`` and ``held.server`` are the id of a connection.
+Its caller is `SignInTokens` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. A renewal goes
+like this: one process claims the row (`claim_refresh`), asks the server for new tokens, and then stores them
+(`store_refreshed_tokens`), counts a final refusal (`clear_refused_tokens`), or gives up for now
+(`release_refresh`). ``held`` is the row as the caller read it by `find`. The protocol is also used for tokens
+of Nod itself, which are found by their server; here, ``key`` and ``held.server`` are the id of a connection.
 """
 
 from datetime import datetime
@@ -49,7 +49,7 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
     )
 
 
-def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
+def claim_refresh(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
     """Claim the renewal until a time, since a refresh token may be good for one use only.
 
     Return False if another process has the claim. A claim that ends after ``until`` was made by a clock that
@@ -59,14 +59,14 @@ def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> boo
     return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
 
 
-def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+def store_refreshed_tokens(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Store new tokens, and release the claim. Return False if the tokens have changed since."""
     kept = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
     values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1}
     return _change(session, held, **values, busy_until=None, refusals=0)
 
 
-def spoil(session: Session, held: SignIn) -> bool:
+def clear_refused_tokens(session: Session, held: SignIn) -> bool:
     """Count a refused renewal, and release the claim; after `MOST_REFUSALS` in a row delete the tokens."""
     row = session.get(ConnectionRow, held.server, populate_existing=True)
     if row is None:
@@ -77,7 +77,7 @@ def spoil(session: Session, held: SignIn) -> bool:
     return _change(session, held, busy_until=None, refusals=refusals)
 
 
-def release(session: Session, held: SignIn) -> bool:
+def release_refresh(session: Session, held: SignIn) -> bool:
     """Release the claim without new tokens; the next process may refresh."""
     return _change(session, held, busy_until=None)
 

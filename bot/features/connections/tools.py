@@ -18,7 +18,7 @@ from bot.features.connections.port import AccountConnections
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.features.connections.sign_in.waiting import keep_waiting
 from bot.store import conversations, people, state
-from bot.store.notices import tell_privately
+from bot.store.notices import store_private_notice
 from bot.tools.signature import STORABLE
 from bot.tools.tool import CallContext, FixedToolset, tool
 
@@ -35,7 +35,7 @@ _SENT_BEFORE_TEXT = "They were sent a link within the last hour. Tell them to us
 _CONSOLE_TEXT = "Tell them to open the page Connections of the console, and to connect there."
 
 
-def connection_tools(port: AccountConnections) -> FixedToolset:
+def make_connection_toolset(port: AccountConnections) -> FixedToolset:
     """Return a toolset with only the tool `connect`."""
     flow = ConnectFlow(port)
 
@@ -66,7 +66,7 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
             raise ToolError(error.message) from None
         link = LinkButton(_LINK_LABEL.format(server=server), url)
         text_for_person = _LINK_TEXT.format(server=server)
-        sent = await port.database.write(tell_privately, actor, text_for_person, now, link)
+        sent = await port.database.write(store_private_notice, actor, text_for_person, now, link)
         return {"sent": sent, "told": _SENT_TEXT if sent else _CONSOLE_TEXT}
 
     return FixedToolset(GROUP, (connect,))
@@ -87,5 +87,5 @@ def _claim_link(session: Session, key: str, now: datetime) -> bool:
     state.forget_states(session, _STATE_NAMESPACE, now - _LINK_PAUSE)
     if state.load_state(session, _STATE_NAMESPACE, key) is not None:
         return False
-    state.keep_state(session, _STATE_NAMESPACE, key, {}, now)
+    state.store_state(session, _STATE_NAMESPACE, key, {}, now)
     return True

@@ -43,9 +43,11 @@ class InsightCommands:
         now = self._clock()
         if is_about_people:
             since = now - min(length, reading.RETENTION)
-            find_signs = partial(reading.find_signs, by_name=self._setting == BY_PEOPLE)
+            find_signs = partial(reading.find_signs, has_notes=self._setting == BY_PEOPLE)
             signs = await self._database.read(find_signs, self._policies, command.actor, since)
             return reading.format_signs(signs, now)
         since = now - length
-        found = await self._database.read(counting.find_insights, self._policies, command.actor, since)
+        found = await self._database.read(
+            counting.count_visible_insights, self._policies, command.actor, since
+        )
         return counting.format_insights(found, facet, now)

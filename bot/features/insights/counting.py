@@ -24,7 +24,7 @@ _MAX_LINES = 10  # the most parts, and the most deciders, that a chat shows
 _TALLY_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")  # fields of `Tally`
 
 
-def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
+def count_visible_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
     """Count the requests since a time: this person's, or everyone's for an admin of all of Nod."""
     return record.count_insights(
         session,
@@ -53,7 +53,7 @@ def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
     return "\n".join(lines)
 
 
-def as_csv(insights: Insights) -> str:
+def format_as_csv(insights: Insights) -> str:
     """Return CSV with a row for each tool, place, person, connection, decider and hour of the week.
 
     The column ``part`` says what a row is about, for example::
@@ -72,4 +72,4 @@ def as_csv(insights: Insights) -> str:
         rows += [
             {"part": "hour", "key": f"{day} {hour:02}", "asked": asked} for hour, asked in enumerate(counts)
         ]
-    return verification.as_csv(rows, ("part", "key", "name", *_TALLY_COLUMNS))
+    return verification.format_csv(rows, ("part", "key", "name", *_TALLY_COLUMNS))

@@ -17,7 +17,7 @@ from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.insights import reading, routes, suggestions, unusual
 from bot.features.insights.commands import InsightCommands
 from bot.features.insights.reading import BY_PEOPLE
-from bot.features.insights.suggestions import suggestion_tools
+from bot.features.insights.suggestions import make_suggestion_toolset
 from bot.features.insights.sweep import SECONDS, SuggestionSweep
 from bot.jobs.scheduler import Sweep
 
@@ -25,7 +25,7 @@ _INSIGHTS_TEXT = "what asking costs, suggested rules, what is unusual on cards"
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    forget_sweep = Sweep("forget_reading", reading.SECONDS, _make_forget_function(parts))
+    forget_sweep = Sweep("forget_reading", reading.NOTES_PURGE_SECONDS, _make_forget_function(parts))
     if not parts.settings.insights:
         return (forget_sweep,)
     suggestions_sweep = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
@@ -74,7 +74,7 @@ INSIGHTS = Feature(
     api=(routes.router,),
     tags={"insights": "What asking costs."},
     is_on=lambda settings: bool(settings.insights),
-    make_toolsets=lambda parts: (suggestion_tools(parts.database, parts.policies, parts.clock),),
+    make_toolsets=lambda parts: (make_suggestion_toolset(parts.database, parts.policies, parts.clock),),
     make_commands=lambda settings, parts: CommandSet(approvals=InsightCommands(settings, parts).words),
     make_sweeps=_make_sweeps,
     make_hooks=_make_hooks,

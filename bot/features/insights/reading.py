@@ -22,7 +22,7 @@ from sqlalchemy import func, or_, select, update
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.domain.cards import card_of, whole_text
+from bot.domain.cards import card_of, format_call
 from bot.domain.chat import Clock, Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -38,7 +38,7 @@ from bot.store.tables.row import delete_older, table_of
 
 RETENTION = timedelta(days=366)
 """The time for which notes are stored: no report looks further back."""
-SECONDS = 3600
+NOTES_PURGE_SECONDS = 3600
 """The seconds between two deletions of old notes."""
 BY_PEOPLE = "people"
 """The value of NOD_INSIGHTS that allows notes, and shows admins the signs by name."""
@@ -93,7 +93,7 @@ class Signs:
     since: datetime
     everyone: bool
     """True if the reader is an admin, for whom the signs cover all people."""
-    is_timed: bool
+    has_notes: bool
     """True if notes on how people read are stored."""
     total: PersonSigns | None
     """All people together, for an admin who sees no names; None for fewer than `MIN_DECIDERS` people."""
@@ -103,7 +103,7 @@ class Signs:
     @property
     def is_by_name(self) -> bool:
         """True if `people` are all people, for an admin."""
-        return self.everyone and self.is_timed
+        return self.everyone and self.has_notes
 
 
 class ReadingNotes:
@@ -148,7 +148,7 @@ class ReadingNotes:
             "at": now,
             # the decision may already have begun another round, by an edit; the round that was shown counts
             "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
-            "words": count_words(whole_text(card_of(seen, schema))),
+            "words": count_words(format_call(card_of(seen, schema))),
             "shown_at": _find_shown_since(session, seen, press),
         }
         session.connection().execute(insert_or_ignore(session, ReadDecisionRow), row)
@@ -192,34 +192,34 @@ def find_signs(
     actor: Actor,
     since: datetime,
     *,
-    by_name: bool,
+    has_notes: bool,
     zone: tzinfo | None = None,
 ) -> Signs:
     """Return the statistics since then: an admin of all of Nod gets everyone's, anyone else their own.
 
-    ``by_name``: NOD_INSIGHTS is `BY_PEOPLE`, so notes are stored, and admins see people by name. Otherwise an
-    admin sees themselves by name, and a total of all. ``zone``: the time zone that this person has now; None
-    if it is not known.
+    ``has_notes``: NOD_INSIGHTS is `BY_PEOPLE`, so notes are stored, and admins see people by name. Otherwise
+    an admin sees themselves by name, and a total of all. ``zone``: the time zone that this person has now;
+    None if it is not known.
     """
     everyone = rights.is_global_admin(session, policies, actor)
-    own_id = people.person_of(session, actor).id
+    own_id = people.load_person(session, actor).id
     # people are counted by the id of the person, or by the account if it is linked with no other
     person_ids = {each.account: each.person_id for each in people.list_linked(session)}
     only_id = None if everyone else own_id
-    decisions, names = _read_decisions(session, since, only_id, person_ids, has_notes=by_name)
+    decisions, names = _read_decisions(session, since, only_id, person_ids, has_notes=has_notes)
     zones = _find_zones(session, person_ids)
     if zone is not None:
         zones[own_id] = zone
     signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
     named_signs = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
     named_signs.sort(key=lambda each: (-each.signs.decided, each.name))
-    if everyone and by_name:
-        return Signs(since=since, everyone=True, is_timed=True, total=None, people=tuple(named_signs))
+    if everyone and has_notes:
+        return Signs(since=since, everyone=True, has_notes=True, total=None, people=tuple(named_signs))
     own = tuple(each for each in named_signs if each.key == own_id)
     total = None
     if everyone and len(signs_by_person) >= MIN_DECIDERS:
         total = _sum_signs(signs_by_person.values())
-    return Signs(since=since, everyone=everyone, is_timed=by_name, total=total, people=own)
+    return Signs(since=since, everyone=everyone, has_notes=has_notes, total=total, people=own)
 
 
 def _find_zones(session: Session, person_ids: Mapping[str, str]) -> dict[str, tzinfo]:
@@ -344,6 +344,6 @@ def format_signs(signs: Signs, now: datetime) -> str:
     if len(lines) == 1:
         return f"{heading}: nothing was decided."
     lines.append(f"{SIGNS_TEXT} {HOURS_TEXT}")
-    if not signs.is_timed:
+    if not signs.has_notes:
         lines.append(UNNAMED_TEXT)
     return "\n".join(lines)

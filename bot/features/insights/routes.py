@@ -21,13 +21,13 @@ from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.features.feature import PartsDep
 from bot.features.insights import counting, reading
-from bot.features.insights.counting import MONTH, OFF_TEXT, as_csv
+from bot.features.insights.counting import MONTH, OFF_TEXT, format_as_csv
 from bot.features.insights.reading import CardPart
 from bot.settings import Zone
 from bot.store import proposals
 from bot.store.hooks import hooks_in, hooks_of
 from bot.store.rules import Policies
-from bot.web.answers import Missing
+from bot.web.answers import NotFound
 from bot.web.body import Body, Since
 from bot.web.plots import draw_plots
 from bot.web.schemas import DoneBody, Time, View
@@ -102,11 +102,11 @@ async def _find_insights(
 ) -> AsyncIterator[Insights]:
     """Yield the insights for which a request asks. A person has only a few such requests at a time."""
     if not parts.settings.insights:
-        raise Missing(OFF_TEXT)
+        raise NotFound(OFF_TEXT)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.export_limit.hold(str(actor)):
-        found = await parts.database.read(counting.find_insights, parts.policies, actor, begin)
+        found = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
     yield found
 
 
@@ -199,7 +199,7 @@ async def _find_start_time(
 ) -> datetime:
     """Return the time from which signs are counted."""
     if not parts.settings.insights:
-        raise Missing(OFF_TEXT)
+        raise NotFound(OFF_TEXT)
     now = site.channel.clock()
     return max(since or now - MONTH, now - reading.RETENTION)
 
@@ -214,13 +214,13 @@ async def people(
 ) -> SignsBody:
     """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
     by_name = parts.settings.insights == reading.BY_PEOPLE
-    find_signs = partial(reading.find_signs, by_name=by_name, zone=zone)
+    find_signs = partial(reading.find_signs, has_notes=by_name, zone=zone)
     with site.export_limit.hold(str(actor)):
         found = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(
         since=found.since,
         everyone=found.everyone,
-        timed=found.is_timed,
+        timed=found.has_notes,
         total=found.total,
         people=list(found.people),
     )
@@ -241,7 +241,7 @@ async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, parts
 def _note_opened(session: Session, policies: Policies, actor: Actor, body: OpenedBody, now: datetime) -> None:
     proposal = proposals.get(session, body.proposal)
     if proposal is None or not rights.may_see_proposal(session, policies, proposal, actor):
-        raise Missing(f"There is no proposal {body.proposal}.")
+        raise NotFound(f"There is no proposal {body.proposal}.")
     if proposal.state is State.PROPOSED:
         for note_opened in hooks_of(session).note_opened:
             note_opened(session, proposal, actor, body.part, now)
@@ -260,4 +260,4 @@ async def export(found: InsightsDep) -> Response:
     ``part`` is the subject of a row: tool, place, person, connection, decider or hour.
     """
     attached = {"Content-Disposition": 'attachment; filename="insights.csv"'}
-    return Response(as_csv(found), media_type="text/csv", headers=attached)
+    return Response(format_as_csv(found), media_type="text/csv", headers=attached)

@@ -3,7 +3,8 @@
 A suggestion is a proposal of Nod itself, which no model makes or sees. Its approval sets a rule, in the name
 of the admin who approved: such calls run without asking, except destructive calls. An admin who presses *Not
 now* is asked again after a month, one who presses *Never suggest this* is not. The sweep finds and opens
-suggestions once a day (`find_suggestions`, `suggest`); the tool `set_suggested_rule` sets an approved rule.
+suggestions once a day (`find_suggestions`, `open_suggestions`); the tool `set_suggested_rule` sets an
+approved rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from bot.approvals.drafts import draft
 from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
 from bot.domain import kinds
 from bot.domain.chat import Address, Clock, Request, chat_of
-from bot.domain.people import NOD, Actor, Names, Role, place_called
+from bot.domain.people import NOD, Actor, Names, Role, name_of_place
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import (
     Deciders,
@@ -39,14 +40,14 @@ from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.features.insights.counting import MONTH
 from bot.store import conversations, messages, notices, people, proposals, record, rules, transitions
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
-TOOL = "set_suggested_rule"
+RULE_TOOL_NAME = "set_suggested_rule"
 _SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions
 _MIN_APPROVALS = 20  # the fewest approvals in a month for a suggestion
 _MAX_SUGGESTIONS_A_DAY = 3
@@ -67,18 +68,18 @@ class Suggested(NamedTuple):
     tool_name: str
     place: str
     times: int  # the number of calls in the last month
-    waited: float  # the median of the seconds until each approval
+    median_wait_seconds: float  # the median of the seconds until each approval
 
     @property
     def arguments(self) -> dict[str, str]:
         """The arguments of `set_suggested_rule`."""
         return {"tool_name": self.tool_name, "place": self.place}
 
-    def words(self, names: Names) -> str:
+    def make_title(self, names: Names) -> str:
         """Return the title of the suggestion's card."""
-        took = format_span(timedelta(seconds=self.waited))
+        took = format_span(timedelta(seconds=self.median_wait_seconds))
         return (
-            f"{self.tool_name} in {place_called(self.place, names)}: asked {self.times} times in 30 days, "
+            f"{self.tool_name} in {name_of_place(self.place, names)}: asked {self.times} times in 30 days, "
             f"always approved unchanged, median {took}. Stop asking there?"
         )
 
@@ -105,10 +106,10 @@ def _make_rule(arguments: Arguments) -> Rule:
 
 def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
     still = PreviewField("still asks", None, "what can't be undone there")
-    return (PreviewField("rule", None, _make_rule(arguments).said), still)
+    return (PreviewField("rule", None, _make_rule(arguments).typed), still)
 
 
-def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
+def make_suggestion_toolset(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """Return the tool `set_suggested_rule`; no model is offered it, and no script can ask for it."""
 
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
@@ -136,8 +137,10 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
     if not approvals:
         raise ToolError(_NOT_APPROVED_TEXT)
     approver = approvals[-1].actor
-    policy, person = policies.load_for(session, approver)
-    workspace = policies.bound_to(session, approver)  # the only one whose rules this admin sets; None: any
+    policy, person = policies.load_with_person(session, approver)
+    workspace = policies.find_workspace_bound(
+        session, approver
+    )  # the only one whose rules this admin sets; None: any
     is_admin = Role.ADMIN in policy.roles_for(person, suggestion)
     if not is_admin or (workspace and not covers(workspace, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
@@ -180,8 +183,10 @@ def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[
     They are grouped by the names of their tools and by their places.
     """
     groups: dict[tuple[str, str], _Group] = {}
-    # arguments are read only if a rule has a condition on them (``conditional``)
-    newest = record.list_newest(session, now - MONTH, ended=True, arguments=policy.book.conditional)
+    # arguments are read only if a rule has a condition on them (``has_conditions``)
+    newest = record.list_newest(
+        session, now - MONTH, with_decision=True, with_arguments=policy.book.has_conditions
+    )
     for row in newest:
         if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):
             continue
@@ -228,7 +233,7 @@ def _list_suggestions(session: Session, states: Sequence[State]) -> list[Proposa
     """Return the suggestions that were opened and are in one of these states."""
     of_suggester = Reach(frozenset({str(_SUGGESTER)}), everything=False)
     only = ProposalFilter(kind=kinds.SUGGESTION.name, own=True)  # ``own``: that the suggester asked for
-    return proposals.list_seen(session, of_suggester, states, _MAX_EARLIER, only=only)
+    return proposals.list_within_reach(session, of_suggester, states, _MAX_EARLIER, only=only)
 
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
@@ -243,7 +248,7 @@ def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> boo
     return False
 
 
-def suggest(
+def open_suggestions(
     session: Session,
     policies: Policies,
     available: AvailableTools,
@@ -254,13 +259,13 @@ def suggest(
 
     Left out are suggestions that another process has opened in the meantime, and places without an admin.
     """
-    rule_tool = available.get(TOOL)
+    rule_tool = available.get(RULE_TOOL_NAME)
     proposals.store_schema(session, rule_tool.name, rule_tool.version, rule_tool.form)
     for each in suggestions:
         if _was_suggested(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
             continue
-        title = each.words(people.find_known_names(session, [each.place]))
-        request = Request(_SUGGESTER, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
+        title = each.make_title(people.find_known_names(session, [each.place]))
+        request = Request(_SUGGESTER, RULE_TOOL_NAME, {}, Address(NOD, "suggestions"), title, private=True)
         conversation_id = conversations.find_current_id(session, request.address)
         if conversation_id is None:
             conversation_id = conversations.begin_conversation(session, request, "Suggestions", now)
@@ -277,7 +282,7 @@ def suggest(
         )
         message_id = messages.add_notice(session, conversation_id, title, after=0, now=now, delivered=True)
         opened = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
-        transitions.insert_proposals(session, [opened], By.nod(Act.PROPOSE))
+        transitions.insert_proposals(session, [opened], Author.nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:

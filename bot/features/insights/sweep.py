@@ -42,5 +42,5 @@ class SuggestionSweep:
         available = await self._registry.available()
         wanted = await self._database.read(suggestions.find_suggestions, self._policies, available, now)
         if wanted:
-            await self._database.write(suggestions.suggest, self._policies, available, wanted, now)
+            await self._database.write(suggestions.open_suggestions, self._policies, available, wanted, now)
             await self._redraw()

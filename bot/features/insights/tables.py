@@ -11,7 +11,7 @@ from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, serial
+from bot.store.tables.row import Row, make_key_numbered_by_database
 
 
 class ShownCopyRow(Row, table=True):
@@ -23,7 +23,7 @@ class ShownCopyRow(Row, table=True):
     __tablename__ = "shown_copy"
     __table_args__ = (UniqueConstraint("channel", "ref", name="shown_copy_once"),)
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     card_id: str = Field(index=True)
     channel: str
     key: str
@@ -41,7 +41,7 @@ class OpenedCardRow(Row, table=True):
     __tablename__ = "opened_card"
     __table_args__ = (UniqueConstraint("card_id", "account", "rounds", "part", name="opened_card_once"),)
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     card_id: str
     account: str
     rounds: int
@@ -59,7 +59,7 @@ class ReadDecisionRow(Row, table=True):
     __tablename__ = "read_decision"
     __table_args__ = (UniqueConstraint("proposal_id", "account", "at", name="read_decision_once"),)
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     proposal_id: str
     account: str
     at: datetime = Field(sa_type=UTCDateTime, index=True)

@@ -1,13 +1,13 @@
 """Issues: the built-in issue tracker, for the demo and for teams that have none."""
 
 from bot.features.feature import Feature, FeatureParts
-from bot.features.issues.tools import issue_tools
+from bot.features.issues.tools import make_issue_toolset
 from bot.tools.tool import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
     if parts.settings.issues:
-        return (issue_tools(parts.database, parts.clock),)
+        return (make_issue_toolset(parts.database, parts.clock),)
     return ()
 
 

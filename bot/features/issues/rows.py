@@ -1,9 +1,9 @@
 """The queries of the built-in issue tracker, which its tools use (`tools.py`).
 
 Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
-Functions that read or change one issue raise `Hopeless` if it does not exist: no retry helps then. A row has
-the idempotency key of the call that made it (``key``; None for rows that no call makes): when the call is
-made again, it finds the row, and makes no second one.
+Functions that read or change one issue raise `PermanentRefusal` if it does not exist: no retry helps then. A
+row has the idempotency key of the call that made it (``key``; None for rows that no call makes): when the
+call is made again, it finds the row, and makes no second one.
 """
 
 import json
@@ -16,7 +16,7 @@ from sqlalchemy import Text, case, cast, delete, func, or_, true, update
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import Session, col, select
 
-from bot.errors import Hopeless
+from bot.errors import PermanentRefusal
 from bot.features.issues.tables import IssueCommentRow, IssueRow
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.row import value_of
@@ -51,7 +51,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Workload:
     """The numbers of one assignee's open issues, and of the urgent ones among them."""
 
     assignee: str | None  # None: issues without an assignee
@@ -73,7 +73,7 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
         return _make_issue(row)
     newest = session.exec(select(func.max(col(IssueRow.number)))).one()
     hint = "there are no issues yet" if newest is None else f"the newest is #{newest}"
-    raise Hopeless(f"There is no issue #{number}; {hint}.")
+    raise PermanentRefusal(f"There is no issue #{number}; {hint}.")
 
 
 def find_newest_titled(session: Session, title: str) -> Issue | None:
@@ -131,12 +131,12 @@ def list_issues(
     return _list_page(session, conditions, limit)
 
 
-def count_workload(session: Session) -> list[Load]:
+def count_workload(session: Session) -> list[Workload]:
     """Return the load of each assignee, the largest first, and the issues without an assignee last."""
     count, name = func.count(), col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
     rows = session.execute(select(name, count, urgent).where(IssueRow.state == "open").group_by(name))
-    loads = [Load(*row) for row in rows]
+    loads = [Workload(*row) for row in rows]
     return sorted(loads, key=lambda each: (each.assignee is None, -each.open, each.assignee or ""))
 
 

@@ -25,11 +25,11 @@ from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.proposals import PreviewField, old_values
-from bot.errors import Hopeless, ToolError
+from bot.errors import PermanentRefusal, ToolError
 from bot.features.issues import rows as issues
 from bot.features.issues.rows import Comment, Issue, IssueState, Priority
 from bot.store.database import Database
-from bot.tools.signature import SEEN, STORABLE, Storable
+from bot.tools.signature import NOT_BLANK, STORABLE, Storable
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -104,15 +104,15 @@ def _sort_labels(labels: list[str]) -> list[str]:
 # the types of an issue's fields, whose values both databases can store
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
-Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), SEEN]
-Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line), SEEN]
-Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line), SEEN]
+Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), NOT_BLANK]
+Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line), NOT_BLANK]
+Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line), NOT_BLANK]
 Labels = Annotated[list[Label], Field(max_length=10), AfterValidator(_sort_labels)]
 Body = Annotated[Storable, Field(max_length=20_000)]
 CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 
-def issue_tools(database: Database, clock: Clock) -> FixedToolset:
+def make_issue_toolset(database: Database, clock: Clock) -> FixedToolset:
     """Return all tools of the tracker, over ``database``."""
     reading, writing = _make_reading_tools(database), _make_writing_tools(database, clock)
     return FixedToolset("issues", (*reading, *writing, _make_undo_tool(database, clock)))
@@ -426,7 +426,7 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
         done = "Reopened" if reopen else "Removed the comment on"
         return ToolOutput(_as_json(issue), told=f"{done} {_name_issue(issue)}")
 
-    return replace(take_back_comment, offered=False, undoes=True)
+    return replace(take_back_comment, offered=False, only_for_undo=True)
 
 
 # -- previews: the changes of a call, before people are asked
@@ -482,7 +482,7 @@ def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[Pre
     if comment_id is not None:
         comment = issues.find_comment(session, issue.number, comment_id)
         if comment is None:
-            raise Hopeless(f"The comment on issue #{issue.number} is gone already.")
+            raise PermanentRefusal(f"The comment on issue #{issue.number} is gone already.")
         fields.append(PreviewField("comment", comment.body, None))
     return fields
 
@@ -519,7 +519,7 @@ def _read_after_deletion(session: Session, arguments: Arguments) -> Mapping[str,
     """Return the current values of an issue; nulls if it was deleted."""
     try:
         return _read_current(session, arguments)
-    except Hopeless:
+    except PermanentRefusal:
         return {"title": None, "state": None, "comments": None}
 
 

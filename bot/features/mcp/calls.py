@@ -3,7 +3,7 @@
 An agent's token belongs to a program that calls tools for one person. Like the tools of `server.py`, this
 module uses Nod's own HTTP interface, with the caller's token. A call is the JSON object of that interface
 (`AgentCallView` in ``bot/features/agents/routes.py``). Its key ``end`` is the state of the call: the call is
-open while this is one of `OPEN_ENDS`. Once the call has run, ``text`` and ``files`` are the tool's answer.
+open while this is one of `OPEN_STATES`. Once the call has run, ``text`` and ``files`` are the tool's answer.
 """
 
 import json
@@ -16,16 +16,16 @@ from urllib.parse import quote
 import httpx2
 
 from bot.domain.agents import AGENT_BEGINNING, DEPTH_META
-from bot.domain.outcomes import REASON
+from bot.domain.outcomes import REASON_PARAMETER
 from bot.web.site import LONGEST_WAIT
 
 Json = dict[str, Any]
 
-STEP_SECONDS = 20
+PROGRESS_SECONDS = 20
 """The time between two reports of progress: some clients give up after 60 seconds without one."""
 PAGE_TOOLS = 100
 """The most tools on one page of the list."""
-OPEN_ENDS = ("waiting", "running")
+OPEN_STATES = ("waiting", "running")
 """The values of ``end`` of a call that has not ended: people decide it, or it runs."""
 _MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
 _CALL_SECONDS = 130  # the time that a call may take if it only reads
@@ -49,7 +49,7 @@ class Connect(Protocol):
     ) -> AbstractAsyncContextManager[httpx2.AsyncClient]: ...
 
 
-class Unreachable(Exception):
+class ApiFailure(Exception):
     """The words for an agent if Nod did not answer, or refused. ``status``: of HTTP; 0 without an answer."""
 
     def __init__(self, words: str, status: int = 0) -> None:
@@ -92,7 +92,7 @@ async def make_call(
     ``arguments`` may have a reason for the people who decide. ``meta``: the ``_meta`` of the MCP request.
     """
     given = dict(arguments)
-    reason = given.pop(REASON, "")
+    reason = given.pop(REASON_PARAMETER, "")
     headers: dict[str, str] = {}
     key, depth = meta.get(KEY_META), meta.get(DEPTH_META)
     if isinstance(key, str):
@@ -134,8 +134,9 @@ def describe_result(call: Json) -> Json:
 
     The text comes as structured content as well, since many clients show their model only this.
     """
-    if call["end"] in OPEN_ENDS:
-        text = f"{say_status(call)}. Its id is {call['id']}. Call check_approval with this id for the result."
+    if call["end"] in OPEN_STATES:
+        what_to_do = f"Its id is {call['id']}. Call check_approval with this id for the result."
+        text = f"{describe_status(call)}. {what_to_do}"
         names = ("id", "end", "waits_for", "expires_at")
         waiting = {**{name: call[name] for name in names}, "text": text}
         return {"content": [_make_text(text)], "structuredContent": waiting, "isError": False}
@@ -153,7 +154,7 @@ def list_files(call: Json) -> list[Json]:
     return [_describe_file(call["id"], file) for file in call["files"]]
 
 
-def say_status(call: Json) -> str:
+def describe_status(call: Json) -> str:
     """Return the state of an open call, for example ``Waiting for a decision by any admin``."""
     remark = " (the same call was made before)" if call["joined"] else ""
     if call["end"] == "running":
@@ -168,8 +169,8 @@ def _describe_tool(tool: Json) -> Json:
     properties = {name: _without_header(value) for name, value in schema.get("properties", {}).items()}
     if properties:
         schema["properties"] = properties
-    if not only_reads and REASON not in properties:
-        schema["properties"] = {**properties, REASON: _REASON_SCHEMA}
+    if not only_reads and REASON_PARAMETER not in properties:
+        schema["properties"] = {**properties, REASON_PARAMETER: _REASON_SCHEMA}
     hints = {"readOnlyHint": only_reads, "destructiveHint": not only_reads and tool["risk"] != "write"}
     described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
     return {**described, "annotations": hints}
@@ -208,7 +209,7 @@ def _make_text(text: str) -> Json:
 
 def _path_of(call_id: str) -> str:
     if not is_call_id(call_id):
-        raise Unreachable("There is no such call.", httpx2.codes.NOT_FOUND)
+        raise ApiFailure("There is no such call.", httpx2.codes.NOT_FOUND)
     return f"/api/calls/{call_id}"
 
 
@@ -222,10 +223,10 @@ async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: flo
         content: Json = response.json()
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
-        raise Unreachable(f"{why} Is `nod run` up, and NOD_URL right?") from None
+        raise ApiFailure(f"{why} Is `nod run` up, and NOD_URL right?") from None
     if response.status_code == httpx2.codes.UNAUTHORIZED:
-        raise Unreachable(_UNKNOWN_TOKEN_TEXT, response.status_code)
+        raise ApiFailure(_UNKNOWN_TOKEN_TEXT, response.status_code)
     if not content.get("ok"):
         words = str(content.get("error", f"Nod answered with HTTP {response.status_code}."))
-        raise Unreachable(words, response.status_code)
+        raise ApiFailure(words, response.status_code)
     return content

@@ -25,10 +25,10 @@ from pydantic import ValidationError
 from bot.domain.proposals import canonical
 from bot.domain.text import hash_text
 from bot.features.mcp import calls
-from bot.features.mcp.calls import Connect, Unreachable
+from bot.features.mcp.calls import ApiFailure, Connect
 from bot.features.mcp.tasks import get_headers
 
-LOOK_SECONDS = 10.0
+TOOLS_POLL_SECONDS = 10.0
 """The time between two lists of a token's tools while a client listens."""
 MAX_STREAMS = 100  # the most open streams of all tokens
 MAX_STREAMS_OF_TOKEN = 8  # the most open streams of one token
@@ -141,7 +141,7 @@ class ToolListeners:
         async with self._connect(headers) as client:
             try:
                 return _ToolsSnapshot(hash_text(canonical(await calls.list_tools(client))))
-            except Unreachable as error:
+            except ApiFailure as error:
                 if error.status in _TOKEN_ENDED_STATUSES:
                     return _ToolsSnapshot("", has_token_ended=True)
                 return None

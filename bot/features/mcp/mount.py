@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.web.answers import Fault
 
 PATH = "/mcp"
-PATIENCE_SECONDS = 600
+PROMPT_WAIT_SECONDS = 600
 """The time that a permission prompt waits for a person."""
 
 
@@ -30,7 +30,7 @@ class McpMount:
     takes half a second, which most installations never need.
     """
 
-    def __init__(self, patience_seconds: int = PATIENCE_SECONDS) -> None:
+    def __init__(self, patience_seconds: int = PROMPT_WAIT_SECONDS) -> None:
         self._patience_seconds = patience_seconds
         self._sdk_app_future: asyncio.Future[ASGIApp] | None = None
         self._sdk_task: asyncio.Task[None] | None = None
@@ -51,7 +51,7 @@ class McpMount:
         if self._stopped.is_set():
             raise Fault(503, "stopping")
         app: FastAPI = scope["app"]
-        await app.state.site.doorkeeper(HTTPConnection(scope))
+        await app.state.site.authenticate(HTTPConnection(scope))
         if self._sdk_app_future is None:
             self._sdk_app_future = future = asyncio.get_running_loop().create_future()
             self._sdk_task = asyncio.create_task(self._run_sdk(app, future), name="mcp sessions")
@@ -68,7 +68,7 @@ class McpMount:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
             wait_seconds = app.state.features.settings.agent_wait
             connect = partial(_connect, app)
-            async with mcp_server.sessions(connect, self._patience_seconds, wait_seconds) as http_app:
+            async with mcp_server.run_http_app(connect, self._patience_seconds, wait_seconds) as http_app:
                 sdk_app_future.set_result(http_app)
                 await self._stopped.wait()
         except Exception as error:

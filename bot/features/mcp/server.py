@@ -1,6 +1,6 @@
 """Nod as an MCP server, through which other agents ask people for approval.
 
-`agents_server` has three tools of its own: `request_approval` opens an approval request, `check_approval`
+`make_mcp_server` has three tools of its own: `request_approval` opens an approval request, `check_approval`
 tells its state, and `permission_prompt` is what coding agents call before they use a tool of theirs. An
 agent's token also gets the team's tools (`calls.py`, `tasks.py`).
 
@@ -29,8 +29,8 @@ from pydantic import Field
 from starlette.types import ASGIApp
 
 from bot.features.mcp import calls
-from bot.features.mcp.calls import STEP_SECONDS, Connect, Json
-from bot.features.mcp.listening import LOOK_SECONDS, ToolListeners
+from bot.features.mcp.calls import PROGRESS_SECONDS, Connect, Json
+from bot.features.mcp.listening import TOOLS_POLL_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
 
@@ -56,14 +56,18 @@ _DENIAL_TEXTS = {
 }
 
 
-def agents_server(
-    connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
+def make_mcp_server(
+    connect: Connect,
+    prompt_wait_seconds: int,
+    call_wait_seconds: float,
+    look_seconds: float = TOOLS_POLL_SECONDS,
 ) -> MCPServer[Any]:
     """Return an MCP server with its own three tools and, for an agent's token, the team's tools.
 
-    ``patience``: seconds that a permission prompt waits for people. ``wait``: seconds that a call of the
-    team's tools waits for people if its client has no tasks. ``look_seconds``: the seconds between two lists
-    of the tools for a client that listens. Configure logging first: otherwise the SDK sets up its own.
+    ``prompt_wait_seconds``: seconds that a permission prompt waits for people. ``call_wait_seconds``: seconds
+    that a call of the team's tools waits for people if its client has no tasks. ``look_seconds``: the seconds
+    between two lists of the tools for a client that listens. Configure logging first: otherwise the SDK sets
+    up its own.
     """
     server: MCPServer[Any] = MCPServer(
         "nod",
@@ -71,7 +75,7 @@ def agents_server(
         instructions="Ask people for approval before you change anything; only their press counts.",
         version="1",
         log_level="ERROR",
-        extensions=[TasksExtension(connect, OWN_TOOLS, wait)],
+        extensions=[TasksExtension(connect, OWN_TOOLS, call_wait_seconds)],
         middleware=[ToolLister(connect), ToolListeners(connect, look_seconds)],
     )
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
@@ -121,10 +125,15 @@ def agents_server(
         tool_use_id: str | None = None,
     ) -> str:
         """Ask people whether you may use a tool of yours; answers with JSON: allow or deny."""
-        body = {"tool_name": tool_name, "input": input, "tool_use_id": tool_use_id, "ttl_seconds": patience}
+        body = {
+            "tool_name": tool_name,
+            "input": input,
+            "tool_use_id": tool_use_id,
+            "ttl_seconds": prompt_wait_seconds,
+        }
         try:
             async with connect(context.headers) as client:
-                longest_wait = patience + _GRACE_SECONDS
+                longest_wait = prompt_wait_seconds + _GRACE_SECONDS
                 request = await _open_request(client, "/api/permissions", body, context, longest_wait)
                 # still open, such as while approvals are paused: a late yes must not count
                 if request["end"] == "waiting":
@@ -141,17 +150,17 @@ async def _await_call(
 ) -> CallToolResult:
     """Return a tool's call once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
 
-    Progress is reported every `STEP_SECONDS`.
+    Progress is reported every `PROGRESS_SECONDS`.
     """
     try:
         call = await calls.look_up_call(client, call_id)
         waited = 0.0
-        while call["end"] in calls.OPEN_ENDS and waited < wait:
-            await context.report_progress(waited, message=calls.say_status(call))
-            step = min(STEP_SECONDS, wait - waited)
+        while call["end"] in calls.OPEN_STATES and waited < wait:
+            await context.report_progress(waited, message=calls.describe_status(call))
+            step = min(PROGRESS_SECONDS, wait - waited)
             call = await calls.look_up_call(client, call_id, step)
             waited += step
-    except calls.Unreachable as error:
+    except calls.ApiFailure as error:
         raise ToolError(str(error)) from None
     facts = {"id": call["id"], "tool": call["tool"], "end": call["end"], "result": call["text"]}
     names = ("decided_by", "edited", "waits_for", "expires_at")
@@ -187,7 +196,7 @@ class ToolLister:
                 return first
             try:
                 page = await calls.list_page(client, cursor if isinstance(cursor, str) else None)
-            except calls.Unreachable as error:
+            except calls.ApiFailure as error:
                 raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
         own_tools = first["tools"] if cursor is None else []
         listed = {**first, "tools": [*own_tools, *page.tools]}
@@ -197,11 +206,14 @@ class ToolLister:
 
 
 @asynccontextmanager
-async def sessions(
-    connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
+async def run_http_app(
+    connect: Connect,
+    prompt_wait_seconds: int,
+    call_wait_seconds: float,
+    look_seconds: float = TOOLS_POLL_SECONDS,
 ) -> AsyncIterator[ASGIApp]:
     """Yield the application for streamable HTTP. The task that enters the context must also leave it."""
-    server = agents_server(connect, patience, wait, look_seconds)
+    server = make_mcp_server(connect, prompt_wait_seconds, call_wait_seconds, look_seconds)
     # this also makes ``server.session_manager``; the application that it returns is not used
     server.streamable_http_app(
         stateless_http=True,
@@ -260,13 +272,13 @@ async def _wait_for_end(
 ) -> Json:
     """Return the request once it has ended, or as it is after ``wait`` seconds. Raises ToolError.
 
-    Progress is reported every `STEP_SECONDS`.
+    Progress is reported every `PROGRESS_SECONDS`.
     """
     reports, seconds_left = 0, wait
     while request["end"] == "waiting" and seconds_left > 0:
         await context.report_progress(reports, message="Waiting for a person to decide")
         reports += 1
-        step = min(seconds_left, STEP_SECONDS)
+        step = min(seconds_left, PROGRESS_SECONDS)
         request = await _call_api(client, "GET", f"/api/approvals/{request['id']}", params={"wait": step})
         seconds_left -= step
     return request

@@ -28,9 +28,9 @@ from mcp.types import (
 )
 
 from bot.features.mcp import calls
-from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unreachable
+from bot.features.mcp.calls import OPEN_STATES, PROGRESS_SECONDS, ApiFailure, Connect, Json
 
-TASKS = "io.modelcontextprotocol/tasks"
+EXTENSION_NAME = "io.modelcontextprotocol/tasks"
 """The name of the extension, which clients declare."""
 _VERSIONS = frozenset({"2026-07-28"})  # the revisions of MCP that have tasks
 _HEADER_MISMATCH_CODE = -32020  # of a request whose headers and body differ
@@ -54,7 +54,7 @@ class TasksExtension(Extension):
     ``wait`` is the number of seconds that a call waits for people if its client has no tasks.
     """
 
-    identifier = TASKS
+    identifier = EXTENSION_NAME
 
     def __init__(self, connect: Connect, own_tools: Sequence[str], wait: float) -> None:
         self._connect = connect
@@ -77,18 +77,18 @@ class TasksExtension(Extension):
                 return await call_next(ctx)
             try:
                 call = await calls.make_call(client, params.name, params.arguments or {}, get_meta(ctx))
-                if call["end"] in OPEN_ENDS and has_tasks(ctx):
+                if call["end"] in OPEN_STATES and has_tasks(ctx):
                     return {"resultType": "task", **describe_task(call)}
                 waited = 0.0
-                while call["end"] in OPEN_ENDS and waited < self._wait:
-                    await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
-                    step = min(STEP_SECONDS, self._wait - waited)
+                while call["end"] in OPEN_STATES and waited < self._wait:
+                    await ctx.session.report_progress(waited, self._wait, calls.describe_status(call))
+                    step = min(PROGRESS_SECONDS, self._wait - waited)
                     # ``joined``: the client had made this call before. A look-up can't say so, so the value
                     # of the first answer is kept.
                     joined = call["joined"]
                     call = {**await calls.look_up_call(client, call["id"], step), "joined": joined}
                     waited += step
-            except Unreachable as error:
+            except ApiFailure as error:
                 return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
         return CallToolResult.model_validate(calls.describe_result(call))
 
@@ -106,20 +106,20 @@ class TasksExtension(Extension):
         async with self._connect(get_headers(ctx)) as client:
             try:
                 await calls.withdraw_call(client, params.task_id)
-            except Unreachable as error:
+            except ApiFailure as error:
                 raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
         return {}
 
     async def _find(self, ctx: Context, params: TaskParams) -> Json:
         """Return the call of a task of this token; both have the same id. Raises MCPError."""
-        require_client_extension(ctx, TASKS)
+        require_client_extension(ctx, EXTENSION_NAME)
         named = (get_headers(ctx) or {}).get("mcp-name")
         if named is not None and named != params.task_id:
             raise MCPError(code=_HEADER_MISMATCH_CODE, message="Mcp-Name is not the task of the body.")
         async with self._connect(get_headers(ctx)) as client:
             try:
                 return await calls.look_up_call(client, params.task_id)
-            except Unreachable as error:
+            except ApiFailure as error:
                 if error.status == httpx2.codes.NOT_FOUND:
                     raise MCPError(code=INVALID_PARAMS, message=f"Unknown task. {error}") from None
                 raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
@@ -142,7 +142,7 @@ def has_tasks(ctx: Context) -> bool:
     capabilities = ctx.session.client_capabilities
     if capabilities is None or not capabilities.extensions:
         return False
-    return ctx.protocol_version in _VERSIONS and TASKS in capabilities.extensions
+    return ctx.protocol_version in _VERSIONS and EXTENSION_NAME in capabilities.extensions
 
 
 def describe_task(call: Json) -> Json:
@@ -162,8 +162,8 @@ def describe_task(call: Json) -> Json:
         "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT_AFTER_EXPIRY),
         "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }
-    if call["end"] in OPEN_ENDS:
-        return {**task, "status": "working", "statusMessage": calls.say_status(call)}
+    if call["end"] in OPEN_STATES:
+        return {**task, "status": "working", "statusMessage": calls.describe_status(call)}
     if call["end"] == "cancelled":
         return {**task, "status": "cancelled", "statusMessage": "Withdrawn by the client."}
     return {**task, "status": "completed", "result": calls.describe_result(call)}

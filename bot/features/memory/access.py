@@ -21,9 +21,17 @@ from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, covers
 from bot.errors import ToolError
 from bot.features.memory import rows
-from bot.features.memory.facts import ROOM, About, Fact, check_fact, find_scopes_there, own_scopes, scope_of
+from bot.features.memory.facts import (
+    MAX_SCOPE_CHARS,
+    About,
+    Fact,
+    check_fact,
+    find_scopes_of_conversation,
+    own_scopes,
+    scope_of,
+)
 from bot.store import conversations, people
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -31,7 +39,7 @@ _NO_SUCH_FACT_TEXT = "There is no fact {} that you may change. `/nod memory` lis
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFact:
+class VisibleFact:
     """A fact as one person sees it."""
 
     id: int
@@ -51,9 +59,9 @@ def remember(session: Session, fact: Fact) -> bool:
 
     Raises ToolError if there is no room for it.
     """
-    conversation_lock.everywhere(session)  # facts that are added at the same time are counted in turn
+    conversation_lock.lock_everything(session)  # facts that are added at the same time are counted in turn
     stored = rows.list_facts(session, [fact.scope], fact.said_at)
-    by = people.by(session, Act.REMEMBER, fact.asked_by)
+    by = people.make_author(session, Act.REMEMBER, fact.asked_by)
     same = next((each for each in stored if each.text == fact.text), None)
     if same is not None:
         ends_later = same.until is not None and (fact.until is None or fact.until > same.until)
@@ -70,14 +78,16 @@ def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: dat
 
     Facts about a person are included only in a private conversation of this person, where they ask.
     """
-    person = people.person_of(session, asker)
-    is_alone = here.private and people.person_of(session, here.requester) == person
-    return rows.list_facts(session, find_scopes_there(person, asker, here.origin, is_alone=is_alone), now)
+    person = people.load_person(session, asker)
+    is_alone = here.private and people.load_person(session, here.requester) == person
+    return rows.list_facts(
+        session, find_scopes_of_conversation(person, asker, here.origin, is_private_to_asker=is_alone), now
+    )
 
 
 def list_visible(
     session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
-) -> list[KnownFact]:
+) -> list[VisibleFact]:
     """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
     reader = _FactRights(session, policies, actor)
     here = scope_of(About.PLACE, actor, at) if at else None
@@ -87,7 +97,7 @@ def list_visible(
             return fact.scope == here  # the person is in this chat, so they see its facts
         return reader.may_see(fact)
 
-    facts = rows.list_without_others(session, reader.person.accounts, now)
+    facts = rows.list_all_but_about_others(session, reader.person.accounts, now)
     listed = [fact for fact in facts if is_listed(fact)]
     oldest_ids = _find_oldest_of_full_scopes(listed)
     names = people.find_known_names(session, [str(fact.asked_by) for fact in listed])
@@ -99,7 +109,7 @@ def list_visible(
         return names.get(account) or fact.asked_by.label
 
     return [
-        KnownFact(
+        VisibleFact(
             id=fact.id,
             fact=fact.text,
             about=fact.about,
@@ -123,14 +133,14 @@ def change_fact(
     Raises ValueError for words that can't be remembered, ToolError without room.
     """
     text = check_fact(words)
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     reader = _FactRights(session, policies, actor)
     fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
     changed = replace(fact, text=text, said_at=now)
     _check_room(rows.list_facts(session, [fact.scope], now), changed)
-    rows.change_fact(session, changed, By.press(Act.REMEMBER, actor, reader.person))
+    rows.change_fact(session, changed, Author.press(Act.REMEMBER, actor, reader.person))
     return text
 
 
@@ -140,11 +150,11 @@ def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, 
     fact = reader.find_changeable(ident, now)
     if fact is None:
         return None
-    rows.remove_facts(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
+    rows.remove_facts(session, [ident], Author.press(Act.FORGET, actor, reader.person), now)
     return fact.text
 
 
-def not_yours_text(ident: int) -> str:
+def no_such_fact_text(ident: int) -> str:
     """Return the refusal for a person who may not change the fact with this number."""
     return _NO_SUCH_FACT_TEXT.format(ident)
 
@@ -156,10 +166,10 @@ def forget_person(
 
     Return None unless this person, or an admin of all of Nod, asks for it (``actor``).
     """
-    person, theirs = people.person_of(session, actor), people.person_of(session, whose)
+    person, theirs = people.load_person(session, actor), people.load_person(session, whose)
     if person != theirs and not rights.is_global_admin(session, policies, actor):
         return None
-    return rows.remove_about_person(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
+    return rows.remove_about_person(session, theirs.accounts, Author.press(Act.FORGET, actor, person), now)
 
 
 class _FactRights:
@@ -167,11 +177,11 @@ class _FactRights:
 
     def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
         self._session = session
-        policy, self.person = policies.load_for(session, actor)
+        policy, self.person = policies.load_with_person(session, actor)
         self._own_scopes = own_scopes(self.person)  # the person's own, and those of their teams
         self._is_admin = Role.ADMIN in policy.roles_of(self.person)
         self._admin_scope = (
-            policies.bound_to(session, actor) or EVERYWHERE
+            policies.find_workspace_bound(session, actor) or EVERYWHERE
         )  # where the rights of this admin hold
         # asked only once about each chat
         self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
@@ -190,7 +200,7 @@ class _FactRights:
 
     def find_changeable(self, ident: int, now: datetime) -> Fact | None:
         """Return the fact with this number if the person may change it, else None."""
-        facts = rows.list_without_others(self._session, self.person.accounts, now)
+        facts = rows.list_all_but_about_others(self._session, self.person.accounts, now)
         return next((fact for fact in facts if fact.id == ident and self.may_change(fact)), None)
 
     def _is_admin_of(self, fact: Fact) -> bool:
@@ -202,9 +212,9 @@ class _FactRights:
 def _check_room(stored: list[Fact], fact: Fact) -> None:
     """Raise ToolError if a scope has no room for a fact. ``stored``: the facts of the scope."""
     others = [each for each in stored if each.id != fact.id]
-    if sum(len(each.text) for each in others) + len(fact.text) > ROOM:
+    if sum(len(each.text) for each in others) + len(fact.text) > MAX_SCOPE_CHARS:
         raise ToolError(
-            f"No room: what is remembered for one {fact.about} takes {ROOM:,} characters at most. "
+            f"No room: what is remembered for one {fact.about} takes {MAX_SCOPE_CHARS:,} characters at most. "
             f"The oldest: “{_find_oldest(others).text}”. Forget it first."
         )
 
@@ -220,7 +230,7 @@ def _find_oldest_of_full_scopes(facts: list[Fact]) -> set[int]:
         by_scope[fact.scope].append(fact)
     oldest_ids = set()
     for facts_there in by_scope.values():
-        if sum(len(fact.text) for fact in facts_there) > ROOM * 3 // 4:
+        if sum(len(fact.text) for fact in facts_there) > MAX_SCOPE_CHARS * 3 // 4:
             oldest_ids.add(_find_oldest(facts_there).id)
     return oldest_ids
 

@@ -18,8 +18,8 @@ from bot.domain.chat import Answer, Command
 from bot.domain.text import shorten
 from bot.errors import ToolError
 from bot.features.memory import access
-from bot.features.memory.access import KnownFact
-from bot.features.memory.facts import About, last_day
+from bot.features.memory.access import VisibleFact
+from bot.features.memory.facts import About, find_last_day
 
 _NO_FACTS_TEXT = "Nothing is remembered here. Ask me to remember something: a card shows it first."
 _MAX_LIST_CHARS = 3_000
@@ -31,13 +31,13 @@ class MemoryCommands:
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self.words = [
+        self.subcommands = [
             Subcommand(
                 "memory [forget NUMBER, forget all, edit NUMBER WORDS, or export]",
                 "what I remember about you, this chat, the team; admins forget it for an ACCOUNT that left",
                 self._memory,
                 is_private=True,
-                also=("remember", "forget", "facts"),
+                synonyms=("remember", "forget", "facts"),
             ),
         ]
 
@@ -65,7 +65,7 @@ class MemoryCommands:
             case _:
                 raise CommandError("Say which one.")
 
-    async def _list_visible(self, command: Command) -> Sequence[KnownFact]:
+    async def _list_visible(self, command: Command) -> Sequence[VisibleFact]:
         return await self._database.read(
             access.list_visible, self._policies, command.actor, self._clock(), command.address
         )
@@ -90,7 +90,7 @@ class MemoryCommands:
             raise CommandError(str(error)) from None
         return _refuse(number) if fact is None else f"Remembered: {fact}"
 
-    def _format_facts(self, facts: Sequence[KnownFact]) -> str:
+    def _format_facts(self, facts: Sequence[VisibleFact]) -> str:
         """Return a line for each fact, grouped by the person, place or team that it is about."""
         if not facts:
             return _NO_FACTS_TEXT
@@ -105,13 +105,13 @@ class MemoryCommands:
         lines += ["", "`/nod memory forget NUMBER` forgets one."]
         return shorten("\n".join(lines), _MAX_LIST_CHARS)
 
-    def _format_fact(self, fact: KnownFact) -> str:
+    def _format_fact(self, fact: VisibleFact) -> str:
         """Return the line of a fact: ``- 7: The office is in Kiel (Ana asked, until 1 Dec 2026)``."""
         remarks = []
         if fact.about is not About.PERSON:
             remarks.append(f"{fact.asked_name} asked")
         if fact.until:
-            last = last_day(fact.until, self._policies.last_read.book.zone)
+            last = find_last_day(fact.until, self._policies.last_read.book.zone)
             remarks.append(f"until {last.day} {last:%b %Y}")
         if fact.oldest:
             remarks.append("the oldest, and there is little room left")
@@ -121,7 +121,7 @@ class MemoryCommands:
 
 def _refuse(number: int) -> CommandReply:
     """Return the reply to a person who may not change the fact with this number."""
-    return CommandReply(access.not_yours_text(number), answer=Answer.STALE)
+    return CommandReply(access.no_such_fact_text(number), answer=Answer.STALE)
 
 
 def _parse_number(text: str) -> int:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from bot.domain.chat import Address, chat_of
 from bot.domain.people import Actor, Person, workspace_of
 from bot.domain.redaction import redact_text
-from bot.domain.text import blank, one_line
+from bot.domain.text import is_blank, one_line
 
 MAX_FACT_CHARS = 500
-ROOM = 4_000
+MAX_SCOPE_CHARS = 4_000
 """The most characters of all facts about one person, one place or one team."""
 # a word for a secret, and a value with a digit after it: "the password is hunter22", "api key: a1b2c3"
 _SECRET = re.compile(
@@ -90,20 +90,23 @@ def own_scopes(person: Person) -> set[FactScope]:
     return scopes
 
 
-def find_scopes_there(person: Person, asker: Actor, origin: Address, *, is_alone: bool) -> set[FactScope]:
+def find_scopes_of_conversation(
+    person: Person, asker: Actor, origin: Address, *, is_private_to_asker: bool
+) -> set[FactScope]:
     """Return the scopes whose facts the model is told in a conversation at ``origin``.
 
-    ``is_alone``: no one but the person reads the conversation, so facts about the person are included.
+    ``is_private_to_asker``: no one but the person reads the conversation, so facts about the person are
+    included.
     """
     scopes = {scope_of(About.PLACE, asker, origin)}
     if not person.outside:
         scopes.add(scope_of(About.TEAM, asker, origin))
-    if is_alone:
+    if is_private_to_asker:
         scopes |= {FactScope(About.PERSON, account) for account in person.accounts}
     return scopes
 
 
-def last_day(until: datetime, zone: tzinfo) -> date:
+def find_last_day(until: datetime, zone: tzinfo) -> date:
     """Return the last day on which a fact holds that ends at ``until``, in this time zone."""
     return (until - timedelta(seconds=1)).astimezone(zone).date()
 
@@ -113,7 +116,7 @@ def check_fact(text: str) -> str:
     if len(text) > MAX_FACT_CHARS:
         raise ValueError(f"At most {MAX_FACT_CHARS} characters. Shorten it to what matters.")
     fact = one_line(text)
-    if blank(fact):
+    if is_blank(fact):
         raise ValueError("Say what to remember.")
     if redact_text(fact) != fact or _SECRET.search(fact):
         raise ValueError("This looks like a secret, and secrets are not remembered. Leave it out.")

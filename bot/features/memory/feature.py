@@ -10,7 +10,7 @@ from bot.features.feature import Feature, FeatureParts
 from bot.features.memory import routes, rows, sweep
 from bot.features.memory.commands import MemoryCommands
 from bot.features.memory.section import MemorySection
-from bot.features.memory.tools import memory_tools
+from bot.features.memory.tools import make_memory_toolset
 from bot.jobs.scheduler import Sweep
 
 
@@ -23,8 +23,8 @@ MEMORY = Feature(
     name="memory",
     api=(routes.router,),
     tags={"memory": "What Nod remembers: list, edit, export and forget it."},
-    make_toolsets=lambda parts: (memory_tools(parts.database, parts.policies, parts.clock),),
-    make_commands=lambda _, parts: CommandSet(nod=MemoryCommands(parts).words),
+    make_toolsets=lambda parts: (make_memory_toolset(parts.database, parts.policies, parts.clock),),
+    make_commands=lambda _, parts: CommandSet(nod=MemoryCommands(parts).subcommands),
     make_sweeps=lambda parts: (Sweep("delete_facts", sweep.SECONDS, sweep.MemorySweep(parts.database).run),),
     make_hooks=_make_hooks,
 )

@@ -72,12 +72,12 @@ async def edit(number: Number, body: FactBody, actor: Caller, parts: PartsDep) -
         )
     except (ValueError, ToolError) as error:
         raise Fault(422, str(error)) from None
-    fact = require_or_404(fact, access.not_yours_text(number))
+    fact = require_or_404(fact, access.no_such_fact_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Remembered: {fact}")
 
 
 @router.delete("/memory/{number}", summary="Forget a fact")
 async def forget(number: Number, actor: Caller, parts: PartsDep) -> FactChangedBody:
     forgotten = await parts.database.write(access.forget_fact, parts.policies, actor, number, parts.clock())
-    fact = require_or_404(forgotten, access.not_yours_text(number))
+    fact = require_or_404(forgotten, access.no_such_fact_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Forgotten: {fact}")

@@ -18,14 +18,14 @@ from bot.domain.text import hash_text
 from bot.features.memory.facts import About, Fact, FactScope
 from bot.features.memory.tables import FACT, MemoryRow
 from bot.store.audit import admin_changes
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.rules import raise_version
 
 _MAX_LISTED = 1_000  # the most facts in one list
 
 
-def add_fact(session: Session, fact: Fact, by: By) -> None:
+def add_fact(session: Session, fact: Fact, by: Author) -> None:
     """Store a new fact. ``by``: who added it, for the audit log."""
     about, scope = fact.scope
     row = MemoryRow(
@@ -42,7 +42,7 @@ def add_fact(session: Session, fact: Fact, by: By) -> None:
     admin_changes.record(session, FACT, str(row.id), by, None, _make_audit_state(row), fact.said_at)
 
 
-def change_fact(session: Session, fact: Fact, by: By) -> None:
+def change_fact(session: Session, fact: Fact, by: Author) -> None:
     """Store a fact's new words or new end."""
     row = session.get_one(MemoryRow, fact.id)
     before = _make_audit_state(row)
@@ -52,17 +52,17 @@ def change_fact(session: Session, fact: Fact, by: By) -> None:
     admin_changes.record(session, FACT, str(row.id), by, before, _make_audit_state(row), fact.said_at)
 
 
-def remove_facts(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
+def remove_facts(session: Session, idents: Collection[int], by: Author, now: datetime) -> int:
     """Delete these facts, and return their number."""
     return _remove(session, col(MemoryRow.id).in_(sorted(idents)), by, now)
 
 
-def remove_due(session: Session, now: datetime) -> None:
+def remove_ended(session: Session, now: datetime) -> None:
     """Delete the facts that no longer hold."""
-    _remove(session, col(MemoryRow.until) <= now, By.nod(Act.FORGET), now)
+    _remove(session, col(MemoryRow.until) <= now, Author.nod(Act.FORGET), now)
 
 
-def remove_about_person(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
+def remove_about_person(session: Session, accounts: Collection[str], by: Author, now: datetime) -> int:
     """Delete the facts about the person with these accounts, and return their number."""
     is_about_person = (col(MemoryRow.about) == About.PERSON) & col(MemoryRow.scope).in_(sorted(accounts))
     return _remove(session, is_about_person, by, now)
@@ -78,7 +78,7 @@ def move_facts(session: Session, old: Address, new: Address, now: datetime) -> N
         session.add(row)
         session.flush()
         admin_changes.record(
-            session, FACT, str(row.id), By.nod(Act.MOVE), before, _make_audit_state(row), now
+            session, FACT, str(row.id), Author.nod(Act.MOVE), before, _make_audit_state(row), now
         )
     if rows:
         raise_version(session)
@@ -90,14 +90,14 @@ def list_facts(session: Session, scopes: Collection[FactScope], now: datetime) -
     return _select_facts(session, is_in_scope, now)
 
 
-def list_without_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
+def list_all_but_about_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
     """Return the facts about places, about teams and about the person with these accounts."""
     is_allowed = or_(col(MemoryRow.about) != About.PERSON, col(MemoryRow.scope).in_(sorted(accounts)))
     return _select_facts(session, is_allowed, now)
 
 
-def _remove(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
-    conversation_lock.everywhere(session)  # facts change one transaction after the other
+def _remove(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> int:
+    conversation_lock.lock_everything(session)  # facts change one transaction after the other
     rows = list(session.exec(select(MemoryRow).where(condition)))
     for row in rows:
         session.delete(row)

@@ -17,4 +17,4 @@ class MemorySweep:
 
     async def run(self, now: datetime) -> None:
         """Delete the facts that no longer hold, unless that was done today."""
-        await self._day.take(now, rows.remove_due)
+        await self._day.take(now, rows.remove_ended)

@@ -6,7 +6,7 @@ from sqlalchemy import Index
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, make_audited, partial, serial
+from bot.store.tables.row import Row, make_audited, make_key_numbered_by_database, make_partial_index
 
 FACT = "memory"
 """The name of a fact in the audit log; its key there is its number."""
@@ -22,14 +22,14 @@ class MemoryRow(Row, table=True):
     __tablename__ = "memory"
     __table_args__ = (
         Index("memory_of_scope", "about", "scope"),
-        partial("memory_due", "until", where="until IS NOT NULL"),
+        make_partial_index("memory_due", "until", where="until IS NOT NULL"),
         {
             "sqlite_autoincrement": True,
             **make_audited(FACT),
         },  # the number of a forgotten fact is never another's
     )
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     about: str
     scope: str
     fact: str

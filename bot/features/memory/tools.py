@@ -22,9 +22,9 @@ from bot.domain.record import Act
 from bot.domain.text import one_line
 from bot.errors import ToolError
 from bot.features.memory import access, rows
-from bot.features.memory.facts import MAX_FACT_CHARS, About, Fact, check_fact, last_day, scope_of
+from bot.features.memory.facts import MAX_FACT_CHARS, About, Fact, check_fact, find_last_day, scope_of
 from bot.store import conversations, people
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.signature import STORABLE
@@ -41,7 +41,7 @@ StoredFactText = Annotated[
 ]
 
 
-def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
+def make_memory_toolset(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """Return the tools `remember` and `forget`."""
 
     def find_end(until: date | None) -> datetime | None:
@@ -112,7 +112,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
         """
         until = await database.write(_forget, context, fact, about, clock())
-        kept = last_day(until, policies.last_read.book.zone).isoformat() if until else None
+        kept = find_last_day(until, policies.last_read.book.zone).isoformat() if until else None
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     def check_remember(session: Session, context: CallContext, given: Arguments) -> None:
@@ -142,7 +142,7 @@ def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, 
     conversation = conversations.get_conversation(session, context.conversation_id)
     if conversation is None:
         raise ToolError("That conversation is gone.")
-    return asker, people.person_of(session, asker), conversation
+    return asker, people.load_person(session, asker), conversation
 
 
 def _check_subject(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
@@ -189,5 +189,5 @@ def _forget(
     """
     found = _find_facts(session, context, text, about, now)
     asker, person, _ = _load_asker(session, context)
-    rows.remove_facts(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
+    rows.remove_facts(session, [each.id for each in found], Author.press(Act.FORGET, asker, person), now)
     return found[0].until

@@ -24,13 +24,13 @@ class MuteCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._registry = parts.registry
-        self.words = [
+        self.subcommands = [
             Subcommand(
                 "mutes [TOOL for 8h|1w, or end TOOL|all]",
                 "kinds of cards that you are not told of; you may decide them all the same",
                 self._mutes,
                 is_private=True,
-                also=("mute", "unmute"),
+                synonyms=("mute", "unmute"),
             )
         ]
 
@@ -53,7 +53,7 @@ class MuteCommands:
 
     def _list(self, session: Session, command: Command) -> str:
         now, zone = self._clock(), self._policies.load(session).book.zone
-        mine = rows.list_mutes(session, people.person_of(session, command.actor).accounts)
+        mine = rows.list_mutes(session, people.load_person(session, command.actor).accounts)
         lines = [
             f"- `{each.tool_name}` until {format_in_zone(each.until, zone)}"
             for each in mine
@@ -64,7 +64,7 @@ class MuteCommands:
         return "\n".join(["You are not told of these, and may decide them all the same:", *lines])
 
     def _set(self, session: Session, command: Command, tool_name: str, length: timedelta) -> str:
-        now, person = self._clock(), people.person_of(session, command.actor)
+        now, person = self._clock(), people.load_person(session, command.actor)
         if not rows.set_mute(session, command.actor, person, tool_name, now + length, now):
             raise CommandError(f"You mute {MAX_MUTES} kinds already. End one first.")
         until = format_in_zone(now + length, self._policies.load(session).book.zone)
@@ -73,7 +73,7 @@ class MuteCommands:
     def _end(self, session: Session, command: Command, which: str) -> str:
         if not which:
             raise CommandError("Say which, such as `end deploy` or `end all`.")
-        person = people.person_of(session, command.actor)
+        person = people.load_person(session, command.actor)
         mine = rows.list_mutes(session, person.accounts)
         idents = [each.id for each in mine if which in ("all", each.tool_name)]
         ended = rows.end_mutes(session, command.actor, person, idents, self._clock())

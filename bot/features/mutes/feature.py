@@ -19,7 +19,7 @@ from bot.settings import Settings
 
 
 def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
-    return CommandSet(nod=MuteCommands(parts).words)
+    return CommandSet(nod=MuteCommands(parts).subcommands)
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
@@ -27,7 +27,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     kinds = MutedKinds(mutes, parts.clock)
     return Hooks(
         quiet_audience=(kinds.list_quiet,),
-        may_be_quiet=(mutes.may_exist,),
+        may_be_quiet=(mutes.may_have_mutes,),
         take_press=(kinds.take_press,),
         list_active=(partial(status.list_all_mutes, parts.policies),),
     )

@@ -71,6 +71,6 @@ class MutedKinds:
 def may_be_muted(session: Session, proposal: Proposal) -> bool:
     """Return whether a proposal may be muted: its tool runs, others decide it, too, and it is not urgent.
 
-    ``own``: the requester decides the proposal alone.
+    ``requester_decides_alone``: the requester decides the proposal alone.
     """
-    return proposal.kind.runs and not proposal.own and not is_urgent(session, proposal)
+    return proposal.kind.runs and not proposal.requester_decides_alone and not is_urgent(session, proposal)

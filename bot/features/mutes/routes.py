@@ -42,7 +42,7 @@ async def list_own_mutes(actor: Caller, parts: PartsDep) -> MutesBody:
     """Return your own mutes. You may decide the cards of these tools all the same."""
 
     def read(session: Session) -> list[rows.Mute]:
-        mine = rows.list_mutes(session, people.person_of(session, actor).accounts)
+        mine = rows.list_mutes(session, people.load_person(session, actor).accounts)
         return [each for each in mine if each.until > parts.clock()]
 
     return MutesBody.of(mutes=await parts.database.read(read))
@@ -56,6 +56,6 @@ async def end_own_mute(number: Number, actor: Caller, parts: PartsDep) -> MuteEn
 
 
 def _end(session: Session, actor: Actor, number: int, parts: PartsDep) -> str | None:
-    person = people.person_of(session, actor)
+    person = people.load_person(session, actor)
     ended = rows.end_mutes(session, actor, person, [number], parts.clock())
     return ended[0] if ended else None

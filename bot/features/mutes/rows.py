@@ -17,7 +17,7 @@ from bot.domain.record import Act
 from bot.features.mutes.tables import MUTE, MuteRow
 from bot.store import database, people
 from bot.store.audit import admin_changes
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies, raise_version
 
@@ -50,7 +50,7 @@ class Mutes:
         self._copy: tuple[int, tuple[Mute, ...]] = (0, ())
         self._lock = Lock()
 
-    def may_exist(self) -> bool:
+    def may_have_mutes(self) -> bool:
         """Return whether there may be mutes: some are in the copy, or the copy is old. Reads no row.
 
         The copy is old if its version is not that of the rulebook that this process read last
@@ -98,8 +98,8 @@ def set_mute(
     session: Session, who: Actor, person: Person, tool_name: str, until: datetime, now: datetime
 ) -> bool:
     """Mute a tool for a person, in place of an earlier mute of it. Return False for more than `MAX_MUTES`."""
-    conversation_lock.everywhere(session)  # mutes that are set at the same time are counted in turn
-    by = By.press(Act.MUTE, who, person)
+    conversation_lock.lock_everything(session)  # mutes that are set at the same time are counted in turn
+    by = Author.press(Act.MUTE, who, person)
     mutes = list_mutes(session, person.accounts)
     earlier_ids = [mute.id for mute in mutes if mute.tool_name == tool_name]
     current = [mute for mute in mutes if mute.until > now]
@@ -118,23 +118,23 @@ def end_mutes(
     session: Session, who: Actor, person: Person, idents: Collection[int], now: datetime
 ) -> Sequence[str]:
     """End a person's own mutes with these numbers, and return the names of the tools."""
-    conversation_lock.everywhere(session)
+    conversation_lock.lock_everything(session)
     is_own = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
-    return _remove(session, is_own, By.press(Act.UNMUTE, who, person), now)
+    return _remove(session, is_own, Author.press(Act.UNMUTE, who, person), now)
 
 
-def end_due(session: Session, now: datetime) -> None:
+def delete_ended(session: Session, now: datetime) -> None:
     """Delete the mutes whose time is over."""
-    conversation_lock.everywhere(session)
-    _remove(session, col(MuteRow.until) <= now, By.nod(Act.UNMUTE), now)
+    conversation_lock.lock_everything(session)
+    _remove(session, col(MuteRow.until) <= now, Author.nod(Act.UNMUTE), now)
 
 
 def person_of(session: Session, mute: Mute) -> Person:
     """Return the person for whom a mute counts."""
-    return people.person_of(session, Actor.parse(mute.account))
+    return people.load_person(session, Actor.parse(mute.account))
 
 
-def _remove(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> Sequence[str]:
+def _remove(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> Sequence[str]:
     """Delete the matching mutes, and return the names of their tools."""
     rows = list(session.exec(select(MuteRow).where(condition)))
     for row in rows:
@@ -146,5 +146,5 @@ def _remove(session: Session, condition: ColumnElement[bool], by: By, now: datet
     return [row.tool_name for row in rows]
 
 
-def _make_audit_state(row: MuteRow) -> admin_changes.State:
+def _make_audit_state(row: MuteRow) -> admin_changes.ThingState:
     return {"account": row.account, "tool": row.tool_name, "until": row.until.isoformat()}

@@ -18,7 +18,7 @@ class MuteSweep:
     mutes: Mutes
 
     async def run(self, now: datetime) -> None:
-        if not self.mutes.may_exist():
+        if not self.mutes.may_have_mutes():
             return
         if any(each.until <= now for each in await self.database.read(self.mutes.load_mutes)):
-            await self.database.write(rows.end_due, now)
+            await self.database.write(rows.delete_ended, now)

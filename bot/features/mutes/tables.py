@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, make_audited, serial
+from bot.store.tables.row import Row, make_audited, make_key_numbered_by_database
 
 MUTE = "mute"
 """The name of a mute in the audit log; its key there is its number."""
@@ -25,7 +25,7 @@ class MuteRow(Row, table=True):
         },  # no other mute gets the number of an ended one
     )
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     account: str = Field(index=True)
     tool_name: str
     set_at: datetime = Field(sa_type=UTCDateTime)

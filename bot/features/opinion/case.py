@@ -48,7 +48,8 @@ class Case:
     proposal: Proposal
     facts: str  # the call as JSON, as its card shows it
     request: str  # the text of the person's request; empty without one, or if the model may not get it
-    order: int  # the id of the message with the request, whose budget pays for the opinion; 0 without one
+    # the id of the message with the request, whose budget pays for the opinion; 0 without one
+    request_message_id: int
 
     @property
     def prompt(self) -> Sequence[Entry]:
@@ -77,8 +78,9 @@ def read_case(
         return None
     if proposal.state not in (State.PROPOSED, State.APPROVED):
         return None
-    # only a proposal from a call of the model (``called``) has an answer, and so a message that led to it
-    found = rows.find_request(session, proposal) if proposal.called else None
+    # only a proposal from a call of the model (``is_from_model``) has an answer, and so a message that led to
+    # it
+    found = rows.find_request(session, proposal) if proposal.is_from_model else None
     order, request = found or (0, "")
     place = conversations.load_place(session, proposal.conversation_id).address
     if is_used_up(session, policies.load(session).book, place, proposal.requester, order, now):
@@ -101,13 +103,13 @@ def _may_all_read(
         return False
     if proposal.escalation_targets:  # further people and chats get the card later
         return False
-    policy, requester = policies.load(session), people.person_of(session, proposal.requester)
+    policy, requester = policies.load(session), people.load_person(session, proposal.requester)
     for place in find_card_places(session, policy, conversation, proposal, all_card_chats):
         if place == conversation.origin:
             continue
         # The key of a private chat is that of its person. The key of any other chat is no one's, so it makes
         # a reader whom no rule gives a right.
-        reader = people.person_of(session, Actor(place.channel, place.key))
+        reader = people.load_person(session, Actor(place.channel, place.key))
         if policy.find_decision_objection(proposal, reader, requester) is not None:
             return False
     return True

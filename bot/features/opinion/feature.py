@@ -17,7 +17,7 @@ from bot.jobs.scheduler import Sweep
 def _make_hooks(parts: FeatureParts) -> Hooks:
     wanting = partial(rows.want_opinion, parts.policies)
     listing = partial(status.list_opinions, parts.policies)
-    return Hooks(ask_people=(wanting,), hold_claim=(rows.find_hold,), list_active=(listing,))
+    return Hooks(ask_people=(wanting,), hold_claim=(rows.find_wait_end,), list_active=(listing,))
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
@@ -30,7 +30,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
         parts.wake,
         [Address.parse(chat) for chat in parts.settings.approver_chats],
     )
-    return (Sweep("ask_opinions", reviewer.SECONDS, asking.run),)
+    return (Sweep("ask_opinions", reviewer.OPINION_SWEEP_SECONDS, asking.run),)
 
 
 OPINION = Feature(

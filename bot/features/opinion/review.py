@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.annotations import TEXT_CHARS
-from bot.domain.text import blank, make_visible, one_line, shorten, storable
+from bot.domain.text import is_blank, make_visible, one_line, shorten, storable
 
 MAX_ANSWER_CHARS = 4_000
 _MAX_DOES_CHARS = 140
@@ -69,7 +69,7 @@ class OpinionWords:
     asked: Asked
     concerns: tuple[str, ...] = ()
 
-    def say(self, consequence: str = "") -> str:
+    def format_line(self, consequence: str = "") -> str:
         """Return the line for the card: the description, the concerns and the consequence, with semicolons.
 
         ``consequence``: what follows from the opinion, such as that one more approval is needed. The verdict
@@ -114,7 +114,7 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
 
 def _is_line(text: Any, max_chars: int) -> bool:
     """Return whether a value is a text on one line, not too long, without invisible characters."""
-    if not isinstance(text, str) or len(text) > max_chars or blank(text):
+    if not isinstance(text, str) or len(text) > max_chars or is_blank(text):
         return False
     # none of these changes the text, so it has nothing that they would remove
     return text == storable(text) == one_line(text) == make_visible(text, lambda _: "")

@@ -24,7 +24,7 @@ from bot.domain.jobs import Job, Wake, Work
 from bot.domain.model import Finished, Retracted, Text
 from bot.domain.prices import Prices
 from bot.domain.proposals import State
-from bot.domain.rules import Raising, Subject
+from bot.domain.rules import OpinionEffect, Subject
 from bot.errors import ModelError
 from bot.features.opinion import rows
 from bot.features.opinion.case import Case, read_case
@@ -37,7 +37,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 1
+OPINION_SWEEP_SECONDS = 1
 """The time between two runs of the sweep."""
 _AT_A_TIME = 8  # the most opinions that one process asks for at the same time
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a model that hangs keeps no other card waiting
@@ -58,7 +58,7 @@ class _Answer:
 class Reviewer:
     """The sweep. It asks for several opinions at a time, and the posting of a card never waits for it.
 
-    ``prices`` are those of ``models``. ``routes``: the chats that get every card.
+    ``prices`` are those of ``models``. ``all_card_chats``: the chats that get every card.
     """
 
     database: Database
@@ -67,7 +67,7 @@ class Reviewer:
     prices: Prices
     clock: Clock
     wake: Wake
-    routes: Sequence[Address] = ()
+    all_card_chats: Sequence[Address] = ()
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def run(self, now: datetime) -> None:
@@ -76,7 +76,7 @@ class Reviewer:
             return
         room = _AT_A_TIME - len(self._tasks)
         if room:
-            for row in await self.database.write(rows.take_waiting, now, room):
+            for row in await self.database.write(rows.claim_waiting, now, room):
                 task = asyncio.create_task(self._review(row))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -93,7 +93,7 @@ class Reviewer:
         """Ask for one opinion, and store its outcome. An error is logged, and another try follows later."""
         try:
             now = self.clock()
-            all_card_chats = self.routes
+            all_card_chats = self.all_card_chats
             case = await self.database.read(
                 read_case, self.policies, all_card_chats, row.proposal_id, row.round, now
             )
@@ -158,16 +158,16 @@ class Reviewer:
         if case is not None and answer.usage is not None:
             proposal = case.proposal
             asker = str(proposal.requester)
-            order = case.order or None
+            order = case.request_message_id or None
             turns.add_cost(session, proposal.conversation_id, asker, order, answer.usage, now)
         words = answer.words
         is_no = words is not None and words.asked is Asked.NO
-        is_missing = words is None and row.raising == Raising.NO_OR_MISSING
+        is_missing = words is None and row.raising == OpinionEffect.NO_OR_MISSING
         if is_missing or (is_no and row.raising):
             return self._require_approval(session, row, words, now)
         jobs = self._run_approved(session, row)
         if words is not None:
-            jobs += self._annotate(session, row, words.say(), now)
+            jobs += self._annotate(session, row, words.format_line(), now)
         return jobs
 
     def _require_approval(
@@ -177,7 +177,7 @@ class Reviewer:
 
         The number of approvals stays as it is if no further person could approve; then the line says that.
         """
-        why = words.say() if words else _MISSING_TEXT
+        why = words.format_line() if words else _MISSING_TEXT
         before = proposals.get(session, row.proposal_id)
         raised, jobs = lifecycle.require_another_approval(
             session, self.policies, row.proposal_id, row.round, f"{_name(row)}: {why}", now
@@ -185,7 +185,7 @@ class Reviewer:
         if before is None or raised is None:
             return jobs
         consequence = _RAISED_TEXT if raised.quorum > before.quorum else _NOT_RAISED_TEXT
-        line = words.say(consequence) if words else f"{_MISSING_TEXT}; {consequence}"
+        line = words.format_line(consequence) if words else f"{_MISSING_TEXT}; {consequence}"
         return (*jobs, *self._annotate(session, row, line, now), *self._run_approved(session, row))
 
     def _annotate(self, session: Session, row: OpinionRow, text: str, now: datetime) -> tuple[Job, ...]:

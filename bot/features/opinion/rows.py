@@ -2,7 +2,8 @@
 
 A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion has
 ended: the opinion came, or is missing. ``raising`` says after which opinions the proposal needs one more
-approval (`Raising`; empty: never). An approved proposal waits for its opinion only if ``raising`` is set.
+approval (`OpinionEffect`; empty: never). An approved proposal waits for its opinion only if ``raising`` is
+set.
 """
 
 from collections.abc import Sequence
@@ -15,16 +16,16 @@ from bot.approvals import rights
 from bot.domain.conversations import LineRole
 from bot.domain.hooks import MAX_HOLD
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Raising, Rulebook, Subject
+from bot.domain.rules import OpinionEffect, Rulebook, Subject
 from bot.features.opinion.tables import OpinionRow
 from bot.store.engine import insert_or_ignore
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import count_changed, table_of
 
-HOLD = timedelta(seconds=20)
+MAX_RAISING_WAIT = timedelta(seconds=20)
 """The longest wait for an opinion that can require one more approval."""
-PATIENCE = timedelta(minutes=2)
+MAX_PLAIN_WAIT = timedelta(minutes=2)
 """The longest wait for an opinion that can't."""
 _LEASE = timedelta(seconds=30)  # the lease's length beyond the time that is left for the opinion
 _TABLE, _MESSAGE = table_of(OpinionRow), table_of(MessageRow)
@@ -47,15 +48,15 @@ def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: 
         "proposal_id": proposal.id,
         "round": proposal.round,
         "model": wanted.model,
-        "raising": str(wanted.raising),
+        "raising": str(wanted.effect),
         "waits": True,
         "asked_at": now,
-        "due_at": now + (HOLD if wanted.raising else PATIENCE),
+        "due_at": now + (MAX_RAISING_WAIT if wanted.effect else MAX_PLAIN_WAIT),
     }
     session.connection().execute(insert_or_ignore(session, OpinionRow), row)
 
 
-def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
+def find_wait_end(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
     """Return the time until which an approved proposal waits for an opinion. Implements `HoldClaim`."""
     if not book.list_about(Subject.OPINION):
         return None
@@ -64,12 +65,12 @@ def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime 
         return None
     # Here a missing opinion requires one more approval, so the proposal waits until `Reviewer` has stored
     # that the opinion is missing. If no reviewer runs, it waits for `MAX_HOLD` after the approval.
-    if row.raising == Raising.NO_OR_MISSING:
+    if row.raising == OpinionEffect.NO_OR_MISSING:
         return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
     return row.due_at
 
 
-def take_waiting(session: Session, now: datetime, limit: int) -> Sequence[OpinionRow]:
+def claim_waiting(session: Session, now: datetime, limit: int) -> Sequence[OpinionRow]:
     """Claim at most ``limit`` opinions that no process is asking for, the oldest first.
 
     A claim lasts until `_LEASE` after the opinion is due. If the row still waits then, another process may

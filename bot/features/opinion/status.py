@@ -35,7 +35,7 @@ async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:
     if not wanted:
         return ()
     try:
-        names = {each.name for each in parts.settings.models()}
+        names = {each.name for each in parts.settings.list_answering_models()}
     except SettingsError:  # reported with the models
         return ()
     missing = [

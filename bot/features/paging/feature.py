@@ -17,12 +17,15 @@ from bot.jobs.pinned_post import PinnedClient
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 
-NAME = "page"
+PAGE_NOTIFIER = "page"
 """The name by which steps of rules reach the people on call."""
 
 
 def _make_service(settings: Settings) -> PagingService:
-    """Return the paging service of the settings; its ``hindrance`` says what the settings lack."""
+    """Return the paging service of the settings.
+
+    Its ``missing_settings_text`` says what the settings lack.
+    """
     key, secret = settings.pager_key, settings.webhook_secret
     return PagingService(
         settings.pager_url or "",
@@ -32,15 +35,15 @@ def _make_service(settings: Settings) -> PagingService:
 
 
 def _is_on(settings: Settings) -> bool:
-    return not _make_service(settings).hindrance
+    return not _make_service(settings).missing_settings_text
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     service = _make_service(parts.settings)
     # a rule can name the notifier also while paging is off; people are then told what the settings lack
     return Hooks(
-        notifiers=(Notifier(NAME, rows.open_page, service.hindrance),),
-        end_proposal=() if service.hindrance else (rows.end_page,),
+        notifiers=(Notifier(PAGE_NOTIFIER, rows.open_page, service.missing_settings_text),),
+        end_proposal=() if service.missing_settings_text else (rows.end_page,),
     )
 
 
@@ -60,8 +63,8 @@ async def _examine(parts: FeatureParts) -> Sequence[Finding]:
     service = _make_service(settings)
     if not (settings.pager_key or settings.pager_url):
         return ()
-    if service.hindrance:
-        return (warn("paging", service.hindrance),)
+    if service.missing_settings_text:
+        return (warn("paging", service.missing_settings_text),)
     try:
         await PinnedClient(settings.webhook_hosts).check(service.address)
     except ToolError as error:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.domain.chat import Address
-from bot.domain.people import Role, place_called
+from bot.domain.people import Role, name_of_place
 from bot.domain.proposals import Level, Proposal
-from bot.domain.text import as_written, one_line, shorten
+from bot.domain.text import escape_markdown, one_line, shorten
 from bot.features.paging import rows
 from bot.features.paging.rows import PageEvent
 from bot.features.paging.tables import PageRow
-from bot.jobs.pinned_post import SECONDS, PinnedClient, PostAnswer
+from bot.jobs.pinned_post import MAX_POST_SECONDS, PinnedClient, PostAnswer
 from bot.jobs.webhooks import sign_webhook
 from bot.store import conversations, notices, people, proposals
 from bot.store.database import Database
@@ -55,7 +55,7 @@ class PagingService:
     secret: str  # NOD_WEBHOOK_SECRET: signs the webhooks to ``url`` if there is no key
 
     @property
-    def hindrance(self) -> str:
+    def missing_settings_text(self) -> str:
         """The reason why no page can be sent, with advice; empty if pages can be sent."""
         if self.key or (self.url and self.secret):
             return ""
@@ -103,14 +103,16 @@ class Pager:
             proposal = proposals.get(session, page.proposal_id)
             if proposal is not None:
                 content = _describe_event(session, page, proposal, self._site_url())
-                found.append(_Due(page, content, as_written(proposal.description)))
+                found.append(_Due(page, content, escape_markdown(proposal.description)))
         return found
 
     async def _send(self, due: _Due, now: datetime) -> None:
         """Claim an event, try to send it once, and store the outcome."""
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
-        until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)  # `SECONDS`: the longest attempt
+        until = now + timedelta(
+            seconds=MAX_POST_SECONDS + _GRACE_SECONDS
+        )  # `MAX_POST_SECONDS`: the longest attempt
         if not await self._database.write(rows.claim_page, page, now + pause, until):
             return
         claimed = rows.copy_as_claimed(page)
@@ -203,4 +205,4 @@ def _name_place(session: Session, proposal: Proposal) -> str:
     if conversation is None or conversation.private:
         return "a private chat"
     place = str(conversation.origin)
-    return one_line(place_called(place, people.find_known_names(session, [place])))
+    return one_line(name_of_place(place, people.find_known_names(session, [place])))

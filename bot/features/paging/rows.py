@@ -15,7 +15,7 @@ from sqlmodel import Session, col, select
 from bot.domain.proposals import Proposal, State
 from bot.features.paging.tables import PageRow
 from bot.store import proposals
-from bot.store.engine import insert_or_replace
+from bot.store.engine import insert_or_update
 from bot.store.tables.row import count_changed, table_of
 
 _TABLE = table_of(PageRow)
@@ -45,7 +45,7 @@ def open_page(session: Session, proposal: Proposal, more: int, now: datetime) ->
         "is_over": False,
         "fault": "",
     }
-    insert_or_replace(session, PageRow, row)
+    insert_or_update(session, PageRow, row)
 
 
 def end_page(session: Session, proposal: Proposal, now: datetime) -> None:

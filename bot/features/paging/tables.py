@@ -6,7 +6,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, id_of, partial
+from bot.store.tables.row import Row, make_partial_index, name_id_column
 
 
 class PageRow(Row, table=True):
@@ -19,9 +19,11 @@ class PageRow(Row, table=True):
     """
 
     __tablename__ = "page"
-    __table_args__ = (partial("page_open", "next_at", where="is_over = 0", postgresql="NOT is_over"),)
+    __table_args__ = (
+        make_partial_index("page_open", "next_at", where="is_over = 0", postgresql="NOT is_over"),
+    )
 
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     event: str
     more: int
     attempts: int = 0

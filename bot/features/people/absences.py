@@ -27,7 +27,7 @@ class EndedAbsences(NamedTuple):
     jobs: list[Job]
 
 
-def end_for(
+def end_if_allowed(
     session: Session, policies: Policies, account: str, actor: Actor, now: datetime
 ) -> EndedAbsences | None:
     """End the absence of an account, at the request of ``actor``.
@@ -39,15 +39,15 @@ def end_for(
     absent = next((each.who for each in absences if str(each.who) == account), None)
     if absent is None:
         return None
-    accounts = people.person_of(session, absent).accounts
+    accounts = people.load_person(session, absent).accounts
     if not (str(actor) in accounts or rights.is_global_admin(session, policies, actor)):
         return None
-    return end(session, accounts, actor, now)
+    return end_absence(session, accounts, actor, now)
 
 
-def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime) -> EndedAbsences:
+def end_absence(session: Session, accounts: Collection[str], actor: Actor, now: datetime) -> EndedAbsences:
     """End the absence of the person with these accounts, and tell the stand-in."""
-    ended = rows.end(session, accounts, people.by(session, Act.RETURN, actor), now)
+    ended = rows.end_absences(session, accounts, people.make_author(session, Act.RETURN, actor), now)
     if not ended:
         return EndedAbsences([], [])
     for absence in ended:

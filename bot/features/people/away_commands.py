@@ -38,8 +38,9 @@ class AwayCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._wake = parts.wake
-        self._ask_membership = parts.standing  # asks a platform who someone is; None without a way to ask
-        self.words = [
+        # asks a platform who someone is; None without a way to ask
+        self._ask_membership = parts.find_membership
+        self.subcommands = [
             Subcommand(
                 "away [WHO until monday|friday 18:00|2026-12-01, or WHO for 3d]",
                 "while you're away, WHO may decide what you may; 14 days at most",
@@ -102,7 +103,7 @@ class AwayCommands:
 
     def _find_stand_in(self, session: Session, actor: Actor, who: str) -> Actor:
         """Return the account that ``who`` names as a stand-in. Raises CommandError if it can't be one."""
-        policy, person = self._policies.load_for(session, actor)
+        policy, person = self._policies.load_with_person(session, actor)
         words = remove_quotes(who).removeprefix("@")
         if ":" in words:
             account = parse_account(words)
@@ -110,7 +111,7 @@ class AwayCommands:
             stand_in = Actor(account.channel, account.key, name)
         else:
             stand_in = _find_by_name(session, policy, words)
-        other = people.person_of(session, stand_in)
+        other = people.load_person(session, stand_in)
         if other == person:
             raise CommandError("That is you. Name someone else.")
         if other.outside:
@@ -151,14 +152,14 @@ class AwayCommands:
 
     def _end(self, session: Session, command: Command, text: str) -> EndedAbsences:
         """End the absence of this person, or of the person whom ``text`` names. Raises CommandError."""
-        person = people.person_of(session, command.actor)
-        absent = people.person_of(session, self._find_absent(session, text)) if text else person
+        person = people.load_person(session, command.actor)
+        absent = people.load_person(session, self._find_absent(session, text)) if text else person
         if absent != person:
             # the only workspace of which this person is an admin; None: of all
-            workspace = self._policies.bound_to(session, command.actor)
+            workspace = self._policies.find_workspace_bound(session, command.actor)
             if workspace and not any(covers(workspace, account) for account in absent.accounts):
                 raise CommandError(f"You are an admin of {workspace}, and they are not of it.")
-        return absences.end(session, absent.accounts, command.actor, self._clock())
+        return absences.end_absence(session, absent.accounts, command.actor, self._clock())
 
     def _find_absent(self, session: Session, text: str) -> Actor:
         """Return the account of an absent person, given by account or name. Raises CommandError."""
@@ -177,9 +178,9 @@ def _find_by_name(session: Session, policy: Policy, name: str) -> Actor:
     Anyone can take any name, so people without a role don't count, and the name must be unambiguous.
     """
     named = people.find_by_name(session, name)
-    actors_by_person = {people.person_of(session, actor).id: actor for actor in named}
+    actors_by_person = {people.load_person(session, actor).id: actor for actor in named}
     trusted = [
-        actor for actor in actors_by_person.values() if policy.roles_of(people.person_of(session, actor))
+        actor for actor in actors_by_person.values() if policy.roles_of(people.load_person(session, actor))
     ]
     if len(trusted) != 1:
         known = ", ".join(f"{actor.label} is `{actor}`" for actor in named[:_MAX_NAMED])

@@ -1,7 +1,7 @@
 """The agreement that two accounts belong to one Person, by a code.
 
-1. The first account asks for a code (`new_code`).
-2. The second account is shown the first (`look`), and agrees by giving the code (`agree`).
+1. The first account asks for a code (`make_code`).
+2. The second account is shown the first (`find_offered_pair`), and agrees by giving the code (`give_code`).
 3. The first account is shown the second (`find_agreed_pair`), and confirms it (`confirm`).
 4. If one of them gains a role by that, an admin must allow the link as well (`allow`).
 
@@ -36,7 +36,7 @@ class LinkOutcome(Enum):
     NOTHING = auto()  # there is no such agreement, or its time is over
 
 
-def new_code(session: Session, actor: Actor, now: datetime) -> str:
+def make_code(session: Session, actor: Actor, now: datetime) -> str:
     """Store and return a code, which is good for `CODE_LIFE`. Earlier codes of the account end."""
     session.execute(
         delete(LinkCodeRow).where(
@@ -56,7 +56,9 @@ def new_code(session: Session, actor: Actor, now: datetime) -> str:
     return code
 
 
-def look(session: Session, policies: Policies, actor: Actor, code: str, now: datetime) -> Pair | None:
+def find_offered_pair(
+    session: Session, policies: Policies, actor: Actor, code: str, now: datetime
+) -> Pair | None:
     """Return the pair that a code would link if this account gave it, without changing anything.
 
     Returns None if the code is unknown, used, expired or the account's own.
@@ -67,7 +69,7 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
     return None
 
 
-def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
+def give_code(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
     """Give a code from this account, and return the account that asked for it.
 
     Returns None if the code is unknown, used, expired or the account's own.

@@ -18,9 +18,9 @@ from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.features.people import rows
 from bot.store import notices, people, posted_cards
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database
-from bot.store.notices import POSTLESS
+from bot.store.notices import CHANNELS_WITHOUT_CHATS
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -51,25 +51,26 @@ class DepartureSweep:
 def _list_holders(session: Session, now: datetime) -> list[Actor]:
     """Return all accounts of everyone with a session, a grant or a stand-in, each once.
 
-    Left out are the accounts of the console and the command line, which belong to no platform (`POSTLESS`).
+    Left out are the accounts of the console and the command line, which belong to no platform
+    (`CHANNELS_WITHOUT_CHATS`).
     """
     # the people with rights that can end, each by one of their accounts
     holders = [actor for actor, _ in sign_in_links.list_sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
     accounts = {str(holder) for holder in holders}
     for holder in holders:
-        accounts |= people.person_of(session, holder).accounts
+        accounts |= people.load_person(session, holder).accounts
     all_actors = map(Actor.parse, sorted(accounts))
-    return [actor for actor in all_actors if actor.channel not in POSTLESS]
+    return [actor for actor in all_actors if actor.channel not in CHANNELS_WITHOUT_CHATS]
 
 
 def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the rights of a departed account. Return the number of ended sessions, and the jobs."""
-    accounts = people.person_of(session, account).accounts | {str(account)}
-    ended = rows.end(session, accounts, By.nod(Act.END_WITH_ACCOUNT), now)
+    accounts = people.load_person(session, account).accounts | {str(account)}
+    ended = rows.end_absences(session, accounts, Author.nod(Act.END_WITH_ACCOUNT), now)
     for absence in ended:
         text = f"The account of {absence.who.label} is gone. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(absence.stand_in)), text, now)
     if ended:
         posted_cards.mark_open_outdated(session)
-    return sign_in_links.end_departed(session, account, now)
+    return sign_in_links.end_departed_account(session, account, now)

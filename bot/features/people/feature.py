@@ -19,7 +19,9 @@ from bot.settings import Settings
 
 def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
     linking = LinkCommands(parts)
-    return CommandSet(nod=[*AwayCommands(parts).words, *linking.nod_commands], admins=linking.admin_commands)
+    return CommandSet(
+        nod=[*AwayCommands(parts).subcommands, *linking.nod_commands], admins=linking.admin_commands
+    )
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:

@@ -83,7 +83,7 @@ class LinkCommands:
         self._wrong_codes = {account: times for account, times in recent.items() if times}
 
     async def _make_code(self, command: Command) -> str:
-        code = await self._database.write(codes.new_code, command.actor, self._clock())
+        code = await self._database.write(codes.make_code, command.actor, self._clock())
         return (
             f"Your code is `{code}`. Within 10 minutes, send `/nod link {code}` (Telegram: `/link {code}`) "
             "from your other account. It works once. Don't show it to anyone."
@@ -102,7 +102,9 @@ class LinkCommands:
 
     async def _describe_code(self, command: Command, code: str) -> str | None:
         """Describe the link that a code would make; None if the code is not valid for this account."""
-        pair = await self._database.read(codes.look, self._policies, command.actor, code, self._clock())
+        pair = await self._database.read(
+            codes.find_offered_pair, self._policies, command.actor, code, self._clock()
+        )
         if pair is None:
             return None
         return (
@@ -112,7 +114,7 @@ class LinkCommands:
 
     async def _use_code(self, command: Command, code: str) -> str | None:
         """Agree as the second account; None if the code is not valid for it."""
-        other = await self._database.write(codes.agree, command.actor, code, self._clock())
+        other = await self._database.write(codes.give_code, command.actor, code, self._clock())
         if other is None:
             return None
         return (
@@ -155,7 +157,7 @@ class LinkCommands:
     async def _unlink(self, command: Command, text: str) -> str:
         """Separate an account of the person who asks; without ``text`` the one that sends this."""
         account = values.parse_account(text) if text else command.actor
-        mine = (await self._database.read(people.person_of, command.actor)).accounts
+        mine = (await self._database.read(people.load_person, command.actor)).accounts
         if str(account) not in mine:
             return f"{account} is not linked with this account."
         return await self._unlink_account(command, account)
@@ -185,7 +187,9 @@ def _name_account(actor: Actor) -> str:
 def _describe_consequences(pair: Pair) -> str:
     """Describe the effect of linking, with each role that an account gains."""
     gains = [
-        f"{each} becomes {' and '.join(sorted(roles))}" for each, roles in sorted(pair.gains.items()) if roles
+        f"{each} becomes {' and '.join(sorted(roles))}"
+        for each, roles in sorted(pair.gained_roles.items())
+        if roles
     ]
     roles = f" {'; '.join(gains)}." if gains else ""
     return f"Linking makes both accounts one person: one vote, the same rights.{roles}"

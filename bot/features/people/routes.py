@@ -35,7 +35,7 @@ async def back(
     parts: PartsDep,
 ) -> AbsencesEndedBody:
     """End your absence; admins end anyone's. The stand-in no longer decides for that person."""
-    done = await parts.database.write(absences.end_for, parts.policies, account, actor, parts.clock())
+    done = await parts.database.write(absences.end_if_allowed, parts.policies, account, actor, parts.clock())
     ended = require_or_404(done, "That account is not away.")
     await parts.wake(*ended.jobs)
     return AbsencesEndedBody.of(ended=ended.absences, text=absences.describe_ended(ended.absences))
@@ -58,7 +58,9 @@ async def unlink(
 
     The grants that the person gave end with the link.
     """
-    done = await parts.database.write(linking.unlink_for, parts.policies, account, actor, parts.clock())
+    done = await parts.database.write(
+        linking.unlink_if_allowed, parts.policies, account, actor, parts.clock()
+    )
     unlinking = require_or_404(done, "That account is not linked with another one.")
     await parts.wake(*unlinking.jobs)
     ended = unlinking.grants_ended

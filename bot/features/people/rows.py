@@ -15,16 +15,16 @@ from bot.domain.record import Act
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.locks import conversation_lock
-from bot.store.rules import absence_of, raise_version
+from bot.store.rules import make_absence, raise_version
 from bot.store.tables.people import AbsenceRow
 
 
 def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
     """Begin an absence, in place of an earlier absence of the person."""
-    person = people.person_of(session, who)
-    end(session, person.accounts, By.press(Act.RETURN, who, person), now)
+    person = people.load_person(session, who)
+    end_absences(session, person.accounts, Author.press(Act.RETURN, who, person), now)
     row = AbsenceRow(
         account=str(who),
         name=who.name,
@@ -36,9 +36,9 @@ def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime
     session.add(row)
     session.flush()
     raise_version(session)
-    by = By.press(Act.LEAVE, who, person)
+    by = Author.press(Act.LEAVE, who, person)
     admin_changes.record(session, Thing.ABSENCE, row.account, by, None, _state(row), now)
-    return absence_of(row)
+    return make_absence(row)
 
 
 def list_away(session: Session) -> list[str]:
@@ -46,18 +46,18 @@ def list_away(session: Session) -> list[str]:
     return list(session.exec(select(AbsenceRow.account).where(col(AbsenceRow.ended_at).is_(None))))
 
 
-def end(session: Session, accounts: Collection[str], by: By, now: datetime) -> list[Absence]:
+def end_absences(session: Session, accounts: Collection[str], by: Author, now: datetime) -> list[Absence]:
     """End the absence of the person with these accounts. Return the absences that ended, if any."""
     return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)
 
 
-def end_due(session: Session, now: datetime) -> list[Absence]:
+def end_past(session: Session, now: datetime) -> list[Absence]:
     """End the absences whose time is over, and return them."""
-    return _end(session, col(AbsenceRow.until) <= now, By.nod(Act.RETURN), now)
+    return _end(session, col(AbsenceRow.until) <= now, Author.nod(Act.RETURN), now)
 
 
-def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> list[Absence]:
-    conversation_lock.everywhere(session)  # no one decides as a stand-in while the absence ends
+def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> list[Absence]:
+    conversation_lock.lock_everything(session)  # no one decides as a stand-in while the absence ends
     rows = list(session.exec(select(AbsenceRow).where(condition, col(AbsenceRow.ended_at).is_(None))))
     for row in rows:
         row.ended_at, row.ended_by = now, by.actor
@@ -66,9 +66,9 @@ def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime
         admin_changes.record(session, Thing.ABSENCE, row.account, by, _state(row), None, now)
     if rows:
         raise_version(session)
-    return [absence_of(row) for row in rows]
+    return [make_absence(row) for row in rows]
 
 
-def _state(row: AbsenceRow) -> admin_changes.State:
+def _state(row: AbsenceRow) -> admin_changes.ThingState:
     """Return an absence's state for the audit log."""
     return {"absence": row.id, "stand_in": row.stand_in, "until": row.until.isoformat()}

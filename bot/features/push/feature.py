@@ -9,29 +9,29 @@ from collections.abc import Sequence
 from bot.domain.hooks import Hooks, Notifier
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.push import notifications, routes, rows, status
-from bot.features.push.sender import SECONDS, PushSender, make_post
+from bot.features.push.sender import PUSH_SWEEP_SECONDS, PushSender, make_push_client
 from bot.jobs.scheduler import Sweep
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     if parts.settings.push_key is None:
-        off = Notifier(notifications.NOTIFIER, notifications.want_again, routes.OFF_TEXT)
+        off = Notifier(notifications.PUSH_NOTIFIER, notifications.note_card_asks_again, routes.OFF_TEXT)
         return Hooks(notifiers=(off,))
     return Hooks(
-        ask_people=(notifications.ask_again,),
+        ask_people=(notifications.note_new_round,),
         watch_delivery=(notifications.PushWatcher(),),
-        notifiers=(Notifier(notifications.NOTIFIER, notifications.want_again),),
+        notifiers=(Notifier(notifications.PUSH_NOTIFIER, notifications.note_card_asks_again),),
         list_active=(status.list_all_devices,),
         list_zones=(rows.list_zones,),
     )
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    post = make_post(parts.settings)
+    post = make_push_client(parts.settings)
     if post is None:
         return ()
     sender = PushSender(parts.settings, parts.database, parts.policies, parts.clock, post, parts.has_account)
-    return (Sweep("push", SECONDS, sender.run),)
+    return (Sweep("push", PUSH_SWEEP_SECONDS, sender.run),)
 
 
 PUSH = Feature(

@@ -17,7 +17,7 @@ from typing import Any
 from sqlmodel import Session, select
 
 from bot.channels.delivery.audience import is_urgent
-from bot.domain.people import Actor, channel_called, find_name
+from bot.domain.people import Actor, find_name, name_of_channel
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, shorten
@@ -50,7 +50,7 @@ class Letter:
     urgency: str
     ttl_seconds: int  # the time for which the push service keeps the message
     version: int = 0  # the version of the card, see `notifications.find_version`
-    shows: bool = False  # it shows a card, so it has to be closed later
+    shows_card: bool = False  # it shows a card, so it has to be closed later
     is_crowd: bool = False  # it announces more waiting cards than the device shows
 
 
@@ -137,7 +137,7 @@ def _write_card(
     }
     urgency = "high" if is_urgent(session, first) else "normal"
     return Letter(
-        _encode(content), find_topic(notification.card_id), urgency, ttl_seconds, version, shows=True
+        _encode(content), find_topic(notification.card_id), urgency, ttl_seconds, version, shows_card=True
     )
 
 
@@ -150,7 +150,7 @@ def _describe(session: Session, proposal: Proposal) -> str:
 def _describe_place(session: Session, proposal: Proposal) -> str:
     """Return the place of a request: the platform, and the name of the chat unless it is private."""
     place = conversations.load_place(session, proposal.conversation_id)
-    channel = channel_called(place.address.partition(":")[0])
+    channel = name_of_channel(place.address.partition(":")[0])
     if place.private:
         return channel
     name = find_name(place.address, people.find_known_names(session, [place.address]))

@@ -35,7 +35,7 @@ MAX_SENT = 3
 """The most messages that one process sends to a device in a row."""
 MAX_TRIES = 12
 """The most tries to send a message. A notification that can't be closed stays until someone taps it."""
-NOTIFIER = "push"
+PUSH_NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # the most cards in one transaction
 _AGAIN, _DEVICE, _NOTIFICATION = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
@@ -53,8 +53,8 @@ _CARD_VERSION = (
 class DueWork:
     """The due work of the sweep."""
 
-    has_asked_again: bool  # there are cards that ask people again (`spread_asked_again`)
-    has_changed: bool  # there are shown cards that have changed (`judge_changed`)
+    has_asked_again: bool  # there are cards that ask people again (`request_noted_cards`)
+    has_changed: bool  # there are shown cards that have changed (`close_changed`)
     devices: Sequence[str]  # the ids of devices with messages to send
 
 
@@ -62,7 +62,7 @@ class PushWatcher:
     """The implementation of `WatchDelivery` that shows a delivered card on the devices of those it notifies.
 
     A rule may instead have a step that notifies devices at a later time. Then the delivery notifies no
-    device, and the step does when it is due (`want_again`).
+    device, and the step does when it is due (`note_card_asks_again`).
     """
 
     def is_watching(self) -> bool:
@@ -100,19 +100,19 @@ class PushWatcher:
             self.tell_people(session, waiting[0], [account], now)
 
 
-def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
+def note_new_round(session: Session, proposal: Proposal, now: datetime) -> None:
     """Have the card of a proposal shown again after each edit or retry. Implements `AskPeople`.
 
     An edit or a retry begins another round of the proposal, in which people are asked again.
     """
     if proposal.round > 1:  # in the first round, `PushWatcher` requests messages when the card is delivered
-        want_again(session, proposal, 0, now)
+        note_card_asks_again(session, proposal, 0, now)
 
 
-def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
+def note_card_asks_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
     """Have a card shown, or shown again, on the deciders' devices. Implements `Notify`.
 
-    Only a note is stored here: the sweep requests a message on each device (`spread_asked_again`).
+    Only a note is stored here: the sweep requests a message on each device (`request_noted_cards`).
     """
     if session.connection().execute(select(_DEVICE.c.id).limit(1)).first() is None:
         return
@@ -133,11 +133,11 @@ def find_due_work(session: Session, now: datetime, room: int, busy: Collection[s
     return DueWork(has_asked_again, has_changed, session.connection().execute(ordered).scalars().all())
 
 
-def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
+def request_noted_cards(session: Session, policies: Policies, now: datetime) -> None:
     """Request messages about the cards that ask people again, for their deciders' devices.
 
-    Takes the oldest notes of `want_again`, at most `_MAX_CARDS`, and deletes them. Left out are people who
-    muted the kind of card, or from whom the card is held back.
+    Takes the oldest notes of `note_card_asks_again`, at most `_MAX_CARDS`, and deletes them. Left out are
+    people who muted the kind of card, or from whom the card is held back.
     """
     oldest = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(oldest).scalars().all()
@@ -160,7 +160,7 @@ def spread_asked_again(session: Session, policies: Policies, now: datetime) -> N
                 _request_message(session, card_id, device.id, now, repeat=True)
 
 
-def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
+def close_changed(session: Session, policies: Policies, now: datetime) -> None:
     """Check the shown cards that have changed, and close those that no longer wait for the device's person.
 
     Here only the message is requested by which the device closes a card. Each card is checked once for each
@@ -313,7 +313,7 @@ def _join_linked_devices(accounts: Collection[str]) -> tuple[ColumnElement[bool]
 
 def _has_step(proposal: Proposal) -> bool:
     """Return whether a later step of a rule notifies devices about the proposal."""
-    return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
+    return any(step.to == PUSH_NOTIFIER and not step.is_over for step in proposal.steps)
 
 
 def _request_message(

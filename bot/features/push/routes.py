@@ -17,16 +17,16 @@ from sqlmodel import Session
 from bot.approvals.accounts import sign_in_links
 from bot.domain.people import LOCAL, Actor
 from bot.domain.rules import Hours
-from bot.domain.text import blank, hash_text, one_line
+from bot.domain.text import hash_text, is_blank, one_line
 from bot.errors import SecretLost, ToolError
 from bot.features.feature import PartsDep, RouteParts
 from bot.features.push import rows
 from bot.features.push.letter import write_test
 from bot.features.push.rows import DeviceRefused, NewDevice, QuietHours, Subscription
-from bot.features.push.sender import Post, make_post, open_subscription
+from bot.features.push.sender import PushClient, make_push_client, open_subscription
 from bot.features.push.tables import DeviceRow
 from bot.features.push.vapid import find_key_fault
-from bot.web.answers import Fault, Missing, require_or_404
+from bot.web.answers import Fault, NotFound, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import COOKIE
@@ -101,7 +101,7 @@ class DeviceBody(Body):
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        if blank(name):
+        if is_blank(name):
             raise ValueError("write a name")
         return one_line(name)
 
@@ -125,7 +125,7 @@ class DeviceAdded(DoneBody):
 @router.get("/push", summary="Your devices that are notified")
 async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
     """Return your devices; to admins of all of Nod everyone's."""
-    push_client = make_post(parts.settings)
+    push_client = make_push_client(parts.settings)
     visible = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
     quiet = await parts.database.read(rows.find_quiet, actor)
     mine = [_view(each, mine=True) for each in visible.mine]
@@ -148,7 +148,7 @@ async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep
     await _check_subscription(push_client, subscription, parts.clock())
     life = await _find_device_life(request, actor, parts)
     device = NewDevice(
-        subscription, life.session_hash, life.until, body.name, push_client.key.mark, body.detailed
+        subscription, life.session_hash, life.until, body.name, push_client.key.fingerprint, body.detailed
     )
     try:
         added = await parts.database.write(rows.add_device, actor, device, parts.clock())
@@ -162,7 +162,7 @@ async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, parts: 
     """Set whether the notifications of a device of yours say what is asked and by whom."""
     changing = partial(rows.change_device, is_detailed=body.detailed)
     if not await parts.database.write(changing, device_id, actor, parts.clock()):
-        raise Missing(_NO_DEVICE_TEXT)
+        raise NotFound(_NO_DEVICE_TEXT)
     return DoneBody()
 
 
@@ -216,18 +216,18 @@ async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody
 async def clear_quiet(actor: Caller, parts: PartsDep) -> SaidBody:
     """End your quiet hours. 404 if you have none."""
     if not await parts.database.write(rows.clear_quiet, actor):
-        raise Missing("You have no quiet hours.")
+        raise NotFound("You have no quiet hours.")
     return SaidBody(text="You have no quiet hours now.")
 
 
-def _require_push_client(parts: RouteParts) -> Post:
-    push_client = make_post(parts.settings)
+def _require_push_client(parts: RouteParts) -> PushClient:
+    push_client = make_push_client(parts.settings)
     if push_client is None:
         raise Fault(409, OFF_TEXT)
     return push_client
 
 
-async def _check_subscription(push_client: Post, subscription: Subscription, now: datetime) -> None:
+async def _check_subscription(push_client: PushClient, subscription: Subscription, now: datetime) -> None:
     """Raise Fault for a subscription that is not valid, or whose address Nod must not send to."""
     try:
         address = urlsplit(subscription.endpoint)

@@ -24,7 +24,7 @@ from bot.domain.rules import Hours
 from bot.domain.text import hash_text
 from bot.errors import NodError, SecretLost
 from bot.features.push.tables import DeviceRow, NotificationRow, QuietRow
-from bot.store.engine import insert_or_replace
+from bot.store.engine import insert_or_update
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.secrets import decrypt_in, encrypt_in
@@ -67,11 +67,11 @@ class NewDevice:
     session: str | None  # the hash of the session; None without a session
     until: datetime | None  # the end of a device without a session
     name: str
-    vapid: str  # the mark of the key pair with which the browser subscribed
+    key_fingerprint: str  # the mark of the key pair with which the browser subscribed
     is_detailed: bool = False  # its notifications say what is asked and by whom
 
 
-class SeenDevices(NamedTuple):
+class VisibleDevices(NamedTuple):
     """The devices that a person may see. ``everyone``: the person is an admin, and ``others`` is filled."""
 
     everyone: bool
@@ -89,7 +89,7 @@ class QuietHours:
     def find_end(self, now: datetime) -> datetime | None:
         """Return the end of the quiet hours in which ``now`` is, in UTC; None outside of quiet hours."""
         here = now.astimezone(ZoneInfo(self.zone))
-        if not self.hours.cover(here.time()):
+        if not self.hours.contains(here.time()):
             return None
         end = datetime.combine(here.date(), self.hours.end, here.tzinfo)
         if end.astimezone(UTC) <= now.astimezone(UTC):
@@ -110,7 +110,7 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     if find_own(session, given.id, actor, now) is None:
         # It is not yet one of this person's live devices. Devices are added one by one, under a lock of all
         # of Nod, so that two at the same time can't be too many.
-        conversation_lock.everywhere(session)
+        conversation_lock.lock_everything(session)
         if _count(session, rights.list_accounts(session, actor), now) >= MAX_DEVICES:
             raise DeviceRefused(_MANY_TEXT)
     if known is not None and known.account != str(actor):
@@ -123,7 +123,7 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     row.account, row.account_name = str(actor), actor.label
     row.session, row.until = device.session, device.until
     row.name = device.name
-    row.vapid = device.vapid
+    row.vapid = device.key_fingerprint
     row.is_detailed = device.is_detailed
     row.fault, row.failures = "", 0
     row.host = urlsplit(given.endpoint).hostname or ""
@@ -145,7 +145,7 @@ def is_live(now: datetime) -> ColumnElement[bool]:
     return or_(col(DeviceRow.session).is_(None) & (col(DeviceRow.until) > now), has_session)
 
 
-def list_devices(session: Session, policies: Policies, actor: Actor, now: datetime) -> SeenDevices:
+def list_devices(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleDevices:
     """Return this person's devices, and for an admin of all of Nod everyone else's newest devices."""
     accounts = rights.list_accounts(session, actor)
     live = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc()).limit(MAX_LISTED)
@@ -154,7 +154,7 @@ def list_devices(session: Session, policies: Policies, actor: Actor, now: dateti
     others: Sequence[DeviceRow] = ()
     if everyone:
         others = session.exec(live.where(col(DeviceRow.account).not_in(sorted(accounts)))).all()
-    return SeenDevices(everyone, mine, others)
+    return VisibleDevices(everyone, mine, others)
 
 
 def list_live(session: Session, now: datetime) -> Sequence[DeviceRow]:
@@ -213,7 +213,7 @@ def end_devices(session: Session, ids: Sequence[str]) -> int:
     return count_changed(session.execute(delete(DeviceRow).where(col(DeviceRow.id).in_(ids))))
 
 
-def end_over(session: Session, vapid: str, now: datetime) -> int:
+def delete_dead_devices(session: Session, vapid: str, now: datetime) -> int:
     """Delete devices that are not live, or that subscribed with another key pair. Return their number."""
     over = select(DeviceRow.id).where(~is_live(now) | (col(DeviceRow.vapid) != vapid)).limit(MAX_LISTED)
     ids = session.exec(over).all()
@@ -225,7 +225,7 @@ def set_quiet(session: Session, actor: Actor, quiet: QuietHours, now: datetime) 
     clear_quiet(session, actor)
     begins, ends = quiet.hours
     values = {"account": str(actor), "begins": f"{begins:%H:%M}", "ends": f"{ends:%H:%M}"}
-    insert_or_replace(session, QuietRow, values | {"zone": quiet.zone, "set_at": now})
+    insert_or_update(session, QuietRow, values | {"zone": quiet.zone, "set_at": now})
 
 
 def clear_quiet(session: Session, actor: Actor) -> bool:

@@ -32,11 +32,11 @@ from bot.web.sign_in.oidc import is_allowed
 
 log = logger(__name__)
 
-SECONDS = 1
+PUSH_SWEEP_SECONDS = 1
 """The time between two runs of the sweep."""
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The pause of a device after each fault in a row; the last pause is repeated."""
-LONGEST_WAIT = timedelta(hours=6)
+MAX_ASKED_PAUSE = timedelta(hours=6)
 """The longest pause that a service may ask for in ``Retry-After``."""
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
@@ -57,7 +57,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class PushClient:
     """The sender of letters, which are messages to devices, signed with the key pair of this Nod."""
 
     key: PushKey
@@ -82,7 +82,7 @@ class Post:
         return judge_answer(await self.client.post(subscription.endpoint, headers, body), now)
 
 
-def make_post(settings: Settings) -> Post | None:
+def make_push_client(settings: Settings) -> PushClient | None:
     """Return the sender with the key of ``NOD_PUSH_KEY``; None without a key. Raises SettingsError."""
     if settings.push_key is None:
         return None
@@ -94,7 +94,7 @@ def make_post(settings: Settings) -> Post | None:
         key.check()
     except ValueError:
         raise SettingsError("NOD_PUSH_KEY: no key pair has this private key. Run: nod push keys") from None
-    return Post(key, PinnedClient(settings.webhook_hosts))
+    return PushClient(key, PinnedClient(settings.webhook_hosts))
 
 
 def _find_contact(settings: Settings) -> str:
@@ -114,7 +114,7 @@ def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
         return Outcome(answer.fault, is_gone=True)
     if answer.is_final:
         return Outcome(answer.fault, is_final=True)
-    return Outcome(answer.fault, pause=answer.read_pause(now, LONGEST_WAIT))
+    return Outcome(answer.fault, pause=answer.read_pause(now, MAX_ASKED_PAUSE))
 
 
 def open_subscription(session: Session, device: DeviceRow) -> Subscription:
@@ -138,7 +138,7 @@ class PushSender:
     database: Database
     policies: Policies
     clock: Clock
-    post: Post
+    push_client: PushClient
     has_account: Callable[[Actor], Awaitable[bool]]
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _cleaned_at: datetime | None = None
@@ -149,9 +149,9 @@ class PushSender:
         room, busy = AT_A_TIME - len(self._tasks), frozenset(self._tasks)
         due = await self.database.read(notifications.find_due_work, now, room, busy)
         if due.has_asked_again:
-            await self.database.write(notifications.spread_asked_again, self.policies, now)
+            await self.database.write(notifications.request_noted_cards, self.policies, now)
         if due.has_changed:
-            await self.database.write(notifications.judge_changed, self.policies, now)
+            await self.database.write(notifications.close_changed, self.policies, now)
         if due.has_asked_again or due.has_changed:  # that may have made further messages due
             due = await self.database.read(notifications.find_due_work, now, room, busy)
         for device_id in due.devices:
@@ -176,7 +176,7 @@ class PushSender:
         if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
             return
         self._cleaned_at = now
-        ended = await self.database.write(rows.end_over, self.post.key.mark, now)
+        ended = await self.database.write(rows.delete_dead_devices, self.push_client.key.fingerprint, now)
         if ended:
             log.info("devices are no longer notified: their sessions or their key ended", many=ended)
 
@@ -225,7 +225,7 @@ class PushSender:
             log.warning("a device ended, since no key of NOD_SECRET_KEY opens it", device=device.id)
             await self.database.write(rows.end_devices, [device.id])
             return False
-        outcome = await self.post.send(subscription, letter, now)
+        outcome = await self.push_client.send(subscription, letter, now)
         return await self._store(device, row, letter, outcome)
 
     async def _store(self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome) -> bool:
@@ -236,7 +236,7 @@ class PushSender:
             await write(rows.end_devices, [device.id])
             return False
         if not outcome.fault:
-            await write(partial(notifications.mark_sent, is_shown=letter.shows), row, letter.version)
+            await write(partial(notifications.mark_sent, is_shown=letter.shows_card), row, letter.version)
             await write(notifications.mark_device_sent, device.id, now)
             if letter.is_crowd:
                 await write(notifications.mark_crowded, device.id, now)

@@ -11,7 +11,7 @@ from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.features.push import rows
-from bot.features.push.sender import make_post
+from bot.features.push.sender import make_push_client
 from bot.features.push.tables import DeviceRow
 from bot.settings import LOOPBACK
 
@@ -32,7 +32,7 @@ def _describe(device: DeviceRow) -> ActiveLine:
 async def examine_devices(parts: FeatureParts) -> Sequence[Finding]:
     """Return the findings on the key, the address of the console, and the devices; none without a key."""
     try:
-        post = make_post(parts.settings)
+        post = make_push_client(parts.settings)
     except SettingsError as error:
         return (fail(_NAME, error.message),)
     if post is None:

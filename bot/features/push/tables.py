@@ -8,7 +8,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.secrets import make_secret_column
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, id_of, partial
+from bot.store.tables.row import Row, make_partial_index, name_id_column
 
 
 class DeviceRow(Row, table=True):
@@ -47,7 +47,7 @@ class AskedAgainRow(Row, table=True):
 
     __tablename__ = "push_again"
 
-    card_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    card_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     asked_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -56,11 +56,11 @@ class NotificationRow(Row, table=True):
 
     __tablename__ = "push_notification"
     __table_args__ = (
-        partial("push_notification_due", "device_id", "next_at", where="sent < wanted"),
-        partial("push_notification_shown", "card_id", where="is_shown = 1", postgresql="is_shown"),
+        make_partial_index("push_notification_due", "device_id", "next_at", where="sent < wanted"),
+        make_partial_index("push_notification_shown", "card_id", where="is_shown = 1", postgresql="is_shown"),
     )
 
-    card_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    card_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     device_id: str = Field(foreign_key="push_device.id", primary_key=True)
     wanted: int = 1  # raised by 1 for each message that has to be sent
     sent: int = 0  # the value of ``wanted`` that was sent last

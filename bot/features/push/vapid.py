@@ -32,7 +32,7 @@ class PushKey:
     contact: str = ""  # a ``mailto:`` or ``https:`` address for those who run a push service
 
     @classmethod
-    def new(cls) -> "PushKey":
+    def generate(cls) -> "PushKey":
         """Return a new random key pair."""
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -53,7 +53,7 @@ class PushKey:
         return encode(point)
 
     @cached_property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """A short name of the public key, stored with each device."""
         return hash_text(self.public)[:16]
 

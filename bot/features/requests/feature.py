@@ -5,11 +5,11 @@
 
 from bot.features.feature import Feature
 from bot.features.requests import routes
-from bot.features.requests.tools import request_tools
+from bot.features.requests.tools import make_request_toolset
 
 REQUESTS = Feature(
     name="requests",
     api=(routes.router,),
     tags={"requests": "A script asks people."},
-    make_toolsets=lambda _: (request_tools(),),
+    make_toolsets=lambda _: (make_request_toolset(),),
 )

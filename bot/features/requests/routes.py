@@ -16,12 +16,12 @@ from pydantic import Field
 from bot.domain.agents import Agent
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import AGENTS, Actor
-from bot.errors import Refused, TooMuch
+from bot.errors import NoOneMayDecide, TooManyCalls
 from bot.features.feature import PartsDep, RouteParts
 from bot.features.requests.tools import PERMISSION, REQUEST
-from bot.web.answers import Fault, Later, require_or_404
+from bot.web.answers import Fault, TooManyRequests, require_or_404
 from bot.web.body import Body
-from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.channel import NAME, HttpChannel, make_address_key
 from bot.web.schemas.proposals import OneRequest, RequestView
 from bot.web.site import Caller, Site, SiteDep, Waiting, api_routes
 
@@ -69,7 +69,7 @@ async def ask(
     A second one with the same ``Idempotency-Key`` opens nothing: the answer is the first, with status 200.
     """
     if body.callback_url is not None:
-        why = await site.callbacks.objection(body.callback_url)
+        why = await site.webhooks.find_url_objection(body.callback_url)
         if why:
             raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
     arguments: dict[str, Any] = {"summary": body.summary}
@@ -127,13 +127,13 @@ async def look(proposal_id: str, actor: Caller, site: SiteDep, parts: PartsDep, 
     """
     try:
         parts.agents.count_look(actor)
-    except TooMuch as error:
-        raise Later(error.message) from None
+    except TooManyCalls as error:
+        raise TooManyRequests(error.message) from None
 
     async def find_request() -> RequestView | None:
         return await _view_request(site.channel, proposal_id, actor)
 
-    request = await poll.until(find_request, lambda current: current.end != "waiting")
+    request = await poll.poll(find_request, lambda current: current.end != "waiting")
     return OneRequest(proposal=require_or_404(request, "There is no such request."))
 
 
@@ -162,13 +162,13 @@ async def _open(
         address = agent.address_of(conversation_id)
         asker = agent.person  # the person of an agent counts as the one who asks
     else:
-        address = Address(NAME, key_of(actor, conversation_id))  # ``NAME``: of the HTTP channel
+        address = Address(NAME, make_address_key(actor, conversation_id))  # ``NAME``: of the HTTP channel
         asker = actor
     # the id by which a second request with the same idempotency key is taken for the first
     event_id = None
     if key or agent_key:
         event_id = f"{actor.key}/approval/{key or conversation_id}"
-    reply = await site.take_in(
+    reply = await site.submit(
         Request(
             asker,
             tool_name,
@@ -183,7 +183,7 @@ async def _open(
         )
     )
     if reply.answer is Answer.LATER:
-        raise Later(reply.text)
+        raise TooManyRequests(reply.text)
     if reply.answer in _STATUS_OF_REFUSAL:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(_STATUS_OF_REFUSAL[reply.answer], reply.text, **more)
@@ -196,10 +196,10 @@ async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
     """Return the agent with this account, and count a call of it. Raises Fault."""
     try:
         return await parts.agents.admit_agent(actor)
-    except Refused as error:
+    except NoOneMayDecide as error:
         raise Fault(403, error.message) from None
-    except TooMuch as error:
-        raise Later(error.message) from None
+    except TooManyCalls as error:
+        raise TooManyRequests(error.message) from None
 
 
 def _name_asker(actor: Actor) -> str:
@@ -210,7 +210,7 @@ def _name_asker(actor: Actor) -> str:
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
-    return RequestView.make_request_view(found, actor) if found else None
+    return RequestView.of_request(found, actor) if found else None
 
 
 def _format_value(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags

@@ -14,14 +14,14 @@ from pydantic import Field, StringConstraints
 from bot.domain import kinds
 from bot.domain.proposals import PreviewField
 from bot.domain.text import as_text
-from bot.tools.signature import SEEN, Storable
+from bot.tools.signature import NOT_BLANK, Storable
 from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
 
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"
 
 Summary = Annotated[
-    Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300), SEEN
+    Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300), NOT_BLANK
 ]
 Details = Annotated[Storable, Field(max_length=20_000)]
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
@@ -29,7 +29,7 @@ Fields = Annotated[dict[Name, Details], Field(max_length=50)]
 Input = Annotated[dict[str, Any], Field(max_length=100)]  # each field is a line of the card
 
 
-def request_tools() -> FixedToolset:
+def make_request_toolset() -> FixedToolset:
     """Return the tools `request_approval` and `permit_tool_use`."""
 
     async def preview_request(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:

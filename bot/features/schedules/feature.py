@@ -11,7 +11,7 @@ from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.schedules import limits, routes, runs
 from bot.features.schedules.commands import ScheduleCommands
-from bot.features.schedules.sweep import CORRECTION_SECONDS, SECONDS, Schedules
+from bot.features.schedules.sweep import CORRECTION_SECONDS, RUN_DUE_SECONDS, Schedules
 from bot.features.schedules.tools import schedule_tools
 from bot.jobs.scheduler import Sweep
 from bot.tools.tool import FixedToolset
@@ -24,8 +24,8 @@ def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     schedules = Schedules(parts.database, parts.policies, parts.wake, parts.clock, parts.standing)
     return (
-        Sweep("run_due", SECONDS, schedules.run_due),
-        Sweep("put_right", CORRECTION_SECONDS, schedules.put_right),
+        Sweep("run_due", RUN_DUE_SECONDS, schedules.run_due),
+        Sweep("put_right", CORRECTION_SECONDS, schedules.correct_due_times),
     )
 
 

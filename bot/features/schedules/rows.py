@@ -21,8 +21,8 @@ from bot.domain.proposals import SETTLED
 from bot.features.schedules.schedule import Schedule
 from bot.features.schedules.tables import LIVE, SCHEDULE, ScheduleRow
 from bot.store.audit import admin_changes
-from bot.store.audit.log import By
-from bot.store.tables.conversations import ConversationRow, TurnRow, inside
+from bot.store.audit.log import Author
+from bot.store.tables.conversations import ConversationRow, TurnRow, is_inside
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, is_one_of, starts_with, table_of, value_of
 
@@ -48,7 +48,7 @@ class ScheduleCounts(NamedTuple):
     of_chat: int  # in the chat and its threads
 
 
-def add_schedule(session: Session, schedule: Schedule, by: By, now: datetime) -> None:
+def add_schedule(session: Session, schedule: Schedule, by: Author, now: datetime) -> None:
     """Store a new schedule."""
     columns = {field.name: getattr(schedule, field.name) for field in fields(schedule)}
     row = ScheduleRow(**columns | {"person": str(schedule.person), "name": schedule.person.name})
@@ -96,7 +96,7 @@ def count_schedules(session: Session, accounts: Collection[str], place: str) -> 
     count = select(func.count()).select_from(_TABLE).where(will_run)
     of_person = session.execute(count.where(_TABLE.c.person.in_(sorted(accounts)))).scalar_one()
     by_chat = count.join_from(_TABLE, ConversationRow, col(ConversationRow.id) == _TABLE.c.conversation_id)
-    of_chat = session.execute(by_chat.where(will_run, inside(place))).scalar_one()
+    of_chat = session.execute(by_chat.where(will_run, is_inside(place))).scalar_one()
     return ScheduleCounts(of_person, of_chat)
 
 
@@ -156,13 +156,13 @@ def correct_due_times(session: Session, now: datetime) -> int:
     for schedule in schedules:
         due_at = None
         if schedule.times:
-            due_at = schedule.times.after(max(now, schedule.ran_for or now))
+            due_at = schedule.times.find_next(max(now, schedule.ran_for or now))
         is_unchanged = (_TABLE.c.id == schedule.id) & _OPEN & (_TABLE.c.runs == schedule.runs)
         session.execute(update(_TABLE).where(is_unchanged).values(last_at=now, due_at=due_at))
     return len(schedules)
 
 
-def change_schedule(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
+def change_schedule(session: Session, ident: str, by: Author, now: datetime, **columns: Any) -> bool:
     """Set these columns, with a row in the audit log. Return False if there is no such open schedule."""
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
@@ -186,7 +186,7 @@ def count_spent(session: Session, ident: str) -> int:
     return found or 0
 
 
-def _make_audit_state(row: ScheduleRow) -> admin_changes.State:
+def _make_audit_state(row: ScheduleRow) -> admin_changes.ThingState:
     """Return a schedule's state for the audit log; None for an ended schedule, which counts as deleted."""
     if row.ended_at:
         return None

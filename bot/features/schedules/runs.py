@@ -24,14 +24,14 @@ from bot.domain.proposals import SETTLED, Level, Risk
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place
 from bot.domain.text import one_line
-from bot.errors import Hopeless, LostRace, NodError
+from bot.errors import LostRace, NodError, PermanentRefusal
 from bot.features.schedules import rows
 from bot.features.schedules.schedule import MAX_COUNTED_MISSES, Schedule
 from bot.store import conversations, messages, notices, people, proposals, turns
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.rules import Policies
 
-TOOL = "schedule_task"
+SCHEDULE_TOOL_NAME = "schedule_task"
 PLACE_FACTOR = 5
 """The most schedules in one chat, as a multiple of the most schedules of one person."""
 
@@ -80,7 +80,7 @@ class ScheduleChange:
     text: str  # the reply for people
 
 
-def begin_schedule(
+def store_schedule(
     session: Session, policies: Policies, schedule: Schedule, limit: int, now: datetime
 ) -> None:
     """Store an approved schedule. Raises Hopeless, in words, if it can't run.
@@ -91,20 +91,20 @@ def begin_schedule(
         return  # an earlier run of the same approved call has stored the schedule
     conversation = conversations.get_conversation(session, schedule.conversation_id)
     if conversation is None or conversation.deleted:
-        raise Hopeless("Its conversation was deleted.")
+        raise PermanentRefusal("Its conversation was deleted.")
     if schedule.follows:
         followed_id = find_followed(session, policies, schedule.follows, conversation.id, schedule.person)
         schedule = replace(schedule, follows=followed_id)
     elif schedule.due_at is None:
-        raise Hopeless("It has ended. Ask for another one.")
-    person = people.person_of(session, schedule.person)
+        raise PermanentRefusal("It has ended. Ask for another one.")
+    person = people.load_person(session, schedule.person)
     counts = rows.count_schedules(session, person.accounts, str(chat_of(conversation.origin)))
     advice = "which is the most. Delete one first: /nod schedules lists them."
     if counts.of_person >= limit:
-        raise Hopeless(f"{schedule.person.label} has {counts.of_person} schedules, {advice}")
+        raise PermanentRefusal(f"{schedule.person.label} has {counts.of_person} schedules, {advice}")
     if counts.of_chat >= PLACE_FACTOR * limit:
-        raise Hopeless(f"This chat has {counts.of_chat} schedules, {advice}")
-    rows.add_schedule(session, schedule, people.by(session, Act.SET, schedule.person), now)
+        raise PermanentRefusal(f"This chat has {counts.of_chat} schedules, {advice}")
+    rows.add_schedule(session, schedule, people.make_author(session, Act.SET, schedule.person), now)
 
 
 def find_followed(
@@ -122,7 +122,7 @@ def find_followed(
             return proposal.id
         if rights.may_see_proposal(session, policies, proposal, person):
             return proposal.id
-    raise Hopeless(f"There is no proposal {id_prefix[:8]} that the person who asks may see.")
+    raise PermanentRefusal(f"There is no proposal {id_prefix[:8]} that the person who asks may see.")
 
 
 def run_schedule(
@@ -140,10 +140,10 @@ def run_schedule(
         return ()
     why = _find_hindrance(session, policies, due, conversation, standing, now)
     if why:
-        has_ended = _end_with_grants(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
+        has_ended = _end_with_grants(session, due, Author.nod(Act.END_BY_ITSELF, why), now, why)
         return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
     is_early = _is_waiting_for_proposal(session, due)  # a person wants it now, before the proposal's end
-    due_at = due.times.after(now) if due.times else None
+    due_at = due.times.find_next(now) if due.times else None
     if not rows.claim_run(session, due, due_at, now, counts=not is_early):
         return ()
     late = _describe_lateness(due, now)
@@ -204,9 +204,9 @@ def set_paused(session: Session, schedule: Schedule, by: Actor, now: datetime, *
     if paused or not schedule.times:
         due_at = schedule.due_at
     else:
-        due_at = schedule.times.after(now) or schedule.due_at
+        due_at = schedule.times.find_next(now) or schedule.due_at
     columns = {"paused_at": now if paused else None, "due_at": due_at}
-    who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
+    who = people.make_author(session, Act.PAUSE if paused else Act.RESUME, by)
     return rows.change_schedule(session, schedule.id, who, now, **columns)
 
 
@@ -214,14 +214,16 @@ def run_now(session: Session, schedule: Schedule, by: Actor, now: datetime) -> b
     """Make a schedule due now. Return False if it is paused or has ended."""
     if schedule.paused_at is not None:
         return False
-    return rows.change_schedule(session, schedule.id, people.by(session, Act.RUN, by), now, due_at=now)
+    return rows.change_schedule(
+        session, schedule.id, people.make_author(session, Act.RUN, by), now, due_at=now
+    )
 
 
-def pause_unreachable(
+def pause_for_unknown_membership(
     session: Session, policies: Policies, due: Schedule, why: str, now: datetime
 ) -> tuple[Job, ...]:
     """Pause a schedule whose platform can't tell if its person is still there, and tell people why."""
-    if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
+    if not rows.change_schedule(session, due.id, Author.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     predicate = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
     return _tell(session, policies, due, predicate, now)
@@ -229,12 +231,12 @@ def pause_unreachable(
 
 def end_schedule(session: Session, schedule: Schedule, by: Actor, now: datetime) -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already."""
-    return _end_with_grants(session, schedule, people.by(session, Act.DROP, by), now)
+    return _end_with_grants(session, schedule, people.make_author(session, Act.DROP, by), now)
 
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
     """End the schedules of conversations that are deleted. Implements `ForgetConversations`."""
-    by = By.nod(Act.END_WITH_CONVERSATION)
+    by = Author.nod(Act.END_WITH_CONVERSATION)
     for conversation_id in conversation_ids:
         for schedule in rows.list_in_conversation(session, conversation_id):
             _end_with_grants(session, schedule, by, now, "Its conversation was deleted")
@@ -247,7 +249,7 @@ def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Sch
 
 def may_change(session: Session, policies: Policies, schedule: Schedule, actor: Actor) -> bool:
     """Return whether a person may change a schedule: it is theirs, or they are an admin there."""
-    person = people.person_of(session, actor)
+    person = people.load_person(session, actor)
     if str(schedule.person) in person.accounts:
         return True
     place = conversations.load_place(session, schedule.conversation_id).address
@@ -272,9 +274,9 @@ def _find_hindrance(
         return "Its conversation was deleted"
     if standing is None:
         return f"{who} is no longer there"
-    person = people.person_of(session, replace(due.person, standing=standing))
+    person = people.load_person(session, replace(due.person, standing=standing))
     place = Place(str(conversation.origin), conversation.private)
-    call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
+    call = CallFacts(SCHEDULE_TOOL_NAME, Risk(Level.WRITE, ""), place, person, now)
     if policy.find_message_objection(person, place.address) or policy.find_lasting_objection(call):
         return f"{who} may no longer do that there"
     # ``always``: only a rule that forbids the call with any arguments counts
@@ -284,7 +286,7 @@ def _find_hindrance(
     return ""
 
 
-def _end_with_grants(session: Session, schedule: Schedule, by: By, now: datetime, why: str = "") -> bool:
+def _end_with_grants(session: Session, schedule: Schedule, by: Author, now: datetime, why: str = "") -> bool:
     """End a schedule and the grants for its runs. Return False if it has ended already.
 
     ``why``: the reason, if no person ends it.

@@ -86,11 +86,11 @@ class Times:
     zone: tzinfo
     until: datetime | None = None  # no run is after this; None: without an end
 
-    def after(self, moment: datetime) -> datetime | None:
+    def find_next(self, moment: datetime) -> datetime | None:
         """Return the first time after a moment; None if there is no further time."""
         return next(self._iterate_after(moment), None)
 
-    def following(self, moment: datetime, count: int) -> list[datetime]:
+    def list_next(self, moment: datetime, count: int) -> list[datetime]:
         """Return the next times after a moment, at most ``count``."""
         return list(islice(self._iterate_after(moment), count))
 
@@ -108,7 +108,7 @@ class Times:
 
     def _iterate_near(self, moment: datetime) -> Iterator[datetime]:
         """Return times in order, from a little before a moment. ``start`` and ``until`` are not applied."""
-        interval = self.length
+        interval = self.interval
         if not self.every:
             return iter((self.start,))
         if interval is not None and self.is_real_time:
@@ -139,7 +139,7 @@ class Times:
             day += _DAY
 
     @property
-    def length(self) -> timedelta | None:
+    def interval(self) -> timedelta | None:
         """The time from one run to the next; None for a single run, weekdays and days of the month."""
         if self.every in ("", "month") or parse_weekdays(self.every):
             return None
@@ -148,9 +148,9 @@ class Times:
     @property
     def is_real_time(self) -> bool:
         """True if the task repeats after a number of real hours or minutes, not at a time of day."""
-        return self.length is not None and self.every[-1] not in "dw"
+        return self.interval is not None and self.every[-1] not in "dw"
 
-    def clock_changes(self, moment: datetime) -> list[str]:
+    def describe_clock_changes(self, moment: datetime) -> list[str]:
         """Return sentences about runs, within a year of a moment, whose time the clocks skip or repeat."""
         if not self.every or self.is_real_time:
             return []
@@ -160,7 +160,7 @@ class Times:
         changes = []
         for ahead in range(_YEAR_DAYS):
             day = begin + _DAY * ahead
-            if not self._falls_on(day, first.date(), self.length):
+            if not self._falls_on(day, first.date(), self.interval):
                 continue
             at = datetime.combine(day, time_of_day, self.zone)
             on = f"on {day.day} {day:%b %Y}"

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.channels.base import Standing
+from bot.channels.base import AskMembership
 from bot.channels.delivery.pauses import Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Wake, Work
@@ -26,8 +26,8 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 2  # between two calls of `Schedules.run_due`
-CORRECTION_SECONDS = 60  # between two calls of `Schedules.put_right`
+RUN_DUE_SECONDS = 2  # between two calls of `Schedules.run_due`
+CORRECTION_SECONDS = 60  # between two calls of `Schedules.correct_due_times`
 _MAX_RUNS = 25  # the most runs that begin in one run of the sweep
 _AT_A_TIME = 10  # runs that begin at the same time
 _PATIENCE_SECONDS = 5.0  # the time that a platform has to say if a person is still there
@@ -41,7 +41,7 @@ class Schedules:
     policies: Policies
     wake: Wake
     clock: Clock
-    standing: Standing  # a function that asks a platform for a person's membership in a chat
+    standing: AskMembership  # a function that asks a platform for a person's membership in a chat
     # the pauses of schedules that wait for their platform or for the end of a rule, by the schedule's id
     _pauses: Pauses[str] = field(init=False)
 
@@ -52,7 +52,7 @@ class Schedules:
         """Begin due runs, some at a time, and none while everything is paused. Return their number."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
-        found = await self.database.read(rows.list_due, now, _MAX_RUNS, self._pauses.list_held())
+        found = await self.database.read(rows.list_due, now, _MAX_RUNS, self._pauses.list_backing_off())
         first_by_conversation = dict[str, Schedule]()  # in a conversation, one schedule runs at a time
         for schedule in found:
             first_by_conversation.setdefault(schedule.conversation_id, schedule)
@@ -64,7 +64,7 @@ class Schedules:
             count += results.count(True)
         return count
 
-    async def put_right(self, now: datetime) -> None:
+    async def correct_due_times(self, now: datetime) -> None:
         """Correct the due times that were computed by a clock that was ahead."""
         corrected_count = await self.database.write(rows.correct_due_times, now)
         if corrected_count:
@@ -82,7 +82,9 @@ class Schedules:
             log.info("a schedule waits for the end of a rule", schedule=due.id, rule=error.message)
             return False
         except NotDeliverable as error:  # the platform will never say if the person is there
-            jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
+            jobs = await self.database.write(
+                runs.pause_for_unknown_membership, self.policies, due, error.message, now
+            )
             await self.wake(*jobs)
             return False
         except ChannelError as error:

@@ -6,7 +6,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, id_of, make_audited, partial
+from bot.store.tables.row import Row, make_audited, make_partial_index, name_id_column
 
 SCHEDULE = "schedule"
 """The name of a schedule in the audit log; its key there is its id."""
@@ -22,17 +22,19 @@ class ScheduleRow(Row, table=True):
 
     __tablename__ = "schedule"
     __table_args__ = (
-        partial("schedule_due", "due_at", where=f"{LIVE} AND due_at IS NOT NULL"),
-        partial("schedule_follows", "follows", where=f"{LIVE} AND follows IS NOT NULL AND runs = 0"),
-        partial("schedule_of_person", "person", where="ended_at IS NULL"),
-        partial("schedule_last", "last_at", where="ended_at IS NULL"),
-        partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
+        make_partial_index("schedule_due", "due_at", where=f"{LIVE} AND due_at IS NOT NULL"),
+        make_partial_index(
+            "schedule_follows", "follows", where=f"{LIVE} AND follows IS NOT NULL AND runs = 0"
+        ),
+        make_partial_index("schedule_of_person", "person", where="ended_at IS NULL"),
+        make_partial_index("schedule_last", "last_at", where="ended_at IS NULL"),
+        make_partial_index("schedule_in", "conversation_id", where="ended_at IS NULL"),
         # ``unrecorded`` columns change without a row in the audit log: the conversation records the runs
         make_audited(SCHEDULE, unrecorded=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
     )
 
     id: str = Field(primary_key=True)
-    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
+    conversation_id: str = Field(foreign_key=name_id_column(ConversationRow))
     person: str
     name: str
     task: str

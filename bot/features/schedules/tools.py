@@ -24,13 +24,13 @@ from bot.domain.times import (
     parse_datetime,
     parse_moment,
 )
-from bot.errors import BadArguments, Hopeless, ToolError
+from bot.errors import BadArguments, PermanentRefusal, ToolError
 from bot.features.schedules import rows, runs
 from bot.features.schedules.schedule import MAX_INTERVAL, MAX_TASK_CHARS, Schedule, Times, read_repetition
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.signature import SEEN, STORABLE
+from bot.tools.signature import NOT_BLANK, STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 
 GROUP = "schedules"
@@ -42,7 +42,7 @@ Task = Annotated[
     StringConstraints(strip_whitespace=True),
     Field(min_length=1, max_length=MAX_TASK_CHARS),
     STORABLE,
-    SEEN,
+    NOT_BLANK,
 ]
 ShortText = Annotated[str, Field(max_length=100), STORABLE]
 ScheduleId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
@@ -108,11 +108,11 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, ma
         def begin(session: Session) -> Schedule:
             proposal = _load_proposal(session, context)
             if proposal is None:
-                raise Hopeless("Only an approved proposal schedules something.")
+                raise PermanentRefusal("Only an approved proposal schedules something.")
             # a schedule that a teammate proposes runs in the lead agent's conversation, which people see
             conversation_id = teams.find_lead_conversation(session, proposal)
             schedule = _make_schedule(proposal, conversation_id, task, moments, after_proposal, clock())
-            runs.begin_schedule(session, policies, schedule, max_schedules, clock())
+            runs.store_schedule(session, policies, schedule, max_schedules, clock())
             return schedule
 
         schedule = await database.write(begin)
@@ -136,7 +136,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, ma
             person = Actor.parse(context.requested_by)
             runs.find_followed(session, policies, id_prefix, conversation_id, person)
 
-    return replace(schedule_task, validate=validate, check=check, zoned="time_zone")
+    return replace(schedule_task, validate=validate, check=check, zone_argument="time_zone")
 
 
 def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> Tool:
@@ -149,7 +149,7 @@ def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> T
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         found = await database.read(rows.get, arguments["schedule"])
         if found is None or found.ended_at is not None:
-            raise Hopeless("There is no such schedule, or it has ended.")
+            raise PermanentRefusal("There is no such schedule, or it has ended.")
         return [PreviewField("task", found.task, None), PreviewField("when", found.words, None)]
 
     async def refuse_undo(_: Ran) -> str:
@@ -176,7 +176,7 @@ def _make_delete_tool(database: Database, policies: Policies, clock: Clock) -> T
             found = rows.get(session, schedule)
             proposal = _load_proposal(session, context)
             if found is None or proposal is None or not _may_delete(session, policies, found, proposal):
-                raise Hopeless("Only its owner or an admin can delete it.")
+                raise PermanentRefusal("Only its owner or an admin can delete it.")
             runs.end_schedule(session, found, proposal.requester, clock())
             return found.label
 
@@ -228,7 +228,7 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         settled["every"] = every
     if until:
         settled["until"] = format_moment(_round_up_to_minute(until))
-    if _read_times(settled).after(now) is None:
+    if _read_times(settled).find_next(now) is None:
         raise BadArguments({"until": "It ends before it would run."})
     return settled
 
@@ -260,11 +260,11 @@ def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
         fields["when"] = f"{times.words} ({times.zone})"
         if times.every:
             fields["until"] = "no end"
-            fields["next_times"] = "\n".join(map(times.format_moment, times.following(now, _SHOWN_TIMES)))
+            fields["next_times"] = "\n".join(map(times.format_moment, times.list_next(now, _SHOWN_TIMES)))
         if times.until:
             fields["until"] = times.format_moment(times.until)
         about_start = explain_repeated(times.start.astimezone(times.zone))
-        fields["clock_changes"] = "\n".join(filter(None, [about_start, *times.clock_changes(now)]))
+        fields["clock_changes"] = "\n".join(filter(None, [about_start, *times.describe_clock_changes(now)]))
     fields["each_run"] = "in the name of the person who asks; its changes ask as usual"
     return [PreviewField(name, None, words) for name, words in fields.items() if words]
 
@@ -289,7 +289,7 @@ def _make_schedule(
     schedule = replace(
         schedule, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until
     )
-    return replace(schedule, due_at=times.after(now))
+    return replace(schedule, due_at=times.find_next(now))
 
 
 def _may_delete(session: Session, policies: Policies, schedule: Schedule, proposal: Proposal) -> bool:
@@ -310,7 +310,9 @@ def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
         raise ToolError("There is no conversation here.")
     if not here.private:
         return rows.list_in_conversation(session, here.id)
-    return rows.list_of_people(session, people.person_of(session, Actor.parse(context.requested_by)).accounts)
+    return rows.list_of_people(
+        session, people.load_person(session, Actor.parse(context.requested_by)).accounts
+    )
 
 
 def _describe_schedule(schedule: Schedule) -> dict[str, Any]:

@@ -22,7 +22,7 @@ _PART = "Voice"
 
 def _find_model(settings: Settings) -> NamedModel | None:
     """Return the model that transcribes, or None."""
-    return next(iter(settings.hearing_models()), None)
+    return next(iter(settings.list_transcription_models()), None)
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
@@ -42,7 +42,7 @@ def _list_model(model: NamedModel, _: Session, __: datetime) -> Sequence[ActiveL
 
 async def _examine(parts: FeatureParts) -> Sequence[Finding]:
     """Return a finding on the model that transcribes, with a warning if further models are never asked."""
-    models = parts.settings.hearing_models()
+    models = parts.settings.list_transcription_models()
     if not models:
         return ()
     first, *others = (model.name for model in models)
@@ -53,7 +53,7 @@ async def _examine(parts: FeatureParts) -> Sequence[Finding]:
 
 VOICE = Feature(
     name="voice",
-    is_on=lambda settings: bool(settings.hearing_models()),
+    is_on=lambda settings: bool(settings.list_transcription_models()),
     make_hooks=_make_hooks,
     examine=_examine,
 )

@@ -25,7 +25,7 @@ from bot.domain.conversations import Transcript, Usage
 from bot.domain.named_models import NamedModel
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.prices import Prices
-from bot.domain.text import make_visible, whole_until
+from bot.domain.text import find_cut, make_visible
 from bot.features.voice.lengths import measure_seconds
 from bot.store import turns
 from bot.store.database import Database
@@ -112,8 +112,8 @@ class RecordingReader:
     def _is_budget_used(self, session: Session, transcript: Transcript, now: datetime) -> bool:
         book = self.policies.load(session).book
         place = str(transcript.conversation.origin)
-        # ``order`` is the id of the line with the person's request, for budgets of one request
-        return is_used_up(session, book, place, transcript.asker, transcript.order, now)
+        # ``request_line_id`` is the id of the line with the person's request, for budgets of one request
+        return is_used_up(session, book, place, transcript.asker, transcript.request_line_id, now)
 
     async def _transcribe(self, kind: str, data: bytes) -> Transcription:
         """Ask the model once: a second try would be paid for as well. ``kind``: the format of ``data``."""
@@ -189,7 +189,7 @@ def _shorten(text: str) -> str:
     """Return a text of at most `MAX_RESULT` characters, with a remark if it was cut."""
     if len(text) <= MAX_RESULT:
         return text
-    return f"{text[: whole_until(text, MAX_RESULT - len(_CUT_TEXT))]}{_CUT_TEXT}"
+    return f"{text[: find_cut(text, MAX_RESULT - len(_CUT_TEXT))]}{_CUT_TEXT}"
 
 
 def _read_count(counts: dict[str, Any], name: str) -> int:
@@ -210,4 +210,4 @@ def _read_seconds(counts: dict[str, Any], measured: float | None) -> float:
 
 def _store_cost(transcript: Transcript, usage: Usage, session: Session, now: datetime) -> None:
     conversation_id, asker = transcript.conversation.id, str(transcript.asker)
-    turns.add_cost(session, conversation_id, asker, transcript.order or None, usage, now)
+    turns.add_cost(session, conversation_id, asker, transcript.request_line_id or None, usage, now)

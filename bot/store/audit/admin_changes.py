@@ -2,12 +2,12 @@
 
 Each row of it (`LedgerRow`) names a *thing* and its key, who changed it and when, and the states before and
 after. Its column ``holds`` maps the name of each changed table row, such as ``rule 7``, to the row's hash
-after the change. `find_breaks` compares these hashes with the tables, so it finds a rule, a grant or a link
-of accounts that no one is recorded to have made, or that was altered since.
+after the change. `find_unrecorded_rows` compares these hashes with the tables, so it finds a rule, a grant or
+a link of accounts that no one is recorded to have made, or that was altered since.
 
 Rows are only added. They are part of the one hash chain (``bot/store/audit/chain.py``), like the rows about
 proposals (``bot/store/audit/log.py``). The chain inserts new rows as the last step of a transaction, so a
-function that reads the log calls `chain.link_added` first: it inserts the rows so far.
+function that reads the log calls `chain.insert_recorded_rows` first: it inserts the rows so far.
 
 The log is *sealed* if its hashes are made with a secret key, the audit key, so that no one can alter a row
 without it. The beginning of a seal, and a change of the key, are rows of this log.
@@ -30,10 +30,10 @@ from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.domain.text import hash_text
 from bot.store.audit import chain, log
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
-from bot.store.tables.row import AUDITED, Audited, table_of
+from bot.store.tables.row import AUDITED_KEY, Audited, table_of
 from bot.store.tables.rules import GrantRow, RuleRow
 
 _TABLE = table_of(LedgerRow)
@@ -47,7 +47,7 @@ class Thing(StrEnum):
     Features add more kinds, for tables of their own.
     """
 
-    RULE = "rule"  # subject, tools and place, as `rule_key` says
+    RULE = "rule"  # subject, tools and place, as `make_rule_key` says
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
@@ -60,10 +60,10 @@ class Thing(StrEnum):
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
 
 
-IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
+IS_CONTEXT_READ = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
 """A condition: someone read the conversation that led to a proposal. A literal, so that an index is used."""
 
-State = Mapping[str, Any] | None
+ThingState = Mapping[str, Any] | None
 """The state of a thing as JSON; None where it does not exist."""
 
 
@@ -71,9 +71,9 @@ def record(
     session: Session,
     thing: str,
     key: str,
-    by: By,
-    before: State,
-    after: State,
+    by: Author,
+    before: ThingState,
+    after: ThingState,
     now: datetime,
     tool: str = "",
 ) -> None:
@@ -102,16 +102,18 @@ def record(
 
 def record_reading(session: Session, proposal: Proposal, actor: Actor, person: Person, now: datetime) -> None:
     """Record that someone read the conversation that led to a proposal, once for each person."""
-    chain.link_added(session)
-    earlier = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == proposal.id, _TABLE.c.person == person.id)
+    chain.insert_recorded_rows(session)
+    earlier = select(_TABLE.c.id).where(
+        IS_CONTEXT_READ, _TABLE.c.key == proposal.id, _TABLE.c.person == person.id
+    )
     if session.execute(earlier.limit(1)).first() is None:
-        by = By.press(Act.READ, actor, person)
+        by = Author.press(Act.READ, actor, person)
         record(session, Thing.CONTEXT, proposal.id, by, None, None, now, proposal.tool_name)
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
     """Return the newest row in which ``verb`` was done to a thing of the kind ``thing``, or None."""
-    chain.link_added(session)
+    chain.insert_recorded_rows(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
@@ -119,10 +121,10 @@ def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
 def seal_with_key(session: Session, now: datetime) -> None:
     """Record that the newest key seals rows from now on, unless it sealed the newest row already.
 
-    Raises like `chain.link`.
+    Raises like `chain.insert_rows`.
     """
-    if not chain.is_sealed_with_newest(session):
-        _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
+    if not chain.is_sealed_with_newest_key(session):
+        _seal_with(session, Author.nod(Act.SEAL_WITH), None, now)
 
 
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
@@ -132,16 +134,16 @@ def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
     where no key is set, or where the log has a seal already.
     """
     first = chain.allow_first_seal(session)
-    by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
+    by = Author(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
     _seal_with(session, by, {"from": first}, now)
     return first
 
 
-def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
-    record(session, Thing.KEY, chain.name_of(chain.keys_of(session)[0]), by, None, after, now)
+def _seal_with(session: Session, by: Author, after: ThingState, now: datetime) -> None:
+    record(session, Thing.KEY, chain.name_key(chain.list_keys(session)[0]), by, None, after, now)
 
 
-def rule_key(row: RuleRow) -> str:
+def make_rule_key(row: RuleRow) -> str:
     """Return the key of a rule in the log, such as ``quorum for pay_* in slack:T1``, followed by its limits.
 
     Of roles and routes, several rules with different values may apply side by side, so their keys have the
@@ -161,7 +163,7 @@ def rule_key(row: RuleRow) -> str:
     return key
 
 
-def rule_state(row: RuleRow) -> State:
+def make_rule_state(row: RuleRow) -> ThingState:
     """Return a rule's state for the log."""
     value = row.value
     if isinstance(value, float) and value.is_integer():
@@ -172,7 +174,7 @@ def rule_state(row: RuleRow) -> State:
     return state
 
 
-def grant_state(row: GrantRow) -> State:
+def make_grant_state(row: GrantRow) -> ThingState:
     """Return a grant's state for the log.
 
     Of the arguments that it matches there is only a hash, since they may be secrets.
@@ -201,9 +203,9 @@ class LinkChange:
     words: str  # for admins
 
 
-def links_after(session: Session, number: int) -> list[LinkChange]:
+def list_link_changes_after(session: Session, number: int) -> list[LinkChange]:
     """Return the links and unlinks in the rows after the row with this number, oldest first."""
-    chain.link_added(session)
+    chain.insert_recorded_rows(session)
     found = session.execute(
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > number).order_by(_TABLE.c.id)
     )
@@ -236,10 +238,10 @@ def _describe_link(verb: str, actor: str, rows: list[Any]) -> str:
 def _find_audited_tables() -> dict[str, Any]:
     """Return the tables whose rows this log covers, by the kind of thing; only tables that are imported."""
     tables = SQLModel.metadata.sorted_tables
-    return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
+    return {table.info[AUDITED_KEY].thing: table for table in tables if AUDITED_KEY in table.info}
 
 
-def _find_row_names(thing: str, key: str, before: State, after: State) -> list[str]:
+def _find_row_names(thing: str, key: str, before: ThingState, after: ThingState) -> list[str]:
     """Return the names of the table rows that a change was about, such as ``rule 7``.
 
     The mark of each audited table (`Audited`) has a function that finds the rows' keys by the thing's key and
@@ -248,7 +250,7 @@ def _find_row_names(thing: str, key: str, before: State, after: State) -> list[s
     table = _find_audited_tables().get(thing)
     if table is None:
         return []
-    audited: Audited = table.info[AUDITED]
+    audited: Audited = table.info[AUDITED_KEY]
     states = [state for state in (before, after) if state]
     return [f"{thing} {row_key}" for row_key in audited.find_keys(key, states)]
 
@@ -257,7 +259,7 @@ def _hash_now(session: Session, name: str) -> str | None:
     """Return the hash of the table row of this name as it is now; None if it is gone, or needs no record."""
     thing, _, key = name.partition(" ")  # as in `_find_row_names`
     table = _find_audited_tables()[thing]
-    audited: Audited = table.info[AUDITED]
+    audited: Audited = table.info[AUDITED_KEY]
     key_column = table.c[audited.key]
     value = int(key) if isinstance(key_column.type, Integer) else key
     row = session.execute(select(table).where(key_column == value)).mappings().first()
@@ -277,23 +279,24 @@ def _hash_content(audited: Audited, row: Any) -> str | None:
     return None
 
 
-def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
+def list_current_hashes(session: Session) -> Iterator[tuple[str, str]]:
     """Yield the name and the current hash of each row that this log covers, in the imported tables."""
     for thing, table in _find_audited_tables().items():
-        audited = table.info[AUDITED]
+        audited = table.info[AUDITED_KEY]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
             content_hash = _hash_content(audited, row)
             if content_hash is not None:
                 yield f"{thing} {row[audited.key]}", content_hash
     for tool in session.exec(select(ToolVersionRow)):
-        yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
+        yield f"{Thing.TOOL} {tool.name} {tool.version}", log.hash_schema(tool.parameters)
 
 
-def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
+def find_unrecorded_rows(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each table row that differs from the log: unrecorded, missing or altered.
 
-    `chain.find_breaks` checks the log itself. ``counter`` counts the rows, for the progress of the check.
+    `chain.find_chain_faults` checks the log itself. ``counter`` counts the rows, for the progress of the
+    check.
 
     The schemas of tools that proposals recorded are read first, a part at a time. All else is read afterwards
     over one snapshot. A schema that is added in between has no record yet, which is no fault.
@@ -306,7 +309,7 @@ def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
 
 
 def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[str, str]) -> Iterator[str]:
-    """Yield the sentences of `find_breaks`.
+    """Yield the sentences of `find_unrecorded_rows`.
 
     ``schema_hashes``: the hashes that proposals recorded, by the name of the schema, such as
     ``tool issues.create 1``.
@@ -318,7 +321,7 @@ def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[
     )
     for holds in counter.follow(rows.scalars()):  # yields each value, and counts it
         recorded |= holds  # oldest first, so the newest record of each row remains
-    now = dict(current_hashes(session))
+    now = dict(list_current_hashes(session))
     for name in sorted(now.keys() | recorded.keys()):
         hash_recorded, hash_now = recorded.get(name), now.get(name)
         if hash_recorded == hash_now:

@@ -5,7 +5,7 @@ without gaps. One row of the table ``chain_end``, *the end*, holds the newest nu
 at the end show as well as rows missing in the middle. The end is locked from the first row that a transaction
 adds to its commit, so numbers are committed in order: anyone who has read up to a number has read everything
 below it. Every writer waits for that lock, so new rows are collected (`record_row`) and inserted as the last
-step of a transaction (`link`).
+step of a transaction (`insert_rows`).
 
 With ``NOD_AUDIT_KEY`` the log is *sealed*: the hashes are HMACs, so a writer of the database without the key
 can't make rows that fit. With several keys, the first seals new rows, and the others still verify the rows
@@ -49,8 +49,8 @@ KEY = "key"
 It is the first sealed row of the log, or the first row that a new key seals.
 """
 
-ADDITIONS = "to be linked"
-"""The key of `Additions` in a session's ``info``. A session without `Additions` can't record anything."""
+NEW_ROWS_KEY = "to be linked"
+"""The key of `NewRows` in a session's ``info``. A session without `NewRows` can't record anything."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
@@ -68,7 +68,7 @@ _BATCH = 2000  # rows that are read at a time
 _ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _MIN_ANCHOR_DIGITS = 16  # the fewest digits that an anchor to check must have
 
-ADDED: Mapping[str, Any] = {}
+COLUMN_DEFAULTS: Mapping[str, Any] = {}
 """Columns that were added to hashed tables later, each with the value that older rows have; none so far.
 
 `hash_content` leaves a column with that value out, so that the hashes of older rows stay the same.
@@ -119,7 +119,7 @@ class EndAltered(NodError):
         )
 
 
-def keys_of(session: Session) -> tuple[bytes, ...]:
+def list_keys(session: Session) -> tuple[bytes, ...]:
     """Return the keys of this process; the first is the sealing key."""
     return _keys_in(session.connection())
 
@@ -130,8 +130,8 @@ def _keys_in(connection: Connection) -> tuple[bytes, ...]:
 
 
 @dataclass(slots=True)
-class Additions:
-    """The new rows of a transaction, until `link` inserts them."""
+class NewRows:
+    """The new rows of a transaction, until `insert_rows` inserts them."""
 
     # each row after the statement that inserts it
     rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
@@ -140,17 +140,17 @@ class Additions:
 
 def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
     """Have a row added to the log as the last step of the transaction, by the statement ``insert_one``."""
-    session.info[ADDITIONS].rows.append((insert_one, row))
+    session.info[NEW_ROWS_KEY].rows.append((insert_one, row))
 
 
-def link_added(session: Session) -> None:
+def insert_recorded_rows(session: Session) -> None:
     """Insert the rows that this transaction has recorded so far, so that later queries of it see them."""
-    added = session.info.get(ADDITIONS)
+    added = session.info.get(NEW_ROWS_KEY)
     if added is not None:
-        link(session.connection(), added)
+        insert_rows(session.connection(), added)
 
 
-def link(connection: Connection, added: Additions) -> None:
+def insert_rows(connection: Connection, added: NewRows) -> None:
     """Number, chain and insert the added rows. The end is locked from here to the commit.
 
     Raises OtherKey, NotSealed or EndAltered where no row may follow the end, NodError where there is no end.
@@ -174,7 +174,7 @@ def link(connection: Connection, added: Additions) -> None:
     new_end = {
         "number": number,
         "hash": previous,
-        "key": name_of(key),
+        "key": name_key(key),
         "mark": _make_mark(key, number, previous),
     }
     connection.execute(_UPDATE_END, {f"new_{name}": value for name, value in new_end.items()})
@@ -189,7 +189,7 @@ def _choose_key(keys: Sequence[bytes], end: Any, *, may_be_first_sealed: bool = 
     a seal although the rows before have none. Raises OtherKey, NotSealed or EndAltered where no row may
     follow this end.
     """
-    by_name = {name_of(key): key for key in (b"", *keys)}
+    by_name = {name_key(key): key for key in (b"", *keys)}
     if end.key not in by_name:
         raise OtherKey
     end_key = by_name[end.key]  # the key that sealed the newest row; empty for none
@@ -200,11 +200,14 @@ def _choose_key(keys: Sequence[bytes], end: Any, *, may_be_first_sealed: bool = 
     return keys[0] if keys else b""
 
 
-def is_sealed_with_newest(session: Session) -> bool:
-    """Return whether the newest row is sealed with the key that seals the next row. Raises like `link`."""
-    link_added(session)
+def is_sealed_with_newest_key(session: Session) -> bool:
+    """Return whether the newest row is sealed with the key that seals the next row.
+
+    Raises like `insert_rows`.
+    """
+    insert_recorded_rows(session)
     end = session.connection().execute(_READ_END, {}).first()
-    return end is not None and name_of(_choose_key(keys_of(session), end)) == end.key
+    return end is not None and name_key(_choose_key(list_keys(session), end)) == end.key
 
 
 def allow_first_seal(session: Session) -> int:
@@ -212,13 +215,13 @@ def allow_first_seal(session: Session) -> int:
 
     Raises NodError where no key is set, or where the log has a seal already.
     """
-    link_added(session)
+    insert_recorded_rows(session)
     end = session.connection().execute(_READ_END, {}).first()
-    if not keys_of(session):
+    if not list_keys(session):
         raise NodError("NOD_AUDIT_KEY: no key is set. Set one, then seal the audit log.")
     if end is None or end.key:
         raise NodError("The audit log is sealed already. Nothing was changed.")
-    session.info[ADDITIONS].may_be_first_sealed = True
+    session.info[NEW_ROWS_KEY].may_be_first_sealed = True
     return int(end.number) + 1
 
 
@@ -233,14 +236,14 @@ def count_unsealed(session: Session) -> int:
     return 0
 
 
-def blank(connection: Connection) -> dict[str, Any]:
+def make_empty_end(connection: Connection) -> dict[str, Any]:
     """Return the row of the end for a log that has no rows yet; it has a mark if a key is set."""
     key = next(iter(_keys_in(connection)), b"")
     mark = _make_mark(key, 0, "") if key else ""
-    return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": mark}
+    return {"id": 1, "number": 0, "hash": "", "key": name_key(key), "mark": mark}
 
 
-def name_of(key: bytes) -> str:
+def name_key(key: bytes) -> str:
     """Return a name for a key that does not reveal it; empty for none."""
     if key:
         return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8]
@@ -283,18 +286,18 @@ def hash_content(row: Mapping[str, Any]) -> str:
     """
     hashed = {}
     for name, value in row.items():
-        is_left_out = name in ADDED and ADDED[name] == value
+        is_left_out = name in COLUMN_DEFAULTS and COLUMN_DEFAULTS[name] == value
         if value is not None and not is_left_out:
             hashed[name] = value
     return hashlib.sha256(_to_bytes(hashed)).hexdigest()
 
 
-def anchor(session: Session) -> str | None:
+def make_anchor(session: Session) -> str | None:
     """Return the anchor of the log, ``NUMBER-HASH`` of its newest row; None while there are no rows.
 
     Kept outside the database, it proves later that the rows up to that number are still the same.
     """
-    link_added(session)
+    insert_recorded_rows(session)
     end = session.connection().execute(_READ_END, {}).first()
     if end is not None and end.number:
         return f"{end.number}-{end.hash[:_ANCHOR_DIGITS]}"
@@ -350,7 +353,7 @@ class SnapshotReader(Protocol):
     def __call__(self, function: Callable[[Session], T], /) -> T: ...
 
 
-def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
+def find_chain_faults(read: SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each row that was changed, removed or inserted, in the order of the log.
 
     Each part of the log is read over a snapshot of its own: a snapshot that is held for long lets SQLite's
@@ -361,7 +364,7 @@ def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
     if end is None:
         yield "the end of the audit log is missing"
         return
-    if end.key and end.key not in map(name_of, keys):
+    if end.key and end.key not in map(name_key, keys):
         yield "it is sealed with a key that is not set here: set NOD_AUDIT_KEY to verify it"
         return
     if keys and not end.key:
@@ -402,7 +405,7 @@ def find_breaks(read: SnapshotReader, counter: Counter) -> Iterator[str]:
     if number != end.number:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
         return
-    end_key = {name_of(key): key for key in keys}.get(end.key, b"")
+    end_key = {name_key(key): key for key in keys}.get(end.key, b"")
     # an empty log without a key has no mark
     mark = _make_mark(end_key, number, previous) if number or end_key else ""
     if previous != end.hash or end.mark != mark:
@@ -431,7 +434,7 @@ def _read_beginning(session: Session) -> _Beginning:
     if upgrade.row_number:
         previous = hash_before_chain(session.connection(), upgrade.row_number)
     end = session.connection().execute(_READ_END, {}).first()
-    return _Beginning(keys_of(session), end, upgrade, previous)
+    return _Beginning(list_keys(session), end, upgrade, previous)
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 Each row (`AuditRow`) is a link of the hash chain of the audit log (``bot/store/audit/chain.py``). It holds
 the *content*, a hash of the full proposal as the change left it: requester, deciders, votes, preview, result,
-due times. So a cell that was changed without a row in the log is found (`find_breaks`). The first row of a
-proposal, and each row with a change of its arguments, also has the request without secrets (``about``).
+due times. So a cell that was changed without a row in the log is found (`find_altered_proposals`). The first
+row of a proposal, and each row with a change of its arguments, also has the request without secrets
+(``about``).
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from bot.domain.connections import Connection
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical, digest
-from bot.domain.record import Done
+from bot.domain.record import Deed
 from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.text import storable
 from bot.store.audit import chain
@@ -35,7 +36,7 @@ _TOOL_VERSIONS = table_of(ToolVersionRow)
 _BATCH = 2000  # rows that are read at a time
 
 _INSERT = insert(_TABLE)
-PLACE_AND_SCHEMA = (
+REQUEST_COLUMNS = (
     select(_CONVERSATIONS.c.channel + ":" + _CONVERSATIONS.c.key)
     .where(_CONVERSATIONS.c.id == bindparam("asked_in"))
     .scalar_subquery(),
@@ -48,7 +49,7 @@ PLACE_AND_SCHEMA = (
 )
 """The columns that `describe_request` needs: the place of the request, and the tool's stored schema.
 
-Statements of other modules select them as well; `key_of_place_and_schema` returns the parameters.
+Statements of other modules select them as well; `make_request_parameters` returns the parameters.
 """
 _AFTER_ID = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
@@ -57,9 +58,9 @@ _AFTER_ID = (
     .limit(bindparam("limit"))
 )
 
-# for `find_breaks`: proposals in the order of their ids, each with the log's row about the proposal's current
-# version, if there is one; and proposals of which the log has a row, but which are gone, or are at an older
-# version
+# for `find_altered_proposals`: proposals in the order of their ids, each with the log's row about the
+# proposal's current version, if there is one; and proposals of which the log has a row, but which are gone,
+# or are at an older version
 _UNRECORDED_COLUMNS = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
 """The columns of a proposal that change without a row in the log, so that ``content`` does not cover them."""
 _WITH_LAST_ROW = (
@@ -100,28 +101,28 @@ _REQUESTS = (  # for `list_proposed_schemas`
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class Author:
     """The author of a change, a person through an account or Nod itself, and what they did."""
 
-    verb: Done  # what they did: a press, an act, or the state in which a call ended
+    verb: Deed  # what they did: a press, an act, or the state in which a call ended
     actor: str  # the account, as text; ``nod`` for Nod
     person: str  # the id of the Person; ``nod`` for Nod
     channel: str
     reason: str | None = None
 
     @classmethod
-    def press(cls, verb: Done, actor: Actor, person: Person, reason: str | None = None) -> "By":
+    def press(cls, verb: Deed, actor: Actor, person: Person, reason: str | None = None) -> "Author":
         """Return a person as the author."""
         return cls(verb, str(actor), person.id, actor.channel, reason)
 
     @classmethod
-    def nod(cls, verb: Done, reason: str | None = None) -> "By":
+    def nod(cls, verb: Deed, reason: str | None = None) -> "Author":
         """Return Nod as the author."""
         return cls(verb, "nod", "nod", "nod", reason)
 
 
-def key_of_place_and_schema(proposal: Proposal) -> dict[str, str]:
-    """Return the parameters of `PLACE_AND_SCHEMA` for a proposal."""
+def make_request_parameters(proposal: Proposal) -> dict[str, str]:
+    """Return the parameters of `REQUEST_COLUMNS` for a proposal."""
     return {
         "asked_in": proposal.conversation_id,
         "asked_tool": proposal.tool_name,
@@ -135,7 +136,7 @@ class Change:
 
     proposal: Proposal
     row: Mapping[str, Any]  # the proposal as columns (`proposal_rows.to_row`), which ``content`` hashes
-    by: By
+    by: Author
     about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
 
@@ -178,7 +179,7 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
         "tool": [proposal.tool_name, proposal.tool_version],
         "summary": storable(redact_text(proposal.description)),
         "arguments": redact_arguments(proposal.arguments, schema),
-        "schema": schema_hash(schema) if schema is not None else None,
+        "schema": hash_schema(schema) if schema is not None else None,
     }
     # what follows is left out where it is empty, as in the rows of earlier releases
     lines = [redact_text(line.words) for line in proposal.frozen_annotations]
@@ -197,23 +198,23 @@ def _describe_connection(connection: Connection) -> dict[str, Any]:
     return found
 
 
-def schema_hash(schema: Mapping[str, Any]) -> str:
+def hash_schema(schema: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(schema).encode(errors="replace")).hexdigest()
 
 
-def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
+def list_after(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
     """Return the ids of audit rows after ``last_id`` with the ids of their proposals, oldest first."""
     rows = session.connection().execute(_AFTER_ID, {"last_id": last_id, "limit": limit}).all()
     return [(row[0], row[1]) for row in rows]
 
 
-def last_id(session: Session) -> int:
+def find_last_id(session: Session) -> int:
     """Return the id of the newest row, or 0."""
     found = session.execute(select(AuditRow.id).order_by(col(AuditRow.id).desc()).limit(1)).scalar()
     return found or 0
 
 
-def history(session: Session, proposal_id: str) -> list[AuditRow]:
+def list_rows_of_proposal(session: Session, proposal_id: str) -> list[AuditRow]:
     """Return all rows about one proposal, oldest first."""
     of_proposal = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
     return list(session.exec(of_proposal.order_by(col(AuditRow.version))))
@@ -224,10 +225,10 @@ def list_newest(session: Session, limit: int) -> list[AuditRow]:
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
-def find_breaks(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
+def find_altered_proposals(read: chain.SnapshotReader, counter: Counter) -> Iterator[str]:
     """Yield a sentence on each proposal that is not as its last row in the log says.
 
-    `chain.find_breaks` checks the log itself. ``counter`` counts the proposals, for the progress.
+    `chain.find_chain_faults` checks the log itself. ``counter`` counts the proposals, for the progress.
     """
     after = ""
     while part := read(partial(_read_proposals_with_last_row, after=after)):

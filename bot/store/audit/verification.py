@@ -24,12 +24,12 @@ from sqlmodel import Session, select
 import bot.store.migrations.schema  # noqa: F401 - the checks cover all tables, also those of features
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
-from bot.domain.record import Wanted
+from bot.domain.record import AuditFilter
 from bot.domain.redaction import redact
 from bot.store import people
 from bot.store.audit import admin_changes, chain, log
 from bot.store.audit.admin_changes import Thing
-from bot.store.state import keep_task_state, load_task_state
+from bot.store.state import load_task_state, store_task_state
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, LedgerRow
@@ -94,7 +94,9 @@ def describe_intact(session: Session) -> str:
     return f"Audit log verified: nothing missing or altered.{note}"
 
 
-def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
+def find_faults_in_session(
+    session: Session, anchors: Sequence[str] = (), progress: Progress = ignore
+) -> list[str]:
     """Return the faults that `find_faults` finds, over the snapshot of this session."""
     return find_faults(lambda function: function(session), anchors, progress)
 
@@ -110,7 +112,7 @@ def find_faults(
     """
     found: list[str] = []
     counter = Counter(0 if progress is ignore else read(_count_checks), progress)
-    for check in (chain.find_breaks, log.find_breaks, admin_changes.find_breaks):
+    for check in (chain.find_chain_faults, log.find_altered_proposals, admin_changes.find_unrecorded_rows):
         try:
             found += check(read, counter)
         except Abandoned:
@@ -140,16 +142,18 @@ def take_due_anchor(session: Session, now: datetime) -> str | None:
     None within `ANCHOR_EVERY` after the last one, or without new rows.
     """
     last = load_task_state(session, _ANCHOR_TASK)
-    anchor = chain.anchor(session)
+    anchor = chain.make_anchor(session)
     if anchor is None or last.get("anchor") == anchor:
         return None
     if last and now - datetime.fromisoformat(last["at"]) < ANCHOR_EVERY:
         return None
-    keep_task_state(session, _ANCHOR_TASK, last, {"anchor": anchor, "at": now.isoformat()})
+    store_task_state(session, _ANCHOR_TASK, last, {"anchor": anchor, "at": now.isoformat()})
     return anchor
 
 
-def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
+def list_matching_rows(
+    session: Session, wanted: AuditFilter, limit: int | None = None
+) -> list[dict[str, Any]]:
     """Return matching rows of both tables, oldest first, each with all of `EXPORTED`.
 
     ``limit``: only so many of the newest.
@@ -157,7 +161,9 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
     return find_rows(session, wanted, limit)[0]
 
 
-def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
+def find_rows(
+    session: Session, wanted: AuditFilter, limit: int | None = None
+) -> tuple[list[dict[str, Any]], int]:
     """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
     who = _list_authors(session, wanted)
     statement = _select_of_proposals(wanted, who)
@@ -171,7 +177,7 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
     return [_make_plain(row) for row in newest], count + len(of_other_changes)
 
 
-def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+def load_page(session: Session, wanted: AuditFilter, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return a page of the matching rows, newest first, and the ``before`` of the next page.
 
     ``limit``: the rows of a page. A page may have one row more: rows from before the chain (`chain.UPGRADE`)
@@ -199,7 +205,9 @@ class ExportPart:
     total: int  # the number of the newest row
 
 
-def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | None = None) -> ExportPart:
+def load_export_part(
+    session: Session, wanted: AuditFilter, after: int = 0, total: int | None = None
+) -> ExportPart:
     """Return the next rows of an export, in the order of their numbers.
 
     ``after`` and ``total`` are the ``done`` and ``total`` of the part before; without them it is the first
@@ -217,15 +225,15 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
     return ExportPart([_make_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
-def _list_authors(session: Session, wanted: Wanted) -> frozenset[str]:
+def _list_authors(session: Session, wanted: AuditFilter) -> frozenset[str]:
     """Return the id and the accounts of the Person that the filter names; empty for everyone."""
     if not wanted.who:
         return frozenset()
-    person = people.person_of(session, Actor.parse(wanted.who))
+    person = people.load_person(session, Actor.parse(wanted.who))
     return person.accounts | {person.id}
 
 
-def _select_of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
+def _select_of_proposals(wanted: AuditFilter, who: frozenset[str]) -> Any:
     """Return the statement that finds the matching rows about proposals, newest first.
 
     ``who``: the result of `_list_authors`.
@@ -280,13 +288,13 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_of_other_changes(
-    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
+    session: Session, wanted: AuditFilter, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest matching rows about changes other than of proposals, newest first."""
     statement = select(_LEDGER)
     if wanted.proposal:
         about = starts_with(_LEDGER.c.key, wanted.proposal)
-        statement = statement.where(admin_changes.IS_CONTEXT, about)
+        statement = statement.where(admin_changes.IS_CONTEXT_READ, about)
     if who:
         statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
     if wanted.since:
@@ -303,9 +311,9 @@ def _read_of_other_changes(
         return [dict(row) for row in islice(matching, limit)]
 
 
-def _is_about_tool(pattern: str, wanted: Wanted) -> bool:
+def _is_about_tool(pattern: str, wanted: AuditFilter) -> bool:
     """Return whether a row about the tools of this pattern is about the tool of the filter."""
-    if wanted.known:  # the filter has the full name of a tool, not a pattern
+    if wanted.matches_patterns:  # the filter has the full name of a tool, not a pattern
         return fnmatchcase(wanted.tool, pattern)
     return pattern == wanted.tool
 
@@ -318,29 +326,29 @@ def _make_plain(row: dict[str, Any]) -> dict[str, Any]:
     return shown | {"hidden": [name for name in EXPORTED if shown[name] != full[name]] or None}
 
 
-def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
+def format_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as text with a line of JSON for each."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
 
 
-def as_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
+def format_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
     """Return rows as CSV with a header of ``names``.
 
     A cell that a spreadsheet would run as a formula begins with a quote. Each cell is quoted, so that a
     spreadsheet with another separator splits none. A byte-order mark comes first: without it, Excel reads
     other letters than ASCII in the code page of its computer.
     """
-    return csv_head(names) + csv_lines(found, names)
+    return format_csv_head(names) + format_csv_lines(found, names)
 
 
-def csv_head(names: Sequence[str] = EXPORTED) -> str:
+def format_csv_head(names: Sequence[str] = EXPORTED) -> str:
     """Return the byte-order mark and the header line."""
     out = io.StringIO()
     csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL).writeheader()
     return f"\ufeff{out.getvalue()}"
 
 
-def csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
+def format_csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
     """Return the lines of the rows, without the header."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
@@ -357,8 +365,8 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Mapping[str, ExportFormat] = {
-    "jsonl": ExportFormat("", as_jsonl),
-    "csv": ExportFormat(csv_head(), csv_lines),
+    "jsonl": ExportFormat("", format_jsonl),
+    "csv": ExportFormat(format_csv_head(), format_csv_lines),
 }
 """The formats of exported files, by name."""
 

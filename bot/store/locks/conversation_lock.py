@@ -55,7 +55,7 @@ _LOCK_CONVERSATION_OF_PROPOSAL = (
 )
 
 
-def everywhere(session: Session) -> None:
+def lock_everything(session: Session) -> None:
     """Lock everything: all decisions wait until this transaction ends."""
     held = _find_held(session)
     if held is not None and _EVERYWHERE not in held:
@@ -63,7 +63,7 @@ def everywhere(session: Session) -> None:
         held.add(_EVERYWHERE)
 
 
-def in_conversation(session: Session, conversation_id: str) -> None:
+def lock_conversation(session: Session, conversation_id: str) -> None:
     """Lock a conversation and its team: their decisions wait until this transaction ends."""
     held = _find_held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
@@ -71,8 +71,8 @@ def in_conversation(session: Session, conversation_id: str) -> None:
         held.add(conversation_id)
 
 
-def with_proposal(session: Session, proposal_id: str) -> None:
-    """Lock the conversation of a proposal, if there is one, like `in_conversation`."""
+def lock_conversation_of(session: Session, proposal_id: str) -> None:
+    """Lock the conversation of a proposal, if there is one, like `lock_conversation`."""
     held = _find_held(session)
     if held is not None:
         found = (

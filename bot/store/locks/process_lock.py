@@ -25,12 +25,12 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-CHANNEL = "'nod_' || md5(coalesce(current_schema(), ''))"
+CHANNEL_SQL = "'nod_' || md5(coalesce(current_schema(), ''))"
 """The SQL of the channel on which the processes in this schema of a PostgreSQL database listen."""
-AT_WORK = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
+WORK_LOCK_SQL = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
 """The SQL of the advisory lock that all of these processes share while they work."""
-_TRY_LOCK_ALONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
-_NOTIFY = text(f"SELECT pg_notify({CHANNEL}, '')")
+_TRY_LOCK_ALONE = text(f"SELECT pg_try_advisory_lock({WORK_LOCK_SQL})")
+_NOTIFY = text(f"SELECT pg_notify({CHANNEL_SQL}, '')")
 
 
 def is_at_work(url: str) -> bool:
@@ -44,7 +44,7 @@ def is_at_work(url: str) -> bool:
         return not connection.execute(_TRY_LOCK_ALONE).scalar_one()
 
 
-def notify(engine: Engine) -> None:
+def notify_processes(engine: Engine) -> None:
     """Wake the processes that work on this database, after a change of its rows.
 
     Otherwise they look for changed rows only every few seconds.
@@ -66,7 +66,7 @@ def check_not_lost(database: Path) -> None:
     """Raise SettingsError if the lock file says that there was a database, and it is gone or empty."""
     lock_file = _place_next_to(database, ".lock")
     has_database = database.exists() and database.stat().st_size > 0
-    was_marked = lock_file.exists() and lock_file.stat().st_size > 0  # see `FileLock.mark`
+    was_marked = lock_file.exists() and lock_file.stat().st_size > 0  # see `FileLock.record_database_exists`
     if was_marked and not has_database:
         raise SettingsError(
             f"NOD_DATABASE_URL: there was a database {database}, and it is gone or empty. "
@@ -130,7 +130,7 @@ class FileLock:
         self._handle = handle
         return self
 
-    def mark(self) -> None:
+    def record_database_exists(self) -> None:
         """Record in the lock file that the database exists, for `check_not_lost` at later starts."""
         if self._handle is not None:
             os.pwrite(self._handle, b"there is a database\n", 0)

@@ -39,8 +39,9 @@ class ResourceLock:
     async def enter(self, proposal_id: str, name: str) -> bool:
         """Take the lock on a name for a proposal.
 
-        False where another proposal has it or came first: then the proposal waits until `leave` or `forget`
-        returns its id, and enters again. Where another process has the lock, this waits for it.
+        False where another proposal has it or came first: then the proposal waits until `leave` or
+        `stop_waiting` returns its id, and enters again. Where another process has the lock, this waits for
+        it.
         """
         first = next(iter(self._list_waiting(name)), proposal_id)
         if name in self._holders or first != proposal_id:
@@ -68,7 +69,7 @@ class ResourceLock:
         del self._holders[name]
         return self._list_next(name)
 
-    def forget(self, proposal_id: str) -> tuple[str, ...]:
+    def stop_waiting(self, proposal_id: str) -> tuple[str, ...]:
         """Remove a waiting proposal; return the one that waits next for its name, if the lock is free."""
         name = self._wanted_by_proposal.pop(proposal_id, None)
         if name is None:

@@ -21,7 +21,7 @@ from bot.store.engine import open_unpooled
 _VERSION_TABLE = "alembic_version"  # it has one row, with the version of the schema
 _TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
 _MAX_NAMED = 3  # the most tables or columns that a fault names
-HERE = Path(__file__).parent
+MIGRATIONS_FOLDER = Path(__file__).parent
 
 _FIRST = "0007"  # the first version; its module is the first in ``versions``
 
@@ -45,21 +45,21 @@ def upgrade(engine: Engine, progress: Progress = ignore) -> None:
         from alembic import command
 
         with hold_migration_lock(engine):
-            fault = find_damage(engine) or find_unsupported_version(engine)
+            fault = find_schema_fault(engine) or find_unsupported_version(engine)
             if fault:
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
-            command.upgrade(config(engine, progress), "head")
-    fault = find_damage(engine)
+            command.upgrade(make_alembic_config(engine, progress), "head")
+    fault = find_schema_fault(engine)
     if fault:
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
 
-def config(engine: Engine, progress: Progress = ignore) -> Any:
+def make_alembic_config(engine: Engine, progress: Progress = ignore) -> Any:
     """Return Alembic's configuration for this database, without a file."""
     from alembic.config import Config
 
     settings = Config()
-    settings.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    settings.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
     settings.attributes["engine"] = engine
     settings.attributes["progress"] = progress
     return settings
@@ -79,7 +79,7 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
         yield
 
 
-def find_damage(engine: Engine) -> str:
+def find_schema_fault(engine: Engine) -> str:
     """Return why no release can use the present tables, and what to do; empty if there is no such fault.
 
     The tables of an older version are not checked, since this release knows only those of the newest one.
@@ -161,12 +161,12 @@ def find_newest_version() -> str:
 
 def list_known_versions() -> frozenset[str]:
     """Return every version this release knows: a version's file begins with it."""
-    return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))
+    return frozenset(file.name.partition("_")[0] for file in MIGRATIONS_FOLDER.glob("versions/[0-9]*.py"))
 
 
 def create_first_schema(connection: Connection) -> None:
     """Create the tables and indexes of the first schema that are missing; its SQL is frozen."""
-    sql = (HERE / f"first_schema.{connection.dialect.name}.sql").read_text(encoding="utf-8")
+    sql = (MIGRATIONS_FOLDER / f"first_schema.{connection.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in sql.removesuffix(";\n").split(";\n"):
         connection.exec_driver_sql(statement)
 

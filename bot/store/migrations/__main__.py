@@ -18,7 +18,7 @@ def revise(name: str) -> Path:
     """Write the next version, and return the file."""
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/nod.db")
-        settings = migrations.config(engine)
+        settings = migrations.make_alembic_config(engine)
         command.upgrade(settings, "head")
         settings.set_main_option("truncate_slug_length", "60")
         number = f"{int(migrations.find_newest_version()) + 1:04}"

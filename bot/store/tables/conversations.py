@@ -11,7 +11,15 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.rules import EVERYWHERE
-from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial, table_of
+from bot.store.tables.row import (
+    IdType,
+    Row,
+    make_json_column,
+    make_key_numbered_by_database,
+    make_partial_index,
+    name_id_column,
+    table_of,
+)
 
 _THREAD_SLASHES = 2  # in the address of a thread, as in slack:T1/C2/1.5: a team, a channel, a thread
 
@@ -21,7 +29,7 @@ class ConversationRow(Row, table=True):
 
     __tablename__ = "conversation"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "one_open_conversation",
             "channel",
             "key",
@@ -44,17 +52,17 @@ class ConversationRow(Row, table=True):
 
 
 _PLACES = table_of(ConversationRow)
-SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
+ADDRESS_SHOWN: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
-_NO_SLASHES = func.replace(SEEN_AT, "/", "")
-_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= _THREAD_SLASHES
+_NO_SLASHES = func.replace(ADDRESS_SHOWN, "/", "")
+_IS_THREAD = func.length(ADDRESS_SHOWN) - func.length(_NO_SLASHES) >= _THREAD_SLASHES
 # rtrim removes characters of a set from the end: all but slashes, which leaves slack:T1/C2/, then the slash
-_WITHOUT_THREAD = func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")
-SEEN_IN: Any = case((_IS_THREAD, _WITHOUT_THREAD), else_=SEEN_AT)
-"""The chat of `SEEN_AT`, as text, like `bot.domain.chat.chat_of` of that address."""
+_WITHOUT_THREAD = func.rtrim(func.rtrim(ADDRESS_SHOWN, _NO_SLASHES), "/")
+CHAT_SHOWN: Any = case((_IS_THREAD, _WITHOUT_THREAD), else_=ADDRESS_SHOWN)
+"""The chat of `ADDRESS_SHOWN`, as text, like `bot.domain.chat.chat_of` of that address."""
 
 
-def inside(scope: str) -> Any:
+def is_inside(scope: str) -> Any:
     """Return the SQL condition for conversations that people see in a scope, as `bot.domain.rules.covers`.
 
     A scope is an address with all that is below it, a whole channel such as ``slack:*``, or everywhere. Case
@@ -63,7 +71,7 @@ def inside(scope: str) -> Any:
     if scope == EVERYWHERE:
         return true()
     below = scope.removesuffix("*") if scope.endswith(":*") else f"{scope}/"
-    return (scope == SEEN_AT) | (func.substr(SEEN_AT, 1, len(below)) == below)
+    return (scope == ADDRESS_SHOWN) | (func.substr(ADDRESS_SHOWN, 1, len(below)) == below)
 
 
 class MessageRow(Row, table=True):
@@ -73,13 +81,13 @@ class MessageRow(Row, table=True):
     __table_args__ = (
         Index("message_of_conversation", "conversation_id", "id"),
         UniqueConstraint("channel", "event_id", name="message_once"),
-        partial(
+        make_partial_index(
             "message_undelivered",
             "id",
             where="delivered = 0",
             postgresql="NOT delivered",
         ),
-        partial(
+        make_partial_index(
             "message_of_person",
             "actor",
             "created_at",
@@ -87,8 +95,8 @@ class MessageRow(Row, table=True):
         ),
     )
 
-    id: int | None = serial()
-    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
+    id: int | None = make_key_numbered_by_database()
+    conversation_id: str = Field(foreign_key=name_id_column(ConversationRow))
     role: str  # a `LineRole`
     text: str
     # the id of the last heard line (a person's, or a note) that this line answers or follows; NULL: the
@@ -99,9 +107,11 @@ class MessageRow(Row, table=True):
     name: str = ""  # the account's name at that time
     channel: str | None = None  # with ``event_id``: unique, so an event that comes twice has one line
     event_id: str | None = None
-    calls: list[list[str]] | None = as_json(nullable=True)  # id, tool, arguments and summary of each
-    results: dict[str, list[Any]] | None = as_json(nullable=True)  # text and success, by the call's id
-    files: list[str] | None = as_json(nullable=True)  # handles (``bot/store/outputs.py``)
+    calls: list[list[str]] | None = make_json_column(nullable=True)  # id, tool, arguments and summary of each
+    results: dict[str, list[Any]] | None = make_json_column(
+        nullable=True
+    )  # text and success, by the call's id
+    files: list[str] | None = make_json_column(nullable=True)  # handles (``bot/store/outputs.py``)
     delivered: bool = True
     created_at: datetime = Field(sa_type=UTCDateTime)
 
@@ -111,20 +121,21 @@ class TurnRow(Row, table=True):
 
     __tablename__ = "turn"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "one_wanted_turn",
             "conversation_id",
             unique=True,
             where="state = 'wanted'",
         ),
-        partial("turn_to_retry", "retry_at", where="retry_at IS NOT NULL"),
+        make_partial_index("turn_to_retry", "retry_at", where="retry_at IS NOT NULL"),
         Index("turn_begun", "created_at"),
-        partial("turn_of_order", "asked", where="cost IS NOT NULL"),
+        make_partial_index("turn_of_order", "asked", where="cost IS NOT NULL"),
     )
 
-    id: int | None = serial()
-    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
-    state: str  # ``wanted`` until it ends; then an `Ending` or ``failed``; or see `bot.store.turns.OPINION`
+    id: int | None = make_key_numbered_by_database()
+    conversation_id: str = Field(foreign_key=name_id_column(ConversationRow))
+    # ``wanted`` until it ends; then an `Ending` or ``failed``; or see `bot.store.turns.OTHER_MODEL`
+    state: str
     owner: str = ""  # the id of the process that runs it; empty while none does
     attempts: int = 0  # failed attempts since its last answer
     model_calls: int = 0
@@ -134,7 +145,7 @@ class TurnRow(Row, table=True):
     model: str | None = None  # the model that was asked last
     asker: str | None = None  # the account for which the agent works
     # the id of the person's line that ordered the work
-    asked: int | None = Field(default=None, sa_column=Column(Id, nullable=True))
+    asked: int | None = Field(default=None, sa_column=Column(IdType, nullable=True))
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
@@ -150,19 +161,21 @@ class TeammateRow(Row, table=True):
         Index("teammate_place", "place"),
     )
 
-    id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))  # its own conversation's
-    lead_id: str = Field(foreign_key=id_of(ConversationRow))  # the conversation in which it was started
+    id: str = Field(primary_key=True, foreign_key=name_id_column(ConversationRow))  # its own conversation's
+    lead_id: str = Field(
+        foreign_key=name_id_column(ConversationRow)
+    )  # the conversation in which it was started
     place: str  # the address of that conversation
     name: str
     role: str
     task: str
-    tools: list[str] | None = as_json(nullable=True)  # NULL: all that the lead agent has
+    tools: list[str] | None = make_json_column(nullable=True)  # NULL: all that the lead agent has
     needs_plan: bool
     position: int  # among the teammates of that conversation
-    asked: int = Field(sa_column=Column(Id, nullable=False))  # the id of the person's line that led to it
+    asked: int = Field(sa_column=Column(IdType, nullable=False))  # the id of the person's line that led to it
     rounds: int = 0  # the number of plans that it submitted
     plan_id: str | None = None  # its newest plan
-    standing: str  # a `Standing`
+    standing: str  # a `TeammateState`
     words: str = ""  # its result, or why it ended
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
@@ -173,7 +186,7 @@ class TeamStatusRow(Row, table=True):
 
     __tablename__ = "board"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "board_behind",
             "lead_id",
             where="rendered < wanted AND gone = 0",
@@ -181,7 +194,7 @@ class TeamStatusRow(Row, table=True):
         ),
     )
 
-    lead_id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))
+    lead_id: str = Field(primary_key=True, foreign_key=name_id_column(ConversationRow))
     channel: str
     key: str
     ref: str = ""

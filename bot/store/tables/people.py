@@ -5,7 +5,14 @@ from datetime import datetime
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, as_json, keys_in_states, make_audited, partial, serial
+from bot.store.tables.row import (
+    Row,
+    make_audited,
+    make_json_column,
+    make_key_finder,
+    make_key_numbered_by_database,
+    make_partial_index,
+)
 
 
 class AccountRow(Row, table=True):
@@ -35,11 +42,11 @@ class AbsenceRow(Row, table=True):
 
     __tablename__ = "absence"
     __table_args__ = (
-        partial("absence_now", "id", where="ended_at IS NULL"),
-        make_audited("absence", find_keys=keys_in_states("absence")),
+        make_partial_index("absence_now", "id", where="ended_at IS NULL"),
+        make_audited("absence", find_keys=make_key_finder("absence")),
     )
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     account: str
     name: str
     stand_in: str  # an account
@@ -58,7 +65,7 @@ class TokenRow(Row, table=True):
 
     __tablename__ = "token"
     __table_args__ = (
-        partial("token_of_person", "person", where="person IS NOT NULL"),
+        make_partial_index("token_of_person", "person", where="person IS NOT NULL"),
         make_audited("token", "label", unrecorded=frozenset({"accounts", "known", "last_used_at"})),
     )
 
@@ -69,14 +76,22 @@ class TokenRow(Row, table=True):
     made_at: datetime = Field(sa_type=UTCDateTime)
     revoked_by: str | None = None
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    tools: list[str] | None = as_json(nullable=True)  # patterns of the names of tools that the agent may call
+    tools: list[str] | None = make_json_column(
+        nullable=True
+    )  # patterns of the names of tools that the agent may call
     person: str | None = None  # the account for which the agent calls tools
     person_name: str | None = None
-    accounts: list[str] | None = as_json(nullable=True)  # the linked accounts of that person, at that time
-    servers: list[str] | None = as_json(nullable=True)  # servers at which the agent may act as that person
+    accounts: list[str] | None = make_json_column(
+        nullable=True
+    )  # the linked accounts of that person, at that time
+    servers: list[str] | None = make_json_column(
+        nullable=True
+    )  # servers at which the agent may act as that person
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person has not agreed
-    known: list[str] | None = as_json(nullable=True)  # names of the tools that were shown to that person
+    known: list[str] | None = make_json_column(
+        nullable=True
+    )  # names of the tools that were shown to that person
     last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 

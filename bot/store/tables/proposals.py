@@ -12,7 +12,14 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
+from bot.store.tables.row import (
+    IdType,
+    Row,
+    make_json_column,
+    make_key_numbered_by_database,
+    make_partial_index,
+    name_id_column,
+)
 
 WAITS = "NOT state <> 'proposed'"
 """The condition of waiting proposals, in a form for which SQLite can only use the index of just these rows.
@@ -33,51 +40,55 @@ class ProposalRow(Row, table=True):
     __table_args__ = (
         Index("proposal_of_conversation", "conversation_id", "message_id"),
         Index("proposal_of_message", "message_id"),
-        partial(
+        make_partial_index(
             "proposal_moving",
             "state",
             where="state IN ('approved', 'executing')",
         ),
-        partial(
+        make_partial_index(
             "proposal_open_in",
             "conversation_id",
             where="state = 'proposed'",
         ),
-        partial("proposal_question", "owner", where=OPEN_QUESTION),
-        partial("proposal_due", "expires_at", where=WAITS),
-        partial("proposal_waiting", "id", where=WAITS),
+        make_partial_index("proposal_question", "owner", where=OPEN_QUESTION),
+        make_partial_index("proposal_due", "expires_at", where=WAITS),
+        make_partial_index("proposal_waiting", "id", where=WAITS),
         *(
-            partial(f"proposal_{action}", f"{action}_at", where=f"{WAITS} AND {action}_at IS NOT NULL")
+            make_partial_index(
+                f"proposal_{action}", f"{action}_at", where=f"{WAITS} AND {action}_at IS NOT NULL"
+            )
             for action in TIMED_ACTIONS
         ),
-        partial("proposal_of_agent", "agent", "state", where="agent IS NOT NULL"),
-        partial("proposal_batch", "batch", where="batch IS NOT NULL"),
-        partial("proposal_undo", "undo_until", where="undo_until IS NOT NULL"),
+        make_partial_index("proposal_of_agent", "agent", "state", where="agent IS NOT NULL"),
+        make_partial_index("proposal_batch", "batch", where="batch IS NOT NULL"),
+        make_partial_index("proposal_undo", "undo_until", where="undo_until IS NOT NULL"),
         Index("proposal_recent", "state", "updated_at", "id"),
         Index("proposal_made", "created_at", "id"),
         Index("proposal_made_by", "requester", "created_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
-        partial("proposal_of_chat", "chat", "tool_name", "created_at", where="chat IS NOT NULL"),
-        partial("proposal_shared_by", "requester", "tool_name", "created_at", where="chat IS NOT NULL"),
+        make_partial_index("proposal_of_chat", "chat", "tool_name", "created_at", where="chat IS NOT NULL"),
+        make_partial_index(
+            "proposal_shared_by", "requester", "tool_name", "created_at", where="chat IS NOT NULL"
+        ),
     )
 
     id: str = Field(primary_key=True)
     kind: str
-    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
-    message_id: int = Field(sa_column=Column(Id, nullable=False))
+    conversation_id: str = Field(foreign_key=name_id_column(ConversationRow))
+    message_id: int = Field(sa_column=Column(IdType, nullable=False))
     call_id: str
     position: int
     tool_name: str
     tool_version: str
-    arguments: dict[str, Any] = as_json()
+    arguments: dict[str, Any] = make_json_column()
     description: str
-    preview: list[list[str | bool | None]] = as_json()
+    preview: list[list[str | bool | None]] = make_json_column()
     level: str
     risk_reason: str
     reason: str
     requester: str
     requester_name: str
-    deciders: dict[str, Any] = as_json()
+    deciders: dict[str, Any] = make_json_column()
     quorum: int
     rule: str
     declines: int = 1
@@ -89,7 +100,7 @@ class ProposalRow(Row, table=True):
     escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     escalate_to: str | None = None
     notify_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    steps: list[list[Any]] | None = as_json(nullable=True)
+    steps: list[list[Any]] | None = make_json_column(nullable=True)
     teammate: str = ""
     state: str
     cause: str | None = None
@@ -97,13 +108,13 @@ class ProposalRow(Row, table=True):
     version: int  # grows with each recorded change
     digest: str  # the hash of the call: the tool, its version, the arguments and the account
     idempotency_key: str = Field(unique=True)
-    votes: list[list[str | None]] = as_json()
+    votes: list[list[str | None]] = make_json_column()
     decided_by: str | None = None
     decided_from: str | None = None
     decided_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     decline_reason: str | None = None
     edited_by: str | None = None
-    edits: list[list[Any]] | None = as_json(nullable=True)
+    edits: list[list[Any]] | None = make_json_column(nullable=True)
     changed: bool = False
     result: str | None = None
     told: str | None = None  # the result in one sentence for people
@@ -114,20 +125,22 @@ class ProposalRow(Row, table=True):
     owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
     vouched: bool | None = None  # False: no one vouches that the risk is no higher than ``level``
     thing: str | None = None  # the digest of the name of the thing that it changes, once it runs
-    trial: dict[str, Any] | None = as_json(nullable=True)
+    trial: dict[str, Any] | None = make_json_column(nullable=True)
     for_real: bool | None = None  # True: people chose to run the call although it was tried
-    read_again: list[list[str | bool | None]] | None = as_json(nullable=True)
+    read_again: list[list[str | bool | None]] | None = make_json_column(nullable=True)
     undo_seconds: float | None = None
-    inverse: dict[str, Any] | None = as_json(nullable=True)
+    inverse: dict[str, Any] | None = make_json_column(nullable=True)
     undoes: str | None = None
     undone_by: str | None = None
     undone: str | None = None
     undo_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     batch: str | None = None
-    ticked: list[int] | None = as_json(nullable=True)  # the steps of a plan that are done
+    ticked: list[int] | None = make_json_column(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
-    annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
-    connection: dict[str, Any] | None = as_json(nullable=True)  # the account under which it runs; NULL: Nod's
+    annotations: list[list[Any]] | None = make_json_column(nullable=True)  # lines of features on its card
+    connection: dict[str, Any] | None = make_json_column(
+        nullable=True
+    )  # the account under which it runs; NULL: Nod's
     chat: str | None = None  # the chat in which people see it; NULL: a private one
     agent: str | None = None  # name and label of the agent's token that asked on the requester's behalf
     created_at: datetime = Field(sa_type=UTCDateTime)
@@ -141,7 +154,7 @@ class DeciderRow(Row, table=True):
     __tablename__ = "decider"
 
     account: str = Field(primary_key=True)
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
 
 
 class ToolVersionRow(Row, table=True):
@@ -151,7 +164,7 @@ class ToolVersionRow(Row, table=True):
 
     name: str = Field(primary_key=True)
     version: str = Field(primary_key=True)
-    parameters: dict[str, Any] = as_json()
+    parameters: dict[str, Any] = make_json_column()
 
 
 class InverseRow(Row, table=True):
@@ -159,9 +172,9 @@ class InverseRow(Row, table=True):
 
     __tablename__ = "inverse"
 
-    id: str = Field(primary_key=True, foreign_key=id_of(ProposalRow))
+    id: str = Field(primary_key=True, foreign_key=name_id_column(ProposalRow))
     conversation_id: str = Field(index=True)
-    arguments: dict[str, Any] = as_json()
+    arguments: dict[str, Any] = make_json_column()
     created_at: datetime = Field(sa_type=UTCDateTime, index=True)
 
 
@@ -172,7 +185,7 @@ class CopyRow(Row, table=True):
     __table_args__ = (
         UniqueConstraint("channel", "key", "ref", name="copy_once"),
         Index("copy_of_proposal", "proposal_id"),
-        partial(
+        make_partial_index(
             "copy_behind",
             "proposal_id",
             where="rendered < wanted AND gone = 0",
@@ -180,8 +193,8 @@ class CopyRow(Row, table=True):
         ),
     )
 
-    id: int | None = serial()
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow))
+    id: int | None = make_key_numbered_by_database()
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow))
     channel: str
     key: str
     ref: str  # the platform's reference to the message
@@ -196,7 +209,7 @@ class CallbackRow(Row, table=True):
 
     __tablename__ = "callback"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "callback_open",
             "next_at",
             where="over = 0",
@@ -204,7 +217,7 @@ class CallbackRow(Row, table=True):
         ),
     )
 
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow), primary_key=True)
     url: str
     attempts: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)

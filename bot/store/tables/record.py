@@ -8,7 +8,15 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Id, Row, as_json, id_of, make_numbered_key, partial, table_of
+from bot.store.tables.row import (
+    IdType,
+    Row,
+    make_json_column,
+    make_key_numbered_by_nod,
+    make_partial_index,
+    name_id_column,
+    table_of,
+)
 
 
 class AuditRow(Row, table=True):
@@ -17,8 +25,8 @@ class AuditRow(Row, table=True):
     __tablename__ = "audit"
     __table_args__ = (UniqueConstraint("proposal_id", "version", name="audit_once"),)
 
-    id: int | None = make_numbered_key()
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow))
+    id: int | None = make_key_numbered_by_nod()
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow))
     version: int
     at: datetime = Field(sa_type=UTCDateTime)
     verb: str
@@ -31,7 +39,7 @@ class AuditRow(Row, table=True):
     rule: str
     grant_id: int | None = None
     # the request: on the first row, and where the arguments change
-    about: dict[str, Any] | None = as_json(nullable=True)
+    about: dict[str, Any] | None = make_json_column(nullable=True)
     # the hash of the proposal's row as the change left it
     content: str = Field("", sa_column_kwargs={"server_default": ""})
     previous: str  # the hash of the row before in the chain
@@ -43,11 +51,11 @@ class LedgerRow(Row, table=True):
 
     __tablename__ = "ledger"
     __table_args__ = (
-        partial("ledger_trial", "actor", "at", where="thing = 'trial'"),
-        partial("ledger_context", "key", "person", where="thing = 'context'"),
+        make_partial_index("ledger_trial", "actor", "at", where="thing = 'trial'"),
+        make_partial_index("ledger_context", "key", "person", where="thing = 'context'"),
     )
 
-    id: int | None = make_numbered_key()
+    id: int | None = make_key_numbered_by_nod()
     at: datetime = Field(sa_type=UTCDateTime)
     thing: str  # the kind of the changed thing: a `Thing`, or a kind of a feature's
     key: str  # the key of the thing within its kind
@@ -56,10 +64,10 @@ class LedgerRow(Row, table=True):
     actor: str
     person: str
     channel: str
-    before: dict[str, Any] | None = as_json(nullable=True)
-    after: dict[str, Any] | None = as_json(nullable=True)
+    before: dict[str, Any] | None = make_json_column(nullable=True)
+    after: dict[str, Any] | None = make_json_column(nullable=True)
     # the hash of each table row that the change was about, as the change left it
-    holds: dict[str, str | None] | None = as_json(nullable=True)
+    holds: dict[str, str | None] | None = make_json_column(nullable=True)
     previous: str = Field(unique=True)
     hash: str
 
@@ -70,7 +78,7 @@ class ChainEndRow(Row, table=True):
     __tablename__ = "chain_end"
 
     id: int = Field(primary_key=True)
-    number: int = Field(sa_column=Column(Id, nullable=False))  # the number of the newest row
+    number: int = Field(sa_column=Column(IdType, nullable=False))  # the number of the newest row
     hash: str  # the hash of the newest row
     key: str  # the name of the key that sealed the newest row; empty without a key
     mark: str  # a seal over number and hash

@@ -26,7 +26,7 @@ from sqlmodel import Field, Session, SQLModel
 
 T = TypeVar("T")
 
-AUDITED = "audited"
+AUDITED_KEY = "audited"
 """The key of `Audited` in the ``info`` of a table."""
 
 
@@ -54,10 +54,10 @@ class Audited:
 
 def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
     """Return the table option with the `Audited` mark, for ``__table_args__``."""
-    return {"info": {AUDITED: Audited(thing, key, **more)}}
+    return {"info": {AUDITED_KEY: Audited(thing, key, **more)}}
 
 
-def keys_in_states(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]]:
+def make_key_finder(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]]:
     """Return an `Audited.find_keys` for states that have the row's number under the name of the thing."""
     return lambda _, states: sorted({state[thing] for state in states})
 
@@ -68,7 +68,7 @@ class Row(SQLModel):
     model_config = {"defer_build": True}
 
 
-Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
+IdType = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
 
 
 def value_of(kind: type[T], row: Any, /, **converted: Any) -> T:
@@ -88,12 +88,12 @@ def table_of(row: type[SQLModel]) -> Any:
     return row.__table__  # type: ignore[attr-defined]
 
 
-def id_of(row: type[SQLModel]) -> str:
+def name_id_column(row: type[SQLModel]) -> str:
     """Return the name of a table's id column, for ``foreign_key``."""
     return f"{row.__tablename__}.id"
 
 
-def partial(
+def make_partial_index(
     name: str, *columns: str, where: str, postgresql: str | None = None, unique: bool = False
 ) -> Index:
     """Return an index of the rows that match ``where``; a query must have the same condition to use it.
@@ -145,16 +145,16 @@ def delete_older(session: Session, row: type[SQLModel], time: str, before: datet
     return count_changed(session.execute(delete(row).where(columns.id.in_(old))))
 
 
-def serial() -> Any:
+def make_key_numbered_by_database() -> Any:
     """Return the field of a primary key that the database numbers."""
-    return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=True))
+    return Field(default=None, sa_column=Column(IdType, primary_key=True, autoincrement=True))
 
 
-def make_numbered_key() -> Any:
+def make_key_numbered_by_nod() -> Any:
     """Return the field of a primary key that Nod numbers itself."""
-    return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=False))
+    return Field(default=None, sa_column=Column(IdType, primary_key=True, autoincrement=False))
 
 
-def as_json(*, nullable: bool = False) -> Any:
+def make_json_column(*, nullable: bool = False) -> Any:
     """Return the field of a column with JSON."""
     return Field(default=None, sa_column=Column(JSON(none_as_null=True), nullable=nullable))

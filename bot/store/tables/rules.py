@@ -7,25 +7,33 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, as_json, id_of, keys_in_states, make_audited, partial, serial
+from bot.store.tables.row import (
+    Row,
+    make_audited,
+    make_json_column,
+    make_key_finder,
+    make_key_numbered_by_database,
+    make_partial_index,
+    name_id_column,
+)
 
 
 class RuleRow(Row, table=True):
     """A rule that an admin set (`bot.domain.rules.Rule`). Ended rules stay, with their authors and times."""
 
     __tablename__ = "rule"
-    __table_args__ = make_audited("rule", find_keys=keys_in_states("rule"))
+    __table_args__ = make_audited("rule", find_keys=make_key_finder("rule"))
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     subject: str
     scope: str
     pattern: str
-    value: Any = as_json()
+    value: Any = make_json_column()
     condition: str | None = None  # the condition on the arguments of a call, as an admin wrote it
     who: str | None = None  # an account: the rule is only for requests of its Person
     # the limits on the time, such as 09:00, 17:00 and weekdays: two times of day in the team's time zone, or
     # none, and then a text with the weekdays, if they are limited
-    hours: list[str] | None = as_json(nullable=True)
+    hours: list[str] | None = make_json_column(nullable=True)
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
     set_at: datetime = Field(sa_type=UTCDateTime)
@@ -57,7 +65,7 @@ class BookRow(Row, table=True):
     id: int = Field(primary_key=True)
     version: int
     paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    memory: dict[str, Any] | None = as_json(nullable=True)  # the state of recurring tasks
+    memory: dict[str, Any] | None = make_json_column(nullable=True)  # the state of recurring tasks
 
 
 class GrantRow(Row, table=True):
@@ -65,7 +73,7 @@ class GrantRow(Row, table=True):
 
     __tablename__ = "grant_given"
     __table_args__ = (
-        partial(
+        make_partial_index(
             "grant_of_tool",
             "tool_name",
             where="revoked_at IS NULL",
@@ -78,7 +86,7 @@ class GrantRow(Row, table=True):
         ),
     )
 
-    id: int | None = serial()
+    id: int | None = make_key_numbered_by_database()
     tool_name: str
     tool_version: str
     rung: str  # the `GrantScope`: how similar a call must be
@@ -90,7 +98,7 @@ class GrantRow(Row, table=True):
     only_there: bool  # it counts only in that conversation
     requester: str | None = None  # an account: it counts only for calls of its Person
     place: str | None = None  # an address as text: it counts only there
-    proposal_id: str = Field(foreign_key=id_of(ProposalRow))
+    proposal_id: str = Field(foreign_key=name_id_column(ProposalRow))
     plan_digest: str | None = None  # the digest of the plan that gave it: it counts while the plan is current
     schedule: str | None = None  # the id of the schedule whose calls alone it lets run
     connection: str | None = None  # the key of the connection whose calls alone it lets run

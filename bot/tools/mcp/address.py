@@ -21,16 +21,16 @@ from mcp import types
 
 from bot.domain.text import shorten
 from bot.tools.intake import TooLarge
-from bot.tools.mcp.answers import NO_MCP, UNREAD, fit_message
+from bot.tools.mcp.answers import NOT_MCP_TEXT, UNREADABLE_CODE, fit_message
 
 # error codes of our own
-REFUSED = -32041  # the server refused the credentials, so nothing was done; `Bearer` sends it
-FORGOTTEN = -32042  # the server refused the session, so nothing was done
-UNREACHED = -32043  # nothing was sent, or the server refused to take the request
-BROKEN = -32044  # the server gave no answer, so the call may have been carried out
+SIGN_IN_REFUSED_CODE = -32041  # the server refused the credentials, so nothing was done; `Bearer` sends it
+SESSION_REFUSED_CODE = -32042  # the server refused the session, so nothing was done
+NOT_TAKEN_CODE = -32043  # nothing was sent, or the server refused to take the request
+NO_ANSWER_CODE = -32044  # the server gave no answer, so the call may have been carried out
 
-UNREACHABLE = "it can't be reached"
-SESSION_LOST = "it forgot its session"
+UNREACHABLE_TEXT = "it can't be reached"
+SESSION_LOST_TEXT = "it forgot its session"
 _CUT_OFF_TEXT = "the connection to it was cut off"
 _SESSION_HEADER = "mcp-session-id"
 _MAX_ERROR_BYTES = 64 << 10
@@ -62,7 +62,7 @@ _LOST_STREAM_PATTERN = re.compile(r"SSE stream (?:ended|failed(?:: (?P<why>it .+
 _UNPARSED_PREFIX = "Failed to parse "  # begins the SDK's own error for an event that is no message
 _TAG_PATTERN = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
-Lose = Callable[[str], None]
+OnLost = Callable[[str], None]
 """Called with the reason when the line is lost."""
 
 
@@ -76,7 +76,7 @@ class _RpcError(NamedTuple):
 class AddressTransport(httpx2.AsyncBaseTransport):
     """A transport of httpx that sends by an inner client, which uses the proxies of the environment."""
 
-    def __init__(self, client: httpx2.AsyncClient, on_lost: Lose) -> None:
+    def __init__(self, client: httpx2.AsyncClient, on_lost: OnLost) -> None:
         self.has_session = False
         """True once the server has given a session, which it may forget."""
         self._client = client
@@ -94,16 +94,16 @@ class AddressTransport(httpx2.AsyncBaseTransport):
                 return await _fit_response(request, rpc_request, response)
             return await self._explain_refusal(request, rpc_request, response)
         except _NOT_SENT_ERRORS as error:
-            self._on_lost(UNREACHABLE)
+            self._on_lost(UNREACHABLE_TEXT)
             if rpc_request is None:
                 raise
             proxy = " through the proxy" if isinstance(error, httpx2.ProxyError) else ""
-            return _make_error(request, rpc_request, UNREACHED, UNREACHABLE + proxy)
+            return _make_error(request, rpc_request, NOT_TAKEN_CODE, UNREACHABLE_TEXT + proxy)
         except httpx2.TransportError:
             if rpc_request is None:
                 raise
             self._on_lost(_CUT_OFF_TEXT)
-            return _make_error(request, rpc_request, BROKEN, _CUT_OFF_TEXT)
+            return _make_error(request, rpc_request, NO_ANSWER_CODE, _CUT_OFF_TEXT)
 
     async def _explain_refusal(
         self, request: httpx2.Request, rpc_request: dict[str, Any] | None, response: httpx2.Response
@@ -122,10 +122,10 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         if rpc_request is not None and _SESSION_HEADER in request.headers:
             names_request = error is not None and error.request_id == rpc_request["id"]
             if _refuses_session(status, error, words, names_request=names_request):
-                self._on_lost(SESSION_LOST)
-                return _make_error(request, rpc_request, FORGOTTEN, SESSION_LOST)
+                self._on_lost(SESSION_LOST_TEXT)
+                return _make_error(request, rpc_request, SESSION_REFUSED_CODE, SESSION_LOST_TEXT)
             if _may_refuse_session(status, error, words, names_request=names_request):
-                self._on_lost(SESSION_LOST)  # the call may have begun, so a write is not repeated
+                self._on_lost(SESSION_LOST_TEXT)  # the call may have begun, so a write is not repeated
 
         if rpc_request is None or status in _SIGN_IN_STATUSES:
             return _copy_response(request, response, body)
@@ -136,8 +136,8 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         if status in _AWAY_STATUSES or status in _GONE_STATUSES:
             self._on_lost(status_text)
         if status in _NOT_TAKEN_STATUSES or status in _GONE_STATUSES:
-            return _make_error(request, rpc_request, UNREACHED, status_text)
-        return _make_error(request, rpc_request, BROKEN, status_text)
+            return _make_error(request, rpc_request, NOT_TAKEN_CODE, status_text)
+        return _make_error(request, rpc_request, NO_ANSWER_CODE, status_text)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -166,16 +166,16 @@ def is_about_mcp_session(error: types.ErrorData) -> bool:
 def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
     """Return the error for an answer that never came on its stream; None for errors of the server itself.
 
-    The code is `UNREAD` (the answer can't be read) if an event on the stream was no message.
+    The code is `UNREADABLE_CODE` (the answer can't be read) if an event on the stream was no message.
     """
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED_PREFIX):
-        return types.ErrorData(code=UNREAD, message=NO_MCP)
+        return types.ErrorData(code=UNREADABLE_CODE, message=NOT_MCP_TEXT)
     if error.code != types.CONNECTION_CLOSED:
         return None
     match = _LOST_STREAM_PATTERN.match(error.message)
     if match is None:
         return None
-    return types.ErrorData(code=BROKEN, message=match["why"] or _CUT_OFF_TEXT)
+    return types.ErrorData(code=NO_ANSWER_CODE, message=match["why"] or _CUT_OFF_TEXT)
 
 
 def _refuses_session(status: int, error: _RpcError | None, words: str, *, names_request: bool) -> bool:
@@ -234,7 +234,7 @@ async def _fit_response(
     try:
         body = await response.aread()
     except TooLarge as error:
-        return _make_error(request, rpc_request, UNREAD, str(error))
+        return _make_error(request, rpc_request, UNREADABLE_CODE, str(error))
     finally:
         await response.aclose()
     message = _read_message(body)
@@ -243,8 +243,8 @@ async def _fit_response(
     message = fit_message(body, rpc_request["id"])
     if message is None:
         words = _find_words(body)
-        error_text = f"it answered HTTP {response.status_code}: {words}" if words else NO_MCP
-        return _make_error(request, rpc_request, UNREAD, error_text)
+        error_text = f"it answered HTTP {response.status_code}: {words}" if words else NOT_MCP_TEXT
+        return _make_error(request, rpc_request, UNREADABLE_CODE, error_text)
     fitted = message.model_dump_json(by_alias=True, exclude_none=True).encode()
     response.headers["Content-Type"] = "application/json"
     response.status_code = httpx2.codes.OK

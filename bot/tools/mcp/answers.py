@@ -19,12 +19,12 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from bot.domain.text import as_text, shorten
-from bot.tools.signature import fault_in_words
+from bot.tools.signature import describe_pydantic_error
 
-UNREAD = -32045  # our own error code: the answer can't be read
-NO_MCP = "it answers in a way that MCP does not allow"
-MALFORMED = "nod/malformed"  # key in a tool's `_meta`: why the tool is malformed
-OUTPUT = "nod/outputSchema"  # key in a tool's `_meta`: its output schema
+UNREADABLE_CODE = -32045  # our own error code: the answer can't be read
+NOT_MCP_TEXT = "it answers in a way that MCP does not allow"
+MALFORMED_KEY = "nod/malformed"  # key in a tool's `_meta`: why the tool is malformed
+OUTPUT_SCHEMA_KEY = "nod/outputSchema"  # key in a tool's `_meta`: its output schema
 _MAX_PART_CHARS = 1000  # the text of a part of unknown kind, which replaces the part
 # the fields that the newest version of the protocol demands of a list
 _MODERN_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -57,7 +57,7 @@ def fit_message(body: bytes, request_id: int | str | None = None) -> types.JSONR
     if isinstance(result, dict):
         return types.JSONRPCResponse(jsonrpc="2.0", id=request_id, result=result)
     if result is None:
-        data = types.ErrorData(code=UNREAD, message=NO_MCP)
+        data = types.ErrorData(code=UNREADABLE_CODE, message=NOT_MCP_TEXT)
     else:
         data = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result))
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=data)
@@ -100,15 +100,15 @@ def _fit_tool(tool: Any, number: int, version: str) -> Any:
             meta = tool.get("_meta")
             own_meta = meta if isinstance(meta, dict) else {}
             tool = dict(tool)
-            tool["_meta"] = {**own_meta, OUTPUT: tool.pop("outputSchema")}
+            tool["_meta"] = {**own_meta, OUTPUT_SCHEMA_KEY: tool.pop("outputSchema")}
     try:
         # older versions ignore the fields of the newest one
         parse_server_result("tools/list", version, _MODERN_FIELDS | {"tools": [tool]})
     except ValidationError as error:
         fault = error.errors()[0]
         location = ".".join(map(str, fault["loc"][2:]))  # without "tools" and the index
-        reason = f"{location}: {fault_in_words(fault)}".removeprefix(": ")
-        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: reason}}
+        reason = f"{location}: {describe_pydantic_error(fault)}".removeprefix(": ")
+        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED_KEY: reason}}
     return tool
 
 

@@ -35,12 +35,12 @@ from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge
 from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
-from bot.tools.mcp.signin import Discovered, Memory, make_context, metadata_of, sign_in_client
+from bot.tools.mcp.signin import Discovered, MemoryStorage, make_client_metadata, make_context, sign_in_client
 
 log = logger(__name__)
 
 # the request by which a sign-in begins: most servers refuse it without a token, and say how to sign in
-HELLO = {
+INITIALIZE_REQUEST = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
@@ -50,7 +50,7 @@ HELLO = {
         "clientInfo": {"name": "nod", "version": "1"},
     },
 }
-HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
+INITIALIZE_HEADERS = {"Accept": "application/json, text/event-stream"}
 _STEP_SECONDS = 60.0  # one step with all of its requests
 # statuses that refuse a revocation for good, so that it is not tried again
 _FINAL_STATUSES = frozenset({400, 401, 403, 404, 405, 501})
@@ -104,8 +104,8 @@ async def request_authorization(
         registered = OAuthClientInformationFull.model_validate_json(client)
     else:
         registered = find_configured_client(launch.client, back)
-    metadata = metadata_of(back)
-    storage = Memory(registered)
+    metadata = make_client_metadata(back)
+    storage = MemoryStorage(registered)
     flow = OAuthClientProvider(launch.url, metadata, storage, _stop_at_page, _refuse_code)
     page = await _reach_page(name, launch, flow, back, challenge)
 
@@ -224,9 +224,11 @@ async def _reach_page(
         try:
             async with (
                 asyncio.timeout(_STEP_SECONDS),
-                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, server_words.append)) as http,
+                sign_in_client(launch.url, auth=SignInFlowAuth(flow, challenge, server_words.append)) as http,
             ):
-                await http.post(launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS)
+                await http.post(
+                    launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS
+                )
         except _PageReached as reached:
             page = httpx2.URL(reached.page)
         else:
@@ -283,13 +285,13 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.decode()}"
 
 
-class AskingAuth(httpx2.Auth):
-    """Runs the SDK's sign-in flow, even if the server accepts the first request (`HELLO`) without a token.
+class SignInFlowAuth(httpx2.Auth):
+    """Runs the SDK's sign-in flow, even if the server accepts `INITIALIZE_REQUEST` without a token.
 
     The flow starts when the server refuses a request with 401. Some servers refuse only the first call of a
-    tool, so an accepted `HELLO` is passed to the flow as if it had been refused. What the flow then requests
-    is sent to the sign-in server, and the responses are fitted to what the SDK reads (``dialects.py``). At
-    its end the flow repeats the first request, with the new token.
+    tool, so an accepted `INITIALIZE_REQUEST` is passed to the flow as if it had been refused. What the flow
+    then requests is sent to the sign-in server, and the responses are fitted to what the SDK reads
+    (``dialects.py``). At its end the flow repeats the first request, with the new token.
     """
 
     requires_response_body = True

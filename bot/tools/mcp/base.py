@@ -20,8 +20,8 @@ from bot.store.database import Database
 from bot.tools.mcp.schemas import ArgumentSchema
 from bot.tools.tool import Tool
 
-OVER = "This sign-in is over or was never started. Start it again."
-UNKNOWN = "There is no such sign-in. Start it again."
+SIGN_IN_OVER_TEXT = "This sign-in is over or was never started. Start it again."
+UNKNOWN_SIGN_IN_TEXT = "There is no such sign-in. Start it again."
 SETTLE_SECONDS = 30.0  # the time that a command waits until the servers are up
 
 
@@ -66,7 +66,7 @@ def make_no_server_error(name: str) -> SignInError:
 class SignIns:
     """The interface of sign-ins at MCP servers.
 
-    This class itself is for a Nod without servers. The subclass `Logins` is for configured ones.
+    This class itself is for a Nod without servers. The subclass `SharedSignIns` is for configured ones.
     """
 
     async def status(self) -> list[ServerStatus]:
@@ -87,18 +87,18 @@ class SignIns:
         ``by``: the account of the person.
         """
         self.check(name)
-        raise SignInError(UNKNOWN)
+        raise SignInError(UNKNOWN_SIGN_IN_TEXT)
 
     async def wait_for_end(self, ident: str) -> str:  # noqa: ARG002
         """Wait for the end of a sign-in, by its id, and return its outcome in words. Raises SignInError."""
-        raise SignInError(UNKNOWN)
+        raise SignInError(UNKNOWN_SIGN_IN_TEXT)
 
     async def take_return(self, parameters: Mapping[str, str]) -> str:  # noqa: ARG002
         """Take the query of the address to which the sign-in server sent the person back.
 
         Return the outcome of the sign-in in words. Raises SignInError.
         """
-        raise SignInError(OVER)
+        raise SignInError(SIGN_IN_OVER_TEXT)
 
     async def sign_out(self, name: str) -> bool:
         """Delete the tokens; return False if no one was signed in. Raises SignInError."""
@@ -120,7 +120,7 @@ class Servers:
     def start(self) -> None:
         """Begin to start every server, without waiting for them."""
 
-    async def settle(self, seconds: float) -> None:
+    async def start_and_wait(self, seconds: float) -> None:
         """Start every server, and wait at most ``seconds`` until each is up or has failed."""
 
     async def tools(self) -> Sequence[Tool]:

@@ -1,8 +1,8 @@
 """The catalogue of one MCP server: its list of tools, read again whenever the server reports a change.
 
 A server reports a change as an event of a subscription (newest protocol) or by a notification (older ones).
-Either makes the list stale, and `Catalogue.keep_up` reads it again. `read_pages` reads any list of a server,
-within limits; `describe_error` puts an error of the SDK into words.
+Either makes the list stale, and `Catalogue.reread_when_stale` reads it again. `read_pages` reads any list of
+a server, within limits; `describe_error` puts an error of the SDK into words.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from bot.domain.text import as_text
 from bot.telemetry.logs import logger
-from bot.tools.intake import MOST_BYTES
-from bot.tools.mcp.answers import NO_MCP
+from bot.tools.intake import MAX_MESSAGE_BYTES
+from bot.tools.mcp.answers import NOT_MCP_TEXT
 from bot.tools.mcp.config import ServerConfig
 
 log = logger(__name__)
@@ -25,7 +25,7 @@ log = logger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 
 LONGEST_PAUSE = 10.0  # seconds between two attempts to start a server, or to subscribe to its list
-MOST_PAGES = 100
+MAX_PAGES = 100
 _MAX_FRUITLESS_PAGES = 3  # after this many pages in a row without a new item, no more are read
 _MAX_TOOLS = 500  # of one server
 _MAX_ERROR_CHARS = 500  # a server's own error message
@@ -36,7 +36,7 @@ class Catalogue:
     """The list of a server's tools."""
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
-        self.known: tuple[types.Tool, ...] = ()
+        self.listed_tools: tuple[types.Tool, ...] = ()
         """The list as read last. Only a different list replaces it, so ``is`` shows if it has changed."""
         self.fault = ""
         """The reason why the list was not read to its end; empty if it was."""
@@ -65,11 +65,11 @@ class Catalogue:
                     "an mcp server's list is not read to its end", server=name, why=fault, kept=len(tools)
                 )
             self.fault = fault
-            if tools != list(self.known):
-                self.known = tuple(tools)
-            return self.known
+            if tools != list(self.listed_tools):
+                self.listed_tools = tuple(tools)
+            return self.listed_tools
 
-    async def keep_up(self, client: Client) -> None:
+    async def reread_when_stale(self, client: Client) -> None:
         """Read the list again whenever it is stale; runs as long as the client lives."""
         while True:
             await self._stale.wait()
@@ -113,14 +113,14 @@ async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, ma
     ``ask`` requests the page at a cursor, None for the first; ``field`` is the page's attribute with the
     items. Of items with the same name or address the first is taken. A list ends with a page that names no
     next cursor. It is cut if a cursor comes a second time, if pages bring no new items, and after
-    ``max_items``, `MOST_BYTES` or `MOST_PAGES`.
+    ``max_items``, `MAX_MESSAGE_BYTES` or `MAX_PAGES`.
     """
     items: dict[str, Any] = {}
     cursors: set[str] = set()
     cursor: str | None = None
     size = 0
     fruitless_pages = 0
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await ask(cursor)
         count_before = len(items)
         for item in getattr(page, field):
@@ -139,7 +139,7 @@ async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, ma
         if fruitless_pages >= _MAX_FRUITLESS_PAGES:
             fault = f"its list does not end: {fruitless_pages} pages brought nothing new"
             return ListedItems(list(items.values()), fault)
-        if len(items) == max_items or size >= MOST_BYTES:
+        if len(items) == max_items or size >= MAX_MESSAGE_BYTES:
             break
     first_items = list(items.values())[:max_items]
     fault = f"its list is longer than Nod reads; the first {len(first_items)} are taken"
@@ -158,7 +158,7 @@ def find_first_error(error: BaseException) -> BaseException:
     return error
 
 
-def is_line_closed(error: BaseException) -> bool:
+def is_connection_closed(error: BaseException) -> bool:
     """Return whether the SDK reports a closed connection. A server's own error may have the same code."""
     return isinstance(error, MCPError) and (error.code, error.message) == _CLOSED_ERROR
 
@@ -172,12 +172,12 @@ def describe_error(config: ServerConfig, error: BaseException) -> str:
         return "it can't be reached"
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
-    if is_line_closed(error):
+    if is_connection_closed(error):
         return "it ended"
     if isinstance(error, MCPError):
         message = f"{error.message}: {as_text(error.data)}" if error.data else error.message
         one_line = " ".join(message[: 2 * _MAX_ERROR_CHARS].split())
         return config.scrub(one_line)[:_MAX_ERROR_CHARS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK raises these for a malformed answer
-        return NO_MCP
+        return NOT_MCP_TEXT
     return f"it failed with {type(error).__name__}"

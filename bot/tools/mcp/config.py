@@ -78,14 +78,15 @@ class Trust(StrEnum):
 class Stdio:
     """A server that Nod starts as a process, with a minimal environment and ``env``.
 
-    ``filled``: the values of the variables in its entry, such as ``${GIT_TOKEN}``, which may be secrets.
+    ``variable_values``: the values of the variables in its entry, such as ``${GIT_TOKEN}``, which may be
+    secrets.
     """
 
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
-    filled: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    variable_values: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Http:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: OAuthClient = OAuthClient()
-    learned: set[str] = field(default_factory=set, repr=False, compare=False)
+    sign_in_tokens: set[str] = field(default_factory=set, repr=False, compare=False)
     """The tokens of people's sign-ins there, added as they are read; `ServerConfig.scrub` hides them."""
 
     @property
@@ -166,12 +167,12 @@ class ServerConfig:
         launch = self.launch
         if isinstance(launch, Stdio):
             values = launch.env.values()
-            secrets = set(launch.filled)
+            secrets = set(launch.variable_values)
         else:
             values = launch.headers.values()
             address = urlsplit(launch.url)
             secrets = {launch.url, address.query, address.password or "", launch.client.secret}
-            secrets |= launch.learned
+            secrets |= launch.sign_in_tokens
         for value in values:
             secrets |= {value, *value.split()}  # "Bearer abc", and also "abc"
         # a secret may be a part of another, so the longest is replaced first
@@ -180,9 +181,9 @@ class ServerConfig:
                 text = text.replace(secret, HIDDEN)
         return redact_text(text)
 
-    def has_learned(self, text: str) -> bool:
+    def has_sign_in_token(self, text: str) -> bool:
         """Return whether a text contains a token of a sign-in at this server (`Http.learned`)."""
-        learned = self.launch.learned if isinstance(self.launch, Http) else frozenset()
+        learned = self.launch.sign_in_tokens if isinstance(self.launch, Http) else frozenset()
         return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
 
 

@@ -28,7 +28,7 @@ from bot.tools.mcp.server import Server
 from bot.tools.tool import CallContext
 
 MAX_SESSIONS = 64
-IDLE = timedelta(minutes=10)  # a session that was not used for this long is ended
+MAX_IDLE_TIME = timedelta(minutes=10)  # a session that was not used for this long is ended
 _SWEEP_SECONDS = 60.0  # between two sweeps of idle sessions
 
 MakeServer = Callable[[ServerConfig, TokenSource, Ask], Server]
@@ -55,7 +55,7 @@ class ConnectedServers:
     """The sessions of all connections.
 
     ``make_server`` makes the `Server` of a session. ``on_session_end`` is called with the server of each
-    session that ends. ``most``: the maximum number of sessions at one time.
+    session that ends. ``max_sessions``: the maximum number of sessions at one time.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ConnectedServers:
         ask: Ask,
         clock: Clock,
         sleep: Sleep,
-        most: int = MAX_SESSIONS,
+        max_sessions: int = MAX_SESSIONS,
     ) -> None:
         self.configs = {config.name: config for config in configs}
         self._database = database
@@ -77,7 +77,7 @@ class ConnectedServers:
         self._ask = ask
         self._clock = clock
         self._sleep = sleep
-        self._max_sessions = most
+        self._max_sessions = max_sessions
         self._sessions: dict[tuple[str, str], _SessionEntry] = {}
         """By the connection's id and its account (`Connection.key`); the least recently used comes first."""
         self._ending: set[asyncio.Task[None]] = set()
@@ -104,7 +104,7 @@ class ConnectedServers:
     def _describe(self, name: str) -> ServerStatus:
         all_sessions = [entry.connected.server for entry in self._sessions.values()]
         sessions = [server for server in all_sessions if server.config.name == name]
-        count = max((len(server.known) for server in sessions), default=0)
+        count = max((len(server.listed_tools) for server in sessions), default=0)
         left_out_texts = [server.describe_left_out() for server in sessions]
         left_out = next((text for text in left_out_texts if text), "")
         return ServerStatus(
@@ -146,9 +146,9 @@ class ConnectedServers:
         config = self.configs[connection.server]
         if connections is None or not isinstance(config.launch, Http):
             raise ValueError(f"{config.name} has no connections")
-        launch = replace(config.launch, learned=set())
+        launch = replace(config.launch, sign_in_tokens=set())
         access = connections.access(connection)
-        tokens = _RecordedTokens(access, launch.learned)
+        tokens = _RecordedTokens(access, launch.sign_in_tokens)
         server = self._make_server(replace(config, launch=launch), tokens, self._ask_owner(connection))
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
@@ -188,8 +188,8 @@ class ConnectedServers:
             self._end(key)
 
     def end_idle(self) -> None:
-        """End the sessions that were not used for `IDLE`."""
-        used_before = self._clock() - IDLE
+        """End the sessions that were not used for `MAX_IDLE_TIME`."""
+        used_before = self._clock() - MAX_IDLE_TIME
         for key, entry in list(self._sessions.items()):
             if entry.used_at <= used_before and not entry.connected.server.is_busy:
                 self._end(key)

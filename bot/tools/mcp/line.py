@@ -19,27 +19,27 @@ class ServerLine:
     """A connection, its state, and the calls on it."""
 
     def __init__(self, *, renews: bool = False) -> None:
-        self.renews = renews
+        self.replaces_lost_session = renews
         """True if this line replaces one whose session was lost."""
         self.client: Client | None = None
         """The client for calls, while the line is up."""
-        self.since: datetime | None = None
+        self.up_since: datetime | None = None
         """The time at which the line came up; None if it never did."""
-        self.why = ""
+        self.reason = ""
         """The reason why the line was lost; empty until then."""
         self.has_answered = False
         """True once the server has answered a request on this line."""
         self.is_signed_out = False
         """True if the line was lost because no one is signed in at the server."""
-        self.decided = asyncio.Event()
+        self.start_ended = asyncio.Event()
         """Set once the start of the line has ended: it has come up, or was lost before."""
         self.lost = asyncio.Event()
         self.over = asyncio.Event()
         """Set when the line is lost and its calls have ended."""
-        self.followed = asyncio.Event()
+        self.next_set = asyncio.Event()
         """Set when ``next`` is set."""
         self.next: ServerLine | None = None
-        """The next line; None before ``followed``, and if there will be none because Nod is stopping."""
+        """The next line; None before ``next_set``, and if there will be none because Nod is stopping."""
         self._calls: set[Hashable] = set()
 
     @property
@@ -54,19 +54,19 @@ class ServerLine:
         if self.lost.is_set() and not self._calls:
             self.over.set()
 
-    def begin_calls(self, client: Client, now: datetime) -> None:
+    def come_up(self, client: Client, now: datetime) -> None:
         """Take calls from now on, unless the line was lost in the meantime."""
         if not self.lost.is_set():
-            self.client, self.since = client, now
-            self.decided.set()
+            self.client, self.up_since = client, now
+            self.start_ended.set()
 
     def lose(self, why: str) -> None:
         """Take no more calls. Only the first reason is kept."""
         if not self.lost.is_set():
-            self.why = why
+            self.reason = why
             self.client = None
             self.lost.set()
-            self.decided.set()
+            self.start_ended.set()
         if not self._calls:
             self.over.set()
 
@@ -80,7 +80,7 @@ class ServerLine:
         self.lose(why)
         self.over.set()
 
-    def follow(self, line: "ServerLine | None") -> None:
+    def set_next(self, line: "ServerLine | None") -> None:
         """Set the line that takes this line's place; None if there will be none."""
         self.next = line
-        self.followed.set()
+        self.next_set.set()

@@ -4,10 +4,10 @@ The flow is the SDK's: it discovers the sign-in server, registers Nod there if n
 the person to a page, and exchanges the code with which they come back for tokens. It runs as a task of the
 process where it began (`_SignInRun`), and waits there for the code. The person may come back to another
 process on the same database, which passes the code on through a row. Once the server has accepted the tokens,
-they are stored as a `SignIn`, and `Keys` (``signin.py``) sends them.
+they are stored as a `SignIn`, and `SignInTokens` (``signin.py``) sends them.
 
-A restart, or the end of the person's time (`PATIENCE`), ends a sign-in in progress; people begin again. The
-sign-ins of single people (``authorization.py``) run in steps instead, and survive a restart.
+A restart, or the end of the person's time (`SIGN_IN_SECONDS`), ends a sign-in in progress; people begin
+again. The sign-ins of single people (``authorization.py``) run in steps instead, and survive a restart.
 """
 
 import asyncio
@@ -29,27 +29,33 @@ from bot.domain.text import hash_text
 from bot.errors import SignInError
 from bot.store import mcp as store
 from bot.store.database import Database
-from bot.store.mcp import SignIn, find_token_end
+from bot.store.mcp import SignIn, compute_token_end
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge
 from bot.tools.mcp.authorization import (
-    HELLO,
-    HELLO_HEADERS,
-    AskingAuth,
+    INITIALIZE_HEADERS,
+    INITIALIZE_REQUEST,
+    SignInFlowAuth,
     explain_registration,
     find_configured_client,
     set_auth_method,
     set_scope,
     spell_issuer,
 )
-from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, make_no_server_error
+from bot.tools.mcp.base import (
+    SIGN_IN_OVER_TEXT,
+    UNKNOWN_SIGN_IN_TEXT,
+    ServerStatus,
+    SignIns,
+    make_no_server_error,
+)
 from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_client
+from bot.tools.mcp.signin import Discovered, MemoryStorage, SignInTokens, make_client_metadata, sign_in_client
 
 log = logger(__name__)
 
-PATIENCE = 600.0  # the seconds that a person has to sign in
+SIGN_IN_SECONDS = 600.0  # the seconds that a person has to sign in
 _MAX_ACTIVE_RUNS = 20  # a further sign-in ends the oldest
 _MAX_RUNS = 100  # the active sign-ins, and ended sign-ins whose outcome can still be asked for
 _POLL_SECONDS = 0.5  # between two reads of a sign-in's row
@@ -63,7 +69,7 @@ class _SignInRun:
     """A sign-in that runs in this process, or has ended while its outcome can still be asked for."""
 
     server: Server
-    keys: Keys
+    keys: SignInTokens
     """The tokens that the server has so far."""
     by: str
     """The account of the person who signs in."""
@@ -95,17 +101,18 @@ class _SignInRun:
 
 
 @dataclass
-class Logins(SignIns):
+class SharedSignIns(SignIns):
     """All sign-ins of this process.
 
-    ``back`` returns the address to which people are sent back. ``patience``: the seconds that they have.
+    ``back`` returns the address to which people are sent back. ``sign_in_seconds``: the seconds that they
+    have.
     """
 
     servers: Iterable[Server]
     database: Database
     clock: Clock
-    back: Callable[[], str]
-    patience: float = PATIENCE
+    get_return_address: Callable[[], str]
+    sign_in_seconds: float = SIGN_IN_SECONDS
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _runs: dict[str, _SignInRun] = field(default_factory=dict)
 
@@ -118,14 +125,14 @@ class Logins(SignIns):
     def check(self, name: str) -> None:
         self._find_server(name)
 
-    def _find_server(self, name: str) -> tuple[Server, Keys]:
+    def _find_server(self, name: str) -> tuple[Server, SignInTokens]:
         """Return the server of that name and its tokens.
 
         Raises SignInError if people can't sign in there.
         """
         for server in self.servers:
-            if server.config.name == name and isinstance(server.keys, Keys):
-                return server, server.keys
+            if server.config.name == name and isinstance(server.tokens, SignInTokens):
+                return server, server.tokens
             if server.config.name == name:
                 raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
         raise make_no_server_error(name)
@@ -155,7 +162,7 @@ class Logins(SignIns):
         run = self._runs.get(ident)
         if run is not None:
             return await run.outcome()
-        return await self._wait_for_remote(hash_text(ident), UNKNOWN)
+        return await self._wait_for_remote(hash_text(ident), UNKNOWN_SIGN_IN_TEXT)
 
     async def take_return(self, parameters: Mapping[str, str]) -> str:
         """Take the parameters with which a person came back, and return the outcome in words.
@@ -166,7 +173,7 @@ class Logins(SignIns):
         run = self._find_run(state)
         if run is not None:
             if not run.is_active or run.answer.done():
-                raise SignInError(OVER)
+                raise SignInError(SIGN_IN_OVER_TEXT)
             _set_answer(run, parameters)
             return await run.outcome()
         # the sign-in may run in another process, which reads the parameters from its row
@@ -175,8 +182,8 @@ class Logins(SignIns):
         }
         row_key = await self.database.write(store.store_return, state, return_parameters, self.clock())
         if row_key is None:
-            raise SignInError(OVER)
-        return await self._wait_for_remote(row_key, OVER)
+            raise SignInError(SIGN_IN_OVER_TEXT)
+        return await self._wait_for_remote(row_key, SIGN_IN_OVER_TEXT)
 
     def _find_run(self, state: str) -> _SignInRun | None:
         """Return the sign-in of this process with this ``state``; None if it has no such sign-in."""
@@ -230,12 +237,14 @@ class Logins(SignIns):
         """Run the flow, store the tokens, and return the outcome in words. Raises SignInError."""
         name = run.server.config.name
         try:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.sign_in_seconds):
                 sign_in = await self._run_flow(run)
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(explain_registration(name, self.back(), run.server_words)) from None
+            raise SignInError(
+                explain_registration(name, self.get_return_address(), run.server_words)
+            ) from None
         except (OAuthTokenError, ValidationError):
             why = f": {run.server_words}" if run.server_words else ""
             raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
@@ -256,14 +265,14 @@ class Logins(SignIns):
         keys = run.keys
         launch = keys.launch
         client = launch.client
-        back = self.back()
+        back = self.get_return_address()
         configured_scopes = " ".join(client.scopes)
         # if the server has asked for more scopes since the last sign-in, the new one asks for these as well
         # as for all that were granted
-        more_scopes = await keys.scopes() if keys.wanted else ""
-        metadata = metadata_of(back)
+        more_scopes = await keys.scopes() if keys.wanted_scopes else ""
+        metadata = make_client_metadata(back)
         # where the SDK's flow puts the tokens and the client
-        storage = Memory(find_configured_client(client, back))
+        storage = MemoryStorage(find_configured_client(client, back))
 
         # the SDK calls this with the page, before it asks for the code
         async def redirect(url: str) -> None:
@@ -283,12 +292,12 @@ class Logins(SignIns):
             return spell_issuer(result, flow.context.oauth_metadata)
 
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, wait_for_code)
-        # starts the flow even if the server lets anyone send `HELLO`
-        auth = AskingAuth(flow, keys.challenge, run.note_words)
+        # starts the flow even if the server lets anyone send `INITIALIZE_REQUEST`
+        auth = SignInFlowAuth(flow, keys.challenge, run.note_words)
         async with sign_in_client(launch.url, auth=auth) as http:
             # the flow runs inside this request, and at its end the SDK repeats the request with the new token
             async with http.stream(
-                "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
+                "POST", launch.url, json=INITIALIZE_REQUEST, headers=dict(launch.headers) | INITIALIZE_HEADERS
             ) as response:
                 if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
                     raise SignInError(f"{name} does not accept the token of its own sign-in server.")
@@ -302,7 +311,7 @@ class Logins(SignIns):
         discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
-        keys.wanted = ""  # these scopes have now been asked for
+        keys.wanted_scopes = ""  # these scopes have now been asked for
         now = self.clock()
         return SignIn(
             name,
@@ -310,7 +319,7 @@ class Logins(SignIns):
             client_info.model_dump_json(exclude_none=True),
             tokens.model_dump_json(exclude_none=True),
             discovered.model_dump_json(exclude_none=True),
-            find_token_end(tokens.expires_in, now),
+            compute_token_end(tokens.expires_in, now),
             run.by,
             now,
         )
@@ -319,7 +328,7 @@ class Logins(SignIns):
         """Store the row by which the code reaches this process if the person comes back to another."""
         run.state = state
         now = self.clock()
-        until = now + timedelta(seconds=self.patience)
+        until = now + timedelta(seconds=self.sign_in_seconds)
         name = run.server.config.name
         await self.database.write(store.begin_sign_in, run.sign_in_id, state, name, now, until)
 

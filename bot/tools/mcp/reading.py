@@ -20,8 +20,8 @@ from pydantic import Field
 from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
-from bot.tools.mcp.server import LOOK_SECONDS, Server
-from bot.tools.mcp.tools import cut, join_content, name_of, read_content
+from bot.tools.mcp.server import QUICK_REQUEST_SECONDS, Server
+from bot.tools.mcp.tools import join_content, make_model_name, read_content, shorten_words
 from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput, tool
 
 _MAX_LISTED = 500
@@ -37,7 +37,7 @@ class ReadingTools:
         """``answer_seconds``: the time that a person has to answer a question of the server."""
         self._server = server
         self._config = server.config
-        self._timeout = server.config.timeout + LOOK_SECONDS + answer_seconds
+        self._timeout = server.config.timeout + QUICK_REQUEST_SECONDS + answer_seconds
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
         self._tools = {  # the tools by the server's capability, as `Server.readable` has it
@@ -60,7 +60,7 @@ class ReadingTools:
         identity_text = f"{self._config.name} {tool.name} {tool.version}"
         return replace(
             tool,
-            name=name_of(self._config, tool.name),
+            name=make_model_name(self._config, tool.name),
             version=hashlib.sha256(identity_text.encode()).hexdigest()[:16],
             group=self._server.group,
             timeout=self._timeout,
@@ -92,7 +92,7 @@ class ReadingTools:
         @tool(
             writes=False,
             classify=None if self._is_trusted else classify_resource,
-            summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {server_name}",
+            summary=lambda values: f"Read {shorten_words(str(values.get('uri', '')))} of {server_name}",
         )
         async def read_resource(uri: ShortText, context: CallContext) -> ToolOutput:
             """Read one resource of this server.
@@ -100,7 +100,7 @@ class ReadingTools:
             Args:
                 uri: its address, from list_resources
             """
-            result = await self._server.ask(lambda client: client.read_resource(uri), context)
+            result = await self._server.send_request(lambda client: client.read_resource(uri), context)
             parts = [types.EmbeddedResource(type="resource", resource=content) for content in result.contents]
             texts, notes, files = read_content(parts)
             return ToolOutput("\n".join([*texts, *notes]) or "nothing in it", files=files)
@@ -124,7 +124,9 @@ class ReadingTools:
         @tool(
             writes=False,
             classify=None if self._is_trusted else classify_prompt,
-            summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {server_name}",
+            summary=lambda values: (
+                f"Read the prompt {shorten_words(str(values.get('name', '')))} of {server_name}"
+            ),
         )
         async def get_prompt(
             name: ShortText, context: CallContext, arguments: dict[str, str] | None = None
@@ -135,7 +137,9 @@ class ReadingTools:
                 name: from list_prompts
                 arguments: what it asks for, by name
             """
-            result = await self._server.ask(lambda client: client.get_prompt(name, arguments), context)
+            result = await self._server.send_request(
+                lambda client: client.get_prompt(name, arguments), context
+            )
             messages = [f"{message.role}: {join_content([message.content])}" for message in result.messages]
             return "\n\n".join(messages) or "nothing in it"
 
@@ -160,7 +164,7 @@ class ReadingTools:
         """Return the items of a list of the server. ``page``: the SDK's method that requests a page of it."""
 
         async def ask(cursor: str | None) -> Any:
-            return await self._server.ask(partial(page, cursor=cursor), context)
+            return await self._server.send_request(partial(page, cursor=cursor), context)
 
         items, _ = await read_pages(ask, field, _MAX_LISTED)
         return items

@@ -1,8 +1,8 @@
 """A server's JSON schema of a tool's arguments, in two uses.
 
 `ArgumentSchema` checks a call's arguments against the unchanged schema, in a child process, because a schema
-from outside may take centuries to check. `as_offered` returns a simpler form of the schema, which the model
-gets.
+from outside may take centuries to check. `simplify_schema` returns a simpler form of the schema, which the
+model gets.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from bot.domain.proposals import canonical
 from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
 
-SECONDS = 2.0
+CHECK_SECONDS = 2.0
 """The time for one check; then it is killed."""
 
 _OBJECTS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")  # keywords
@@ -23,7 +23,7 @@ _MAX_SCHEMA_CHARS = 64 * 1024
 _TOO_SLOW_FAULT = {
     "arguments": "they can't be checked against the tool's schema in time; don't call this tool"
 }
-_CHILD = Child(Path(__file__).with_name("checker.py"), seconds=SECONDS)
+_CHILD = Child(Path(__file__).with_name("checker.py"), seconds=CHECK_SECONDS)
 
 
 class TooSlow(ValueError):
@@ -34,8 +34,8 @@ class ArgumentSchema:
     """A schema that arguments are checked against, in a child that can be killed (``checker.py``).
 
     The constructor raises ValueError if the schema is no JSON schema, or takes too long to check (TooSlow).
-    The constructor and `check` block for at most `SECONDS`, so use them in a thread. The keys of the child's
-    answers (``checked``, ``fields`` and ``schema_fault``) are described in ``checker.py``.
+    The constructor and `check` block for at most `CHECK_SECONDS`, so use them in a thread. The keys of the
+    child's answers (``checked``, ``fields`` and ``schema_fault``) are described in ``checker.py``.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class ArgumentSchema:
         try:
             answer = _CHILD.ask({"schema": schema, "arguments": {}})
         except TookTooLong:
-            raise TooSlow(f"its schema takes longer than {SECONDS:g} s to check") from None
+            raise TooSlow(f"its schema takes longer than {CHECK_SECONDS:g} s to check") from None
         if "schema_fault" in answer:
             raise ValueError(answer["schema_fault"])
 
@@ -78,7 +78,7 @@ class ArgumentSchema:
         return arguments
 
 
-def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
+def simplify_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema in a form that every model's API reads. Its root is an object.
 
     JSON Schema also allows ``true`` and ``false`` as a schema, and a list as ``items`` (in older drafts).

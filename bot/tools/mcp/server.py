@@ -36,8 +36,14 @@ from bot.domain.connections import TokenSource
 from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
-from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
-from bot.tools.mcp.answers import UNREAD
+from bot.tools.mcp.address import (
+    NO_ANSWER_CODE,
+    NOT_TAKEN_CODE,
+    SESSION_LOST_TEXT,
+    SESSION_REFUSED_CODE,
+    SIGN_IN_REFUSED_CODE,
+)
+from bot.tools.mcp.answers import UNREADABLE_CODE
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import (
     LONGEST_PAUSE,
@@ -45,11 +51,11 @@ from bot.tools.mcp.catalogue import (
     Sleep,
     describe_error,
     find_first_error,
-    is_line_closed,
+    is_connection_closed,
 )
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.line import ServerLine
-from bot.tools.mcp.signin import Keys
+from bot.tools.mcp.signin import SignInTokens
 from bot.tools.mcp.transport import open_streams
 from bot.tools.tool import CallContext
 
@@ -59,9 +65,9 @@ T = TypeVar("T")
 
 _MAX_PROGRESS_CHARS = 500  # a server's message about its progress
 _MAX_QUESTION_CHARS = 2000  # a server's question to a person
-READABLE = ("resources", "prompts")
+READABLE_CAPABILITIES = ("resources", "prompts")
 """The capabilities of a server that `ReadingTools` reads."""
-LOOK_SECONDS = 10.0  # the time to read the list of tools before a write, or for a ping
+QUICK_REQUEST_SECONDS = 10.0  # the time to read the list of tools before a write, or for a ping
 _PING_SECONDS = 20.0  # between two pings of a server over HTTP
 _RENEWAL_SECONDS = 20.0  # the time that a call waits for a new session
 _KEPT_STDERR_LINES = 3  # the last lines, for the status
@@ -81,7 +87,7 @@ _MAYBE_DONE_CODES = frozenset({
     types.INVALID_REQUEST,
 })  # fmt: skip
 # after an error with one of these codes it is certain that nothing was done
-_NOT_DONE_CODES = frozenset({REFUSED, FORGOTTEN, UNREACHED})
+_NOT_DONE_CODES = frozenset({SIGN_IN_REFUSED_CODE, SESSION_REFUSED_CODE, NOT_TAKEN_CODE})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,18 +141,18 @@ class Server:
         ask: Ask,
         *,
         clock: Clock,
-        patience: float,
-        keys: TokenSource | None = None,
+        answer_seconds: float,
+        tokens: TokenSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """``ask`` asks people what the server wants to know; they have ``patience`` seconds to answer."""
+        """``ask`` asks people what the server wants to know; they have ``answer_seconds`` to answer."""
         self.config = config
-        self.keys = keys
+        self.tokens = tokens
         """The tokens of the sign-in or of a person's connection; None if people don't sign in there."""
-        self.tried = asyncio.Event()
+        self.first_attempt_ended = asyncio.Event()
         """Set once the first attempt to start the server has succeeded or failed."""
         self._ask_person = ask
-        self._patience = patience
+        self._patience = answer_seconds
         self._clock = clock
         self._sleep = sleep
         self._line: ServerLine | None = None
@@ -158,7 +164,7 @@ class Server:
         self._stopped = False
         self._retry_now = asyncio.Event()
         self.readable: tuple[str, ...] = ()
-        """The server's capabilities among `READABLE`; they stay while it is down."""
+        """The server's capabilities among `READABLE_CAPABILITIES`; they stay while it is down."""
         self.left_out: dict[str, str] = {}
         """The reason why a tool is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
@@ -193,27 +199,27 @@ class Server:
         return f"mcp:{self.config.name}"
 
     @property
-    def known(self) -> tuple[types.Tool, ...]:
+    def listed_tools(self) -> tuple[types.Tool, ...]:
         """The last list of tools the server gave; it stays while the server is down."""
-        return self._catalogue.known
+        return self._catalogue.listed_tools
 
     async def status(self) -> ServerStatus:
         sign_in = None
-        if isinstance(self.keys, Keys):
-            entry = await self.keys.look()
+        if isinstance(self.tokens, SignInTokens):
+            entry = await self.tokens.read_sign_in()
             signed_in = entry is not None and bool(entry.tokens)
             by, at = (entry.signed_in_by, entry.signed_in_at) if entry else (None, None)
-            sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
+            sign_in = SignInStatus(signed_in, by, at, self.tokens.wanted_scopes)
         return ServerStatus(
             self.config.name,
             self.group,
             self.trouble,
-            len(self.known),
+            len(self.listed_tools),
             self.describe_left_out(),
             sign_in,
             self.signed_out,
             said=" / ".join(self._stderr_lines) if self.trouble else "",
-            is_starting=self.trouble is not None and not self.tried.is_set(),
+            is_starting=self.trouble is not None and not self.first_attempt_ended.is_set(),
         )
 
     def describe_left_out(self) -> str:
@@ -237,7 +243,7 @@ class Server:
     async def stop(self) -> None:
         """End the process or close the connection permanently. Calls in progress fail."""
         self._stopped = True
-        self.tried.set()
+        self.first_attempt_ended.set()
         if self._owner is not None and self._scope is not None:
             self._scope.cancel()
             await asyncio.wait([self._owner])
@@ -256,7 +262,7 @@ class Server:
         before the call, or None if it is gone. Raises ToolError if it is certain that nothing happened or the
         server said what went wrong, and ToolTimedOut if a write may have happened.
         """
-        max_seconds = self.config.timeout + self._patience + LOOK_SECONDS
+        max_seconds = self.config.timeout + self._patience + QUICK_REQUEST_SECONDS
 
         def call_tool(client: Client) -> Awaitable[types.CallToolResult]:
             # the server gets the number of agents' calls that led to this one
@@ -265,7 +271,7 @@ class Server:
             return client.call_tool(name, dict(arguments), max_seconds, report, meta=meta)
 
         async def check_unchanged(client: Client) -> None:
-            with anyio.fail_after(LOOK_SECONDS):
+            with anyio.fail_after(QUICK_REQUEST_SECONDS):
                 listed = await self._catalogue.read(client)
             current = next((tool for tool in listed if tool.name == name), None)
             if is_unchanged is not None and not is_unchanged(current):
@@ -273,9 +279,9 @@ class Server:
                 raise ToolError(words)
 
         write_check = check_unchanged if is_unchanged is not None else None
-        return await self.ask(call_tool, context, write_check=write_check)
+        return await self.send_request(call_tool, context, write_check=write_check)
 
-    async def ask(
+    async def send_request(
         self,
         send: Callable[[Client], Awaitable[T]],
         context: CallContext,
@@ -298,7 +304,7 @@ class Server:
         except _SessionMayBeLost as error:  # the same error in a new session is not about the session
             raise ToolError(error.text) from None
         except _SessionLost:
-            raise self._unavailable(SESSION_LOST) from None
+            raise self._unavailable(SESSION_LOST_TEXT) from None
 
     async def _send_on(
         self,
@@ -338,7 +344,7 @@ class Server:
             raise
         except Exception as error:  # noqa: BLE001 - of the SDK, or of what the server sends
             first = find_first_error(error)
-            if isinstance(first, MCPError) and first.code == FORGOTTEN:
+            if isinstance(first, MCPError) and first.code == SESSION_REFUSED_CODE:
                 raise _SessionLost from None
             raise self._unavailable(describe_error(self.config, error)) from None
 
@@ -348,20 +354,20 @@ class Server:
         words = describe_error(self.config, error)
 
         # errors after which it is certain that nothing was done, or that may be repeated
-        if error.code == FORGOTTEN:
+        if error.code == SESSION_REFUSED_CODE:
             return _SessionLost()
-        if not writes and line.why == SESSION_LOST:
+        if not writes and line.reason == SESSION_LOST_TEXT:
             return _SessionMayBeLost(f"{name} says: {words}")
         if error.code in _NOT_DONE_CODES:
             return self._unavailable(words)
 
         # no answer: a write may have been carried out
-        if error.code == BROKEN or is_line_closed(error):
+        if error.code == NO_ANSWER_CODE or is_connection_closed(error):
             log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
             if writes:
                 return ToolTimedOut(f"{name} ended before it answered ({words}).")
             return self._unavailable(words)
-        if error.code == UNREAD:
+        if error.code == UNREADABLE_CODE:
             return self._explain_unreadable(words, writes=writes)
 
         # the server's own error, by which a tool usually says that it failed
@@ -383,7 +389,7 @@ class Server:
         line = self._line
         if line is not None and line.client is not None:
             return line, line.client
-        if line is not None and (line.why == SESSION_LOST or line.renews):
+        if line is not None and (line.reason == SESSION_LOST_TEXT or line.replaces_lost_session):
             return await self._find_next_line(line)
         raise self._unavailable(self.trouble or "it is still starting")
 
@@ -395,13 +401,13 @@ class Server:
         try:
             async with asyncio.timeout(_RENEWAL_SECONDS):
                 if line.lost.is_set():
-                    await line.followed.wait()
+                    await line.next_set.wait()
                     line = line.next or line  # there is no next one if Nod is stopping
-                await line.decided.wait()
+                await line.start_ended.wait()
         except TimeoutError:
-            raise self._unavailable(self.trouble or SESSION_LOST) from None
+            raise self._unavailable(self.trouble or SESSION_LOST_TEXT) from None
         if line.client is None:
-            raise self._unavailable(line.why or SESSION_LOST)
+            raise self._unavailable(line.reason or SESSION_LOST_TEXT)
         return line, line.client
 
     def _report_progress(self, context: CallContext) -> ProgressFnT:
@@ -481,12 +487,12 @@ class Server:
                         if not restart.renews:
                             await self._pause(restart.pause_seconds)
                         next_line = ServerLine(renews=restart.renews)
-                        line.follow(next_line)
+                        line.set_next(next_line)
                         line = next_line
             finally:
                 self._loss_reason = "Nod is stopping"
                 line.lose(self._loss_reason)
-                line.follow(None)
+                line.set_next(None)
 
     def _plan_restart(self, line: ServerLine, failures: int) -> _Restart:
         """Return how the server is restarted after a line was lost. ``failures``: earlier ones in a row.
@@ -494,8 +500,8 @@ class Server:
         A pause is twice as long after each failure, up to `LONGEST_PAUSE`. A lost session is renewed without
         a pause if the server had answered a request in it, or if it is the first failure in a row.
         """
-        renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
-        was_stable = line.since is not None and self._clock() - line.since >= _STABLE_AFTER
+        renews = line.reason == SESSION_LOST_TEXT and (line.has_answered or failures == 0)
+        was_stable = line.up_since is not None and self._clock() - line.up_since >= _STABLE_AFTER
         if was_stable:
             failures = 0
         pause_seconds = min(2.0**failures, LONGEST_PAUSE)
@@ -507,14 +513,16 @@ class Server:
         """Store why the server is down, and log it. The same failure of starts in a row is logged once."""
         name = self.config.name
         # a start failed again, for the same reason
-        is_same_failure = line.why == self._loss_reason and line.since is None
-        self._loss_reason = line.why
+        is_same_failure = line.reason == self._loss_reason and line.up_since is None
+        self._loss_reason = line.reason
         self._signed_out = line.is_signed_out
-        self.tried.set()
-        if line.why == SESSION_LOST:
+        self.first_attempt_ended.set()
+        if line.reason == SESSION_LOST_TEXT:
             log.info("an mcp server forgot its session", server=name)
         elif not is_same_failure:
-            log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._stderr_lines))
+            log.warning(
+                "mcp server is down", server=name, why=line.reason, said=" / ".join(self._stderr_lines)
+            )
 
     async def _pause(self, seconds: float) -> None:
         """Wait before the next attempt to start the server; a new sign-in ends the wait."""
@@ -536,21 +544,21 @@ class Server:
                     await self._catalogue.read(client)
                     capabilities = client.server_capabilities
                     self.readable = tuple(
-                        name for name in READABLE if getattr(capabilities, name) is not None
+                        name for name in READABLE_CAPABILITIES if getattr(capabilities, name) is not None
                     )
                     attempt.deadline = math.inf
-                    line.begin_calls(client, self._clock())
-                    self.tried.set()
+                    line.come_up(client, self._clock())
+                    self.first_attempt_ended.set()
                     self._loss_reason = ""
-                    log.info("mcp server is up", server=self.config.name, tools=len(self.known))
+                    log.info("mcp server is up", server=self.config.name, tools=len(self.listed_tools))
                     await self._attend(client, line)
             if attempt.cancelled_caught:
                 line.end(f"it did not start within {startup:g} s")
         except Exception as error:  # noqa: BLE001 - any failure of a start; nothing was called yet
             first = find_first_error(error)
             code = first.code if isinstance(first, MCPError) else None
-            line.is_signed_out = self.keys is not None and code == REFUSED
-            if code == FORGOTTEN:
+            line.is_signed_out = self.tokens is not None and code == SIGN_IN_REFUSED_CODE
+            if code == SESSION_REFUSED_CODE:
                 line.end(_NEW_SESSION_REFUSED_TEXT)
             else:
                 line.end(describe_error(self.config, error))
@@ -558,8 +566,8 @@ class Server:
 
     def _make_client(self, line: ServerLine) -> Client:
         return Client(
-            open_streams(self.config, line, self._note_stderr, self.keys),
-            read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
+            open_streams(self.config, line, self._note_stderr, self.tokens),
+            read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, QUICK_REQUEST_SECONDS),
             message_handler=self._catalogue.take_notification,
             elicitation_callback=self._answer_question,
             client_info=types.Implementation(name="nod", version="1"),
@@ -570,7 +578,7 @@ class Server:
         """Keep the list of tools current and the connection checked until the line is over."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._catalogue.subscribe, client)
-            tasks.start_soon(self._catalogue.keep_up, client)
+            tasks.start_soon(self._catalogue.reread_when_stale, client)
             if isinstance(self.config.launch, Http):  # the end of a process is noticed without a ping
                 tasks.start_soon(self._ping, client, line)
             await line.over.wait()
@@ -581,7 +589,7 @@ class Server:
         while True:
             await self._sleep(_PING_SECONDS)
             try:
-                with anyio.fail_after(LOOK_SECONDS):
+                with anyio.fail_after(QUICK_REQUEST_SECONDS):
                     if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                         await client.session.send_discover(client.protocol_version)
                     else:

@@ -1,9 +1,9 @@
 """Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if expired or refused.
 
-A *sign-in* is the row with the tokens that a person got for Nod at the server. `Keys` reads that row, and
-refreshes its tokens at the *sign-in server*, which issued them. `Bearer` puts the access token on each HTTP
-request. The SDK's own provider is not used: it holds a lock during a request, forgets the metadata and the
-time at which a token expires, and asks people in the middle of a call. ``login.py`` signs people in.
+A *sign-in* is the row with the tokens that a person got for Nod at the server. `SignInTokens` reads that row,
+and refreshes its tokens at the *sign-in server*, which issued them. `Bearer` puts the access token on each
+HTTP request. The SDK's own provider is not used: it holds a lock during a request, forgets the metadata and
+the time at which a token expires, and asks people in the middle of a call. ``login.py`` signs people in.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from bot.domain.chat import Clock
 from bot.domain.connections import TokenSource
 from bot.store import mcp as store
 from bot.store.database import Database
-from bot.store.mcp import SignIn, find_token_end
+from bot.store.mcp import SignIn, compute_token_end
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge, bound_response
-from bot.tools.mcp.address import REFUSED
+from bot.tools.mcp.address import SIGN_IN_REFUSED_CODE
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.dialects import fit_response
 
@@ -80,20 +80,22 @@ class SignInRows(Protocol):
     def find(self, session: Session, key: str, url: str) -> SignIn | None:
         """Return the sign-in that is stored under ``key``; None if it is missing, or for another address."""
 
-    def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
+    def claim_refresh(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
         """Claim the refresh of the sign-in's tokens until a time."""
 
-    def renew(self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+    def store_refreshed_tokens(
+        self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None
+    ) -> bool:
         """Store new tokens, and release the claim."""
 
-    def spoil(self, session: Session, held: SignIn) -> bool:
+    def clear_refused_tokens(self, session: Session, held: SignIn) -> bool:
         """Remove the sign-in's tokens, which are refused for good."""
 
-    def release(self, session: Session, held: SignIn) -> bool:
+    def release_refresh(self, session: Session, held: SignIn) -> bool:
         """Release the claim without new tokens."""
 
 
-class Keys:
+class SignInTokens:
     """The tokens of one sign-in at a server, read from its row each time: any process may change it.
 
     ``launch``: the server's configured address. ``rows``: the module that stores the sign-in, under ``key``.
@@ -113,7 +115,7 @@ class Keys:
         again: str = "",
     ) -> None:
         self.launch = launch
-        self.wanted = ""
+        self.wanted_scopes = ""
         """The scopes that the server has asked for since the sign-in, with spaces between them."""
         self.challenge = ""
         """The server's last ``WWW-Authenticate`` header, which says how to sign in."""
@@ -148,17 +150,17 @@ class Keys:
 
     def note_scope(self, scope: str) -> None:
         """Remember the scopes that the server asked for, with spaces between them."""
-        self.wanted = f"{self.wanted} {scope}".strip()[-_MAX_SCOPES_CHARS:]
+        self.wanted_scopes = f"{self.wanted_scopes} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
     async def scopes(self) -> str:
         """Return the scopes of the sign-in and those that the server has asked for since, with spaces."""
-        sign_in = await self.look()
+        sign_in = await self.read_sign_in()
         granted = None
         if sign_in and sign_in.tokens:
             granted = OAuthToken.model_validate_json(sign_in.tokens).scope
-        return union_scopes(granted, self.wanted) or ""
+        return union_scopes(granted, self.wanted_scopes) or ""
 
-    async def look(self) -> SignIn | None:
+    async def read_sign_in(self) -> SignIn | None:
         """Return the sign-in as it is stored right now."""
         if not self._database.exists:
             return None  # a read would create the database
@@ -169,7 +171,7 @@ class Keys:
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
             # these tokens are removed from everything that the server says
-            self.launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
+            self.launch.sign_in_tokens.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
@@ -178,7 +180,7 @@ class Keys:
         ``refused``: the token that the server has just refused; None if it has refused none.
         """
         async with self._lock:
-            sign_in = await self.look()
+            sign_in = await self.read_sign_in()
             self._sign_in = sign_in
             if sign_in is None or not sign_in.tokens:
                 self._trouble = ""
@@ -209,24 +211,26 @@ class Keys:
         sign-in has no tokens.
         """
         while not await self._claim_refresh(sign_in):
-            current = await self.look()
+            current = await self.read_sign_in()
             if current is None or current.version != sign_in.version:
                 return current
             await self._sleep(_POLL_SECONDS)
         try:
             tokens = await self._request_tokens(sign_in)
         except _RefusedForGood:
-            await self._database.write(self._rows.spoil, sign_in)
+            await self._database.write(self._rows.clear_refused_tokens, sign_in)
         except _NoNewTokens:
-            await self._database.write(self._rows.release, sign_in)
+            await self._database.write(self._rows.release_refresh, sign_in)
         else:
-            expires_at = find_token_end(tokens.expires_in, self._clock())
-            await self._database.write(self._rows.renew, sign_in, tokens.model_dump_json(), expires_at)
-        return await self.look()
+            expires_at = compute_token_end(tokens.expires_in, self._clock())
+            await self._database.write(
+                self._rows.store_refreshed_tokens, sign_in, tokens.model_dump_json(), expires_at
+            )
+        return await self.read_sign_in()
 
     async def _claim_refresh(self, sign_in: SignIn) -> bool:
         now = self._clock()
-        return await self._database.write(self._rows.claim, sign_in, now, now + _REFRESH_LEASE)
+        return await self._database.write(self._rows.claim_refresh, sign_in, now, now + _REFRESH_LEASE)
 
     async def _request_tokens(self, sign_in: SignIn) -> OAuthToken:
         """Request new tokens. Raises _RefusedForGood or, for a temporary failure, _NoNewTokens."""
@@ -278,13 +282,13 @@ def make_context(url: str, client: OAuthClientInformationFull, found: Discovered
     """Return the SDK's context of a sign-in, for requests that need no person."""
     # the return address and the storage are placeholders: only a person's sign-in uses them
     return OAuthContext(
-        url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
+        url, make_client_metadata("http://127.0.0.1/"), MemoryStorage(), None, None,
         client_info=client, protected_resource_metadata=found.resource,
     )  # fmt: skip
 
 
 @dataclass
-class Memory:
+class MemoryStorage:
     """The SDK's ``TokenStorage`` for one sign-in, which becomes a row once it is complete."""
 
     client: OAuthClientInformationFull | None = None
@@ -357,8 +361,11 @@ def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _replace_by_error(response: httpx2.Response, why: str) -> None:
-    """Replace a response by a JSON-RPC error with the code `REFUSED`, which the SDK passes on unchanged."""
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": why}}
+    """Replace a response by a JSON-RPC error, which the SDK passes on unchanged.
+
+    Its code is `SIGN_IN_REFUSED_CODE`.
+    """
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": SIGN_IN_REFUSED_CODE, "message": why}}
     response.headers["Content-Type"] = "application/json"
     response.stream = _ReplacedBody(json.dumps(error).encode(), response.stream)
 
@@ -408,7 +415,7 @@ def _is_local(url: httpx2.URL) -> bool:
     return url.host in ("127.0.0.1", "::1", "localhost")
 
 
-def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
+def make_client_metadata(back: str, scope: str | None = None) -> OAuthClientMetadata:
     """Return Nod's client metadata for a sign-in server; ``back`` is the address of return."""
     is_local = _is_local(httpx2.URL(back))
     return OAuthClientMetadata(

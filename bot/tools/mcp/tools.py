@@ -26,11 +26,11 @@ from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import as_text, shorten
 from bot.domain.value_text import summarize_arguments
 from bot.errors import BadArguments, ToolError
-from bot.tools.mcp.answers import MALFORMED, OUTPUT
+from bot.tools.mcp.answers import MALFORMED_KEY, OUTPUT_SCHEMA_KEY
 from bot.tools.mcp.config import ServerConfig, Trust
-from bot.tools.mcp.schemas import ArgumentSchema, as_offered
-from bot.tools.mcp.server import LOOK_SECONDS, Server
-from bot.tools.schema import fits_strict
+from bot.tools.mcp.schemas import ArgumentSchema, simplify_schema
+from bot.tools.mcp.server import QUICK_REQUEST_SECONDS, Server
+from bot.tools.schema import fits_strict_mode
 from bot.tools.tool import Arguments, CallContext, Tool, ToolOutput
 
 _MAX_NAME_CHARS = 64  # the limit of language models
@@ -49,15 +49,16 @@ _MAX_TITLE_CHARS = 60  # a title, a name or one argument in a summary
 def adopt(server: Server, listed_tool: types.Tool, answer_seconds: float, name: str = "") -> Tool:
     """Return a server's tool as a `Tool`. Raises ValueError if it can't be offered.
 
-    ``name`` is its name for the model, by default that of `name_of`. ``answer_seconds``: the time that a
-    person has to answer a question of the server. Blocks while the schema is checked: call it in a thread.
+    ``name`` is its name for the model, by default that of `make_model_name`. ``answer_seconds``: the time
+    that a person has to answer a question of the server. Blocks while the schema is checked: call it in a
+    thread.
     """
     config = server.config
     meta = listed_tool.meta or {}  # has what the transport noted, see ``answers.py``
-    if meta.get(MALFORMED):
-        raise ValueError(meta[MALFORMED])
+    if meta.get(MALFORMED_KEY):
+        raise ValueError(meta[MALFORMED_KEY])
     argument_schema = ArgumentSchema(listed_tool.input_schema)
-    parameters = as_offered(listed_tool.input_schema)
+    parameters = simplify_schema(listed_tool.input_schema)
     adopted_version = hash_tool(config.name, listed_tool)
     hints = listed_tool.annotations
     tool_risk = judge_risk(config, hints)
@@ -69,27 +70,27 @@ def adopt(server: Server, listed_tool: types.Tool, answer_seconds: float, name: 
     async def run(values: Arguments, context: CallContext) -> ToolOutput:
         check = is_unchanged if tool_risk.writes else None
         result = await server.call(listed_tool.name, values, context, is_unchanged=check)
-        fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
+        fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT_SCHEMA_KEY), result.structured_content)
         file_text = _FILE_FOR_AGENT_TEXT if context.agent else _FILE_FOR_PEOPLE_TEXT
         return make_output(config, result, fits=fits, file_text=file_text)
 
     def summarise(values: Arguments) -> str:
         heading = f"{format_title(listed_tool)} on {config.name}"
-        values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), cut)
+        values_text = summarize_arguments(without_defaults(values, argument_schema.defaults), shorten_words)
         return f"{heading}: {values_text}" if values_text else heading
 
     return Tool(
-        name=name or name_of(config, listed_tool.name),
+        name=name or make_model_name(config, listed_tool.name),
         description=description[:_MAX_DESCRIPTION_CHARS],
         parameters=parameters,
-        strict=fits_strict(parameters),
+        strict=fits_strict_mode(parameters),
         version=adopted_version,
         group=server.group,
         reads=not tool_risk.writes,  # whatever its arguments
         idempotent=_is_idempotent(config, hints),
-        timeout=config.timeout + LOOK_SECONDS + answer_seconds,
+        timeout=config.timeout + QUICK_REQUEST_SECONDS + answer_seconds,
         validate=argument_schema.check,
-        waits=True,  # the check of arguments waits for a child process
+        validates_in_thread=True,  # the check of arguments waits for a child process
         classify=lambda _: tool_risk,
         summary=summarise,
         run=run,
@@ -98,22 +99,22 @@ def adopt(server: Server, listed_tool: types.Tool, answer_seconds: float, name: 
     )
 
 
-def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
+def choose_model_names(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
     """Return each tool's name for the model, by the server's own name.
 
     If two tools would have the same name (``repo.get``, ``repo/get``), a hash is added to each. A tool that
     the server itself calls by that name (``repo_get``) gets no hash.
     """
-    model_names = {name: name_of(config, name) for name in names}
+    model_names = {name: make_model_name(config, name) for name in names}
     counts = Counter(model_names.values())
     for name, model_name in model_names.items():
         is_written_alike = model_name.endswith(name)  # behind the prefix it is the server's own name
         if counts[model_name] > 1 and not is_written_alike:
-            model_names[name] = name_of(config, name, with_hash=True)
+            model_names[name] = make_model_name(config, name, with_hash=True)
     return model_names
 
 
-def name_of(config: ServerConfig, name: str, *, with_hash: bool = False) -> str:
+def make_model_name(config: ServerConfig, name: str, *, with_hash: bool = False) -> str:
     """Return a tool's name for the model: prefixed, in the characters and length that models take.
 
     ``with_hash``: add a hash of the server's own name for it. A name that is too long is cut, and always gets
@@ -132,7 +133,7 @@ def format_title(listed_tool: types.Tool) -> str:
     name = _format_name(listed_tool.name)
     hints = listed_tool.annotations
     raw_title = listed_tool.title or (hints.title if hints else None) or ""
-    title = cut("".join(filter(str.isprintable, raw_title)))
+    title = shorten_words("".join(filter(str.isprintable, raw_title)))
     if not title or title.casefold() == name.casefold():
         return name
     return f"{title} ({listed_tool.name[:_MAX_TITLE_CHARS]})"
@@ -294,10 +295,10 @@ def _is_idempotent(config: ServerConfig, hints: types.ToolAnnotations | None) ->
 def _format_name(name: str) -> str:
     """Return a tool's name as words: "create_issue" becomes "Create issue"."""
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", name).split())
-    return cut(words[:1].upper() + words[1:])
+    return shorten_words(words[:1].upper() + words[1:])
 
 
-def cut(text: str) -> str:
+def shorten_words(text: str) -> str:
     """Return a server's words on one short line."""
     line = " ".join(text.split())
     return shorten(line, _MAX_TITLE_CHARS)

@@ -24,12 +24,12 @@ from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.connected import MAX_SESSIONS, ConnectedServer, ConnectedServers
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.login import SharedSignIns
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Keys
-from bot.tools.mcp.tools import adopt, names_of
+from bot.tools.mcp.signin import SignInTokens
+from bot.tools.mcp.tools import adopt, choose_model_names
 from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
@@ -54,10 +54,10 @@ class McpToolset(Servers):
     """All configured servers. `start` or the first call of `tools` starts them; `stop` ends them.
 
     ``database``: has the sign-ins; without it no one is signed in. ``ask``: asks a person what a server wants
-    to know. ``patience``: the seconds that the person has to answer. ``taken``: returns the names of other
-    tools; a server's tool of such a name is left out, since two tools of one name would stop every turn.
-    ``first_wait``: the seconds for which `tools` waits at most for the first start of servers, and for a new
-    list. ``most``: the maximum number of sessions of connections at one time.
+    to know. ``answer_seconds``: the seconds that the person has to answer. ``list_reserved_names``: returns
+    the names of other tools; a server's tool of such a name is left out, since two tools of one name would
+    stop every turn. ``turn_wait_seconds``: the seconds for which `tools` waits at most for the first start of
+    servers, and for a new list. ``max_sessions``: the maximum number of sessions of connections at one time.
     """
 
     def __init__(
@@ -67,20 +67,22 @@ class McpToolset(Servers):
         clock: Clock,
         database: Database | None = None,
         ask: Ask = decline,
-        patience: float = 10.0,
-        taken: Callable[[], Collection[str]] = lambda: (),
+        answer_seconds: float = 10.0,
+        list_reserved_names: Callable[[], Collection[str]] = lambda: (),
         sleep: Sleep = asyncio.sleep,
-        first_wait: float = _FIRST_WAIT_SECONDS,
-        most: int = MAX_SESSIONS,
+        turn_wait_seconds: float = _FIRST_WAIT_SECONDS,
+        max_sessions: int = MAX_SESSIONS,
     ) -> None:
 
         def make_server(config: ServerConfig, keys: TokenSource | None, ask: Ask) -> Server:
-            return Server(config, ask, clock=clock, patience=patience, keys=keys, sleep=sleep)
+            return Server(config, ask, clock=clock, answer_seconds=answer_seconds, tokens=keys, sleep=sleep)
 
-        def find_keys(config: ServerConfig) -> Keys | None:  # the tokens of a sign-in, if there is one
+        def find_keys(
+            config: ServerConfig,
+        ) -> SignInTokens | None:  # the tokens of a sign-in, if there is one
             if database is None or not isinstance(config.launch, Http) or not config.launch.signs_in:
                 return None
-            return Keys(config.name, config.launch, database, clock, sleep)
+            return SignInTokens(config.name, config.launch, database, clock, sleep)
 
         shared = [config for config in configs if config.identity is Identity.NOD]
         self.servers = tuple(make_server(config, find_keys(config), ask) for config in shared)
@@ -90,11 +92,18 @@ class McpToolset(Servers):
         """The sessions at the other servers."""
         if not_shared and database is not None:
             self.connected = ConnectedServers(
-                not_shared, database, make_server, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
+                not_shared,
+                database,
+                make_server,
+                self._forget,
+                ask=ask,
+                clock=clock,
+                sleep=sleep,
+                max_sessions=max_sessions,
             )
-        self._patience = patience
-        self._list_reserved_names = taken
-        self._first_wait = first_wait
+        self._patience = answer_seconds
+        self._list_reserved_names = list_reserved_names
+        self._first_wait = turn_wait_seconds
         self._start_wait_until: float | None = None
         """The end of the wait for the first start of servers, in the loop's time; None before `start`."""
         self._adopted: dict[Server, _AdoptedTools] = {}
@@ -109,7 +118,7 @@ class McpToolset(Servers):
         for server in self.servers:
             server.start()
 
-    async def settle(self, seconds: float) -> None:
+    async def start_and_wait(self, seconds: float) -> None:
         """Start every server, and wait at most ``seconds`` until each is up or has failed."""
         self.start()
         await self._wait_for_start(asyncio.get_running_loop().time() + seconds)
@@ -148,9 +157,9 @@ class McpToolset(Servers):
         # a context that names an owner is that of an approved call or of an agent's, which may wait longer
         names_owner = context is not None and bool(context.connected_as)
         seconds = _OWNER_WAIT_SECONDS if names_owner else self._first_wait
-        starting = [session.server for session in sessions if not session.server.tried.is_set()]
+        starting = [session.server for session in sessions if not session.server.first_attempt_ended.is_set()]
         if starting:
-            tasks = [asyncio.create_task(server.tried.wait()) for server in starting]
+            tasks = [asyncio.create_task(server.first_attempt_ended.wait()) for server in starting]
             _, pending = await asyncio.wait(tasks, timeout=seconds)
             for task in pending:
                 task.cancel()
@@ -169,8 +178,10 @@ class McpToolset(Servers):
             statuses += self.connected.list_status()
         return statuses
 
-    def sign_ins(self, database: Database, clock: Clock, get_return_address: Callable[[], str]) -> Logins:
-        return Logins(self.servers, database, clock, get_return_address)
+    def sign_ins(
+        self, database: Database, clock: Clock, get_return_address: Callable[[], str]
+    ) -> SharedSignIns:
+        return SharedSignIns(self.servers, database, clock, get_return_address)
 
     async def stop(self) -> None:
         """End every server; afterwards no server starts."""
@@ -182,15 +193,15 @@ class McpToolset(Servers):
 
     async def _wait_for_start(self, until: float) -> None:
         """Wait until each server has come up or failed; ``until`` is the last moment, in the loop's time."""
-        untried = [server for server in self.servers if not server.tried.is_set()]
+        untried = [server for server in self.servers if not server.first_attempt_ended.is_set()]
         if not untried or asyncio.get_running_loop().time() >= until:
             return
         try:
             async with asyncio.timeout_at(until):
                 for server in untried:
-                    await server.tried.wait()
+                    await server.first_attempt_ended.wait()
         except TimeoutError:
-            names = [server.config.name for server in untried if not server.tried.is_set()]
+            names = [server.config.name for server in untried if not server.first_attempt_ended.is_set()]
             log.warning("mcp servers are slow to start", servers=names)
 
     def _leave_out_duplicate(self, tool_name: str, server: Server) -> None:
@@ -207,7 +218,7 @@ class McpToolset(Servers):
 
         If the server's list is new, the adoption of its tools begins, for which a turn waits a short time.
         """
-        listed_tools = server.known
+        listed_tools = server.listed_tools
         adopted = self._adopted.get(server)
         if adopted is None or adopted.listed_tools is not listed_tools:
             adopted = self._begin_adoption(server, listed_tools, adopted)
@@ -260,14 +271,16 @@ def _adopt_listed(server: Server, adopted: _AdoptedTools, answer_seconds: float)
     """
     slow_schemas = 0
     offered = [tool for tool in adopted.listed_tools if server.config.offers(tool.name)]
-    names = names_of(server.config, [tool.name for tool in offered])  # for the model, by the server's own
+    names = choose_model_names(
+        server.config, [tool.name for tool in offered]
+    )  # for the model, by the server's own
     for listed_tool in sorted(offered, key=lambda tool: len(str(tool.input_schema))):
         if not adopted.is_current:
             return
         try:
             if slow_schemas >= _MAX_SLOW_SCHEMAS:
                 raise ValueError("too many schemas of this server take too long to check")
-            if server.config.has_learned(listed_tool.model_dump_json()):
+            if server.config.has_sign_in_token(listed_tool.model_dump_json()):
                 raise ValueError("its description has a token of the server in it")
             adopted.tools[listed_tool.name] = adopt(
                 server, listed_tool, answer_seconds, names[listed_tool.name]

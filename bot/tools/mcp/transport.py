@@ -30,9 +30,9 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from bot.domain.connections import TokenSource
 from bot.tools.intake import Lines, TooLarge, bound_message, bound_response
 from bot.tools.mcp.address import (
-    BROKEN,
-    FORGOTTEN,
-    SESSION_LOST,
+    NO_ANSWER_CODE,
+    SESSION_LOST_TEXT,
+    SESSION_REFUSED_CODE,
     AddressTransport,
     explain_stream,
     is_about_mcp_session,
@@ -127,15 +127,15 @@ class WatchedStream:
     def _lose_session(self, message: types.JSONRPCError) -> None:
         """Mark the connection as lost, so that the session is renewed.
 
-        If the server surely refused the session, the error gets the code `FORGOTTEN`: the call did nothing,
-        and can be made again.
+        If the server surely refused the session, the error gets the code `SESSION_REFUSED_CODE`: the call did
+        nothing, and can be made again.
         """
         if is_about_mcp_session(message.error):
-            message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
+            message.error = types.ErrorData(code=SESSION_REFUSED_CODE, message=SESSION_LOST_TEXT)
         else:
             # `Server` renews the session without a pause if the connection has answered a request
             self._connection.has_answered = True
-        self._connection.lose_if_up(SESSION_LOST)
+        self._connection.lose_if_up(SESSION_LOST_TEXT)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -197,7 +197,7 @@ async def _read_stdout(process: Process, read_sender: MemoryObjectSendStream[Rea
         async with read_sender:
             try:
                 async for chunk in process.stdout:
-                    for line in lines.cut(chunk):
+                    for line in lines.split(chunk):
                         await read_sender.send(_parse_message(await bound_message(line)))
             except TooLarge as error:
                 too_large_error = _make_too_large_error(error)
@@ -245,7 +245,7 @@ def _make_too_large_error(error: TooLarge) -> SessionMessage | None:
     match = _ID_PATTERN.search(error.head)
     if match is None:
         return None
-    data = types.ErrorData(code=BROKEN, message=str(error))
+    data = types.ErrorData(code=NO_ANSWER_CODE, message=str(error))
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(match[1]), error=data))
 
 

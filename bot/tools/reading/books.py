@@ -34,12 +34,12 @@ def read_book(package: Package, report: Report) -> str:
     for itemref in find_all(book, "itemref"):
         href = hrefs.get(itemref.get("idref"), "")
         chapters.append(normpath(join(folder, unquote(href))))
-    report.leave_out("chapter", max(0, len(chapters) - _MAX_CHAPTERS))
+    report.count_left_out("chapter", max(0, len(chapters) - _MAX_CHAPTERS))
     titles = [title.text for title in find_all(book, "title") if title.text]
     texts = [f"# {titles[0]}"] if titles else []
     for chapter in chapters[:_MAX_CHAPTERS]:
         if chapter not in package.names:
-            report.leave_out("missing chapter")
+            report.count_left_out("missing chapter")
             continue
         markup = decode(package.read(chapter), report)
         texts.append(read_html(markup, report, _read_sheets(package, chapter, markup)))

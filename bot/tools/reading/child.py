@@ -78,7 +78,7 @@ def _read_text(data: bytes, kind: str, package: Package | None, report: Report) 
     if kind == ZIP and package:
         return kind, list_archive(package, report)
     if package:
-        package.require_bounded()
+        package.check_size()
     if kind in (XLSX, XLSB, XLS, ODS):
         from bot.tools.reading.sheets import read_workbook
 

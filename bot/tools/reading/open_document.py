@@ -63,7 +63,7 @@ def _read_slide(number: int, page: Any, hiding_styles: set[str], report: Report)
     title = "Slide"
     if attribute(page, "style-name") in hiding_styles:
         title = "Hidden slide"
-        report.reveal("hidden slide")
+        report.count_hidden("hidden slide")
     return f"[{title} {number}]\n{text_of_element(page, _ROLES)}\n"
 
 
@@ -82,9 +82,9 @@ def _count_left_out(root: Any, report: Report) -> None:
     for element in root.iter():
         name = local_name(element)
         if name in _COUNTED:
-            report.leave_out(_COUNTED[name])
+            report.count_left_out(_COUNTED[name])
         elif name == "deletion":
-            report.leave_out("tracked deletion")
+            report.count_left_out("tracked deletion")
 
 
 def _find_unseen_styles(root: Any, styles: Any) -> tuple[set[str], set[str]]:
@@ -109,14 +109,14 @@ def _remove_hidden(root: Any, hiding_styles: set[str], faint_styles: set[str], r
             continue
         style_name = attribute(element, "style-name")
         if style_name in hiding_styles:
-            report.leave_out("piece of hidden text")
+            report.count_left_out("piece of hidden text")
             tail = element.tail
             element.clear()
             element.tail = tail
         elif style_name in faint_styles:
-            report.reveal("piece of white or tiny text")
+            report.count_hidden("piece of white or tiny text")
     hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # `_ROLES` leaves out their text
-    report.leave_out("piece of hidden text", len(hidden_elements))
+    report.count_left_out("piece of hidden text", len(hidden_elements))
 
 
 def _is_hiding(properties: Any) -> bool:

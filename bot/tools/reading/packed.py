@@ -56,7 +56,7 @@ class Package:
         self.entries = self._archive.infolist()
         self.names = {entry.filename for entry in self.entries}
 
-    def require_bounded(self) -> None:
+    def check_size(self) -> None:
         """Raise UnreadableError if it has too many entries, or unpacks to too much."""
         unpacked_bytes = sum(entry.file_size for entry in self.entries)
         if len(self.entries) > _MAX_ENTRIES or unpacked_bytes > _MAX_UNPACKED_BYTES:
@@ -88,7 +88,7 @@ class Package:
             relations[element.get("Id", "")] = Relation(kind, _resolve_target(folder, element))
         return relations
 
-    def replace(self, changed: Mapping[str, bytes]) -> bytes:
+    def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
         """Return the bytes of the archive with other contents for some of its parts."""
         out = BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
@@ -160,7 +160,7 @@ def main_part(package: Package) -> str:
 def list_archive(package: Package, report: Report) -> str:
     """Return the names and sizes of an archive's files; their contents are left out."""
     files = [entry for entry in package.entries if not entry.is_dir()]
-    report.leave_out("packed file", len(files))
+    report.count_left_out("packed file", len(files))
     rows = [f"{file.filename}\t{file.file_size:,} bytes\n" for file in files[:_MAX_LISTED]]
     if len(files) > _MAX_LISTED:
         report.remark(f"Only the first {_MAX_LISTED} names are listed.")

@@ -106,7 +106,7 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
                 missing_sheets += 1
     if missing_sheets or sheets.imports:
         report.remark(_SHEETS_TEXT)
-    if sheets.unknown:
+    if sheets.unread_rules:
         report.remark(_SELECTORS_TEXT)
     return sheets
 
@@ -147,8 +147,10 @@ class _PageWalk:
 
     def as_page(self, root: Any) -> Page:
         """Return the collected text, and count the hidden elements."""
-        self.report.leave_out("piece of hidden text", len(self.hiding_elements))
-        self.report.reveal("piece of text hidden from screen readers", len(self._hiding_from_screen_readers))
+        self.report.count_left_out("piece of hidden text", len(self.hiding_elements))
+        self.report.count_hidden(
+            "piece of text hidden from screen readers", len(self._hiding_from_screen_readers)
+        )
         return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))
 
     def _open(self, element: Any) -> None:
@@ -169,7 +171,7 @@ class _PageWalk:
             self._in_row = True
         self._add_text(_text_of_attributes(element, tag))
         address = element.get("href", "").strip() if tag == "a" else ""
-        if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not appearance.is_hidden:
+        if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not appearance.is_unseen:
             self._links[address] = None
         self._add_text(element.text or "")
 
@@ -177,7 +179,7 @@ class _PageWalk:
     def _appearance(self) -> Appearance:
         """The innermost open element's first appearance in which it is hidden, else its first one."""
         appearances = self._open_appearances[-1]
-        return next((appearance for appearance in appearances if appearance.is_hidden), appearances[0])
+        return next((appearance for appearance in appearances if appearance.is_unseen), appearances[0])
 
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
@@ -193,19 +195,19 @@ class _PageWalk:
         """Add text of the innermost open element, or record the element that hides it from people."""
         appearance = self._appearance
         has_words = _WORD.search(text) is not None
-        if appearance.is_hidden:
+        if appearance.is_unseen:
             if has_words:
-                self.hiding_elements.add(appearance.hider)
+                self.hiding_elements.add(appearance.hiding_element)
             return
         self._parts.append(text)
-        if has_words and appearance.reader_hider is not None:
-            self._hiding_from_screen_readers.add(appearance.reader_hider)
+        if has_words and appearance.screen_reader_hiding_element is not None:
+            self._hiding_from_screen_readers.add(appearance.screen_reader_hiding_element)
 
     def _count(self, tag: str, appearance: Appearance) -> None:
         if self._unread_depth or tag not in _COUNTED:
             return
-        if tag in _COUNTED_IF_HIDDEN or not appearance.is_hidden:
-            self.report.leave_out(_COUNTED[tag])
+        if tag in _COUNTED_IF_HIDDEN or not appearance.is_unseen:
+            self.report.count_left_out(_COUNTED[tag])
 
 
 def _find_title(root: Any) -> str:

@@ -54,7 +54,7 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
             raise UnreadableError(PROTECTED_TEXT) from None
         raise UnreadableError(DAMAGED_TEXT) from None
     total = len(document)
-    report.leave_out("page after the first thousand", max(0, total - _MAX_PAGES))
+    report.count_left_out("page after the first thousand", max(0, total - _MAX_PAGES))
     texts: list[str] = []
     damaged: list[int] = []  # numbers of pages
     pictures = 0
@@ -72,7 +72,7 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
         texts.append(_tidy(text))
         chars_left -= len(text)
         if chars_left < 0:
-            report.leave_out("page", total - number - 1)
+            report.count_left_out("page", total - number - 1)
             break
     if damaged and len(damaged) == len(texts):
         raise UnreadableError(DAMAGED_TEXT)
@@ -82,7 +82,7 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
         report.remark(f"{describe_numbers('Page', without_text)} {verb} no text.")
     if damaged:
         report.remark(f"{describe_numbers('Page', damaged)} can't be read.")
-    report.leave_out("picture", pictures)
+    report.count_left_out("picture", pictures)
     return texts
 
 
@@ -107,22 +107,22 @@ def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
     fields = list(_list_fields(reader))
     if fields:
         yield "[Form]\n" + "\n".join(fields[:_MAX_FIELDS]) + "\n"
-    report.leave_out("form field", max(0, len(fields) - _MAX_FIELDS))
+    report.count_left_out("form field", max(0, len(fields) - _MAX_FIELDS))
     form = reader.root_object.get("/AcroForm")
     if form is not None and "/XFA" in form.get_object():
-        report.leave_out("form of the XFA kind")
-    report.leave_out("attached file", len(reader.attachments))
+        report.count_left_out("form of the XFA kind")
+    report.count_left_out("attached file", len(reader.attachments))
     notes: list[str] = []
     links: list[str] = []
     for number in range(min(pages, len(reader.pages))):
         for annotation in reader.pages[number].get("/Annots") or ():
             _collect_annotation(annotation.get_object(), number + 1, notes, links, report)
     yield from notes[:_MAX_NOTES]
-    report.leave_out("note", max(0, len(notes) - _MAX_NOTES))
+    report.count_left_out("note", max(0, len(notes) - _MAX_NOTES))
     addresses = list(dict.fromkeys(links))
     if addresses:
         yield "[Links]\n" + "\n".join(addresses[:_MAX_LINKS])
-    report.leave_out("link", max(0, len(addresses) - _MAX_LINKS))
+    report.count_left_out("link", max(0, len(addresses) - _MAX_LINKS))
 
 
 def _list_fields(reader: Any) -> Iterator[str]:
@@ -153,6 +153,6 @@ def _collect_annotation(
     elif words and kind not in _NOT_NOTES:
         notes.append(f"[Note on page {page}: {words}]")
     elif kind == "/FileAttachment":
-        report.leave_out("attached file")
+        report.count_left_out("attached file")
     elif kind not in _NOT_NOTES:
-        report.leave_out("mark without words")
+        report.count_left_out("mark without words")

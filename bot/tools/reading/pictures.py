@@ -63,7 +63,9 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
                 raise UnreadableError(f"it has {width:,} by {height:,} pixels, more than I read")
             frames = getattr(picture, "n_frames", 1)
             if frames > 1 and kind not in _ONE_PICTURE_KINDS:
-                report.leave_out("further page" if kind == "image/tiff" else "further picture", frames - 1)
+                report.count_left_out(
+                    "further page" if kind == "image/tiff" else "further picture", frames - 1
+                )
             upright = _reduce_levels(picture)
             if not _is_longer(upright.size):  # `_arrange` scales a long picture down
                 upright.thumbnail((_MAX_SIDE_PX, _MAX_SIDE_PX))

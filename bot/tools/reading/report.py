@@ -25,20 +25,20 @@ class Report:
 
     left_out: Counter[str] = field(default_factory=Counter)
     """The kinds of things in the file that are not in its text, with their numbers."""
-    revealed: Counter[str] = field(default_factory=Counter)
+    hidden: Counter[str] = field(default_factory=Counter)
     """The kinds of things in the text that people who open the file do not see, with their numbers."""
     remarks: list[str] = field(default_factory=list)
     """Sentences about what can't be counted."""
 
-    def leave_out(self, kind: str, count: int = 1) -> None:
+    def count_left_out(self, kind: str, count: int = 1) -> None:
         """Count content of the file that is not in its text."""
         if count:
             self.left_out[kind] += count
 
-    def reveal(self, kind: str, count: int = 1) -> None:
+    def count_hidden(self, kind: str, count: int = 1) -> None:
         """Count content of the text that people who open the file do not see."""
         if count:
-            self.revealed[kind] += count
+            self.hidden[kind] += count
 
     def remark(self, sentence: str) -> None:
         """Add a sentence, unless it is there already, or there are `_MAX_REMARKS`."""
@@ -48,12 +48,12 @@ class Report:
     def add(self, other: "Report") -> None:
         """Add the counts and the remarks of another report."""
         self.left_out.update(other.left_out)  # a Counter adds the numbers
-        self.revealed.update(other.revealed)
+        self.hidden.update(other.hidden)
         self.remarks.extend(other.remarks)
 
     def as_text(self) -> str:
         """Return everything as short sentences; empty if there is nothing to report."""
-        counted = (("Left out", self.left_out), ("Hidden in the file, but read", self.revealed))
+        counted = (("Left out", self.left_out), ("Hidden in the file, but read", self.hidden))
         sentences = [f"{words}: {_list_counts(counts)}." for words, counts in counted if counts]
         return " ".join((*sentences, *self.remarks))
 

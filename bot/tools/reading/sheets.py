@@ -92,7 +92,7 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
         _read_sheet(book, metadata, facts.get(metadata.name) or _SheetFacts(), report)
         for metadata in book.sheets_metadata[:_MAX_SHEETS]
     ]
-    report.leave_out("sheet", len(book.sheets_metadata) - len(texts))
+    report.count_left_out("sheet", len(book.sheets_metadata) - len(texts))
     if any(lines for _, lines in texts):
         return "\n".join(_cut_sheets(texts, report))
     return ""
@@ -104,20 +104,20 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
 
     is_hidden = metadata.visible != python_calamine.SheetVisibleEnum.Visible
     if is_hidden:
-        report.reveal("hidden sheet")
+        report.count_hidden("hidden sheet")
     heading = f"[{'Hidden sheet' if is_hidden else 'Sheet'} {metadata.name}]"
     if metadata.typ != python_calamine.SheetTypeEnum.WorkSheet:
-        report.leave_out("sheet with a chart or macros")
+        report.count_left_out("sheet with a chart or macros")
         return heading, ["[Not read: it holds no cells.]"]
     if (facts.last_row + 1) * (facts.last_column + 1) > _MAX_AREA_CELLS:
-        report.leave_out("sheet of too large an area")
+        report.count_left_out("sheet of too large an area")
         return heading, ["[Not read: its cells are too far apart.]"]
     lines = list(_list_rows(book.get_sheet_by_name(metadata.name), facts, report))
     lines += [f"[Comment at {place}: {words}]" for place, words in facts.comments]
-    report.leave_out("formula without a value", facts.formulas_without_value)
-    report.reveal("cell whose colour or format hides it", facts.invisible_cells)
-    report.reveal("hidden row", len(facts.hidden_rows))
-    report.reveal("hidden column", len(facts.hidden_columns))
+    report.count_left_out("formula without a value", facts.formulas_without_value)
+    report.count_hidden("cell whose colour or format hides it", facts.invisible_cells)
+    report.count_hidden("hidden row", len(facts.hidden_rows))
+    report.count_hidden("hidden column", len(facts.hidden_columns))
     if facts.hidden_columns:
         columns = sorted(facts.hidden_columns)[:_MAX_NAMED_COLUMNS]
         letters = ", ".join(map(_column_letters, columns))
@@ -152,7 +152,7 @@ def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
         if line:
             chars_left -= len(line)
             if chars_left < 0:
-                report.leave_out("row", end_row - row)
+                report.count_left_out("row", end_row - row)
                 return
             yield line
     for row in sorted(row for row in displayed_by_row if row >= end_row):
@@ -204,7 +204,7 @@ def _cut_sheets(texts: list[tuple[str, list[str]]], report: Report) -> list[str]
         rows = _cut_rows(lines, max_sheet_chars)
         missing = len(lines) - len(rows)
         if missing:
-            report.leave_out("row", missing)
+            report.count_left_out("row", missing)
             rows.append(f"[{missing:,} more rows of this sheet are left out.]")
         shares.append("\n".join((heading, *rows)) + "\n")
     if len(texts) > 1 and sum(sizes) > max_chars // _OVERVIEW_SHARE:
@@ -242,16 +242,18 @@ def _cut_rows(lines: list[str], max_chars: int) -> list[str]:
 
 def _count_parts(package: Package, report: Report) -> None:
     """Count the content of a workbook that is not read."""
-    report.leave_out("picture", len(package.list_parts(r"xl/media/[^/]+")))
-    report.leave_out("chart", len(package.list_parts(r"xl/charts/chart[0-9]*\.xml")))
-    report.leave_out("embedded object", len(package.list_parts(r"xl/embeddings/[^/]+")))
-    report.leave_out("text box or shape", _count_shapes(package))
+    report.count_left_out("picture", len(package.list_parts(r"xl/media/[^/]+")))
+    report.count_left_out("chart", len(package.list_parts(r"xl/charts/chart[0-9]*\.xml")))
+    report.count_left_out("embedded object", len(package.list_parts(r"xl/embeddings/[^/]+")))
+    report.count_left_out("text box or shape", _count_shapes(package))
     if any(name.endswith("vbaProject.bin") for name in package.names):
-        report.leave_out("part with macros")
-    report.leave_out("pivot table with its settings", len(package.list_parts(r"xl/pivotTables/[^/]+\.xml")))
+        report.count_left_out("part with macros")
+    report.count_left_out(
+        "pivot table with its settings", len(package.list_parts(r"xl/pivotTables/[^/]+\.xml"))
+    )
     has_xml_sheets = bool(package.list_parts(r"xl/worksheets/[^/]+\.xml"))
     if not has_xml_sheets:  # as in XLSB, whose comments are not read
-        report.leave_out("comment part", len(package.list_parts(r"xl/comments[^/]*")))
+        report.count_left_out("comment part", len(package.list_parts(r"xl/comments[^/]*")))
 
 
 def _count_shapes(package: Package) -> int:
@@ -265,15 +267,15 @@ def _count_ods(package: Package, report: Report) -> None:
     for element in read_content(package).iter():
         match local_name(element):
             case "annotation":
-                report.leave_out("comment")
+                report.count_left_out("comment")
             case "table-row" if attribute(element, "visibility") in ("collapse", "filter"):
-                report.reveal("hidden row")
+                report.count_hidden("hidden row")
             case "table-column" if attribute(element, "visibility") == "collapse":
-                report.reveal("hidden column")
+                report.count_hidden("hidden column")
             case "image":
-                report.leave_out("picture")
+                report.count_left_out("picture")
             case "object":
-                report.leave_out("chart or embedded object")
+                report.count_left_out("chart or embedded object")
 
 
 def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:

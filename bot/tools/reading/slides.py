@@ -12,7 +12,7 @@ from typing import Any
 from bot.tools.reading.markup import attribute, find_all, local_name, parse_xml
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
-from bot.tools.reading.unseen.slide_shapes import reveal_unseen
+from bot.tools.reading.unseen.slide_shapes import report_unseen
 
 _MAX_SLIDES = 1_000
 _MAX_DEPTH = 20  # the nesting of groups
@@ -37,24 +37,24 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
 
     deck = pptx.Presentation(BytesIO(_as_presentation(data, package)))
     slides = list(deck.slides)
-    report.leave_out("slide", max(0, len(slides) - _MAX_SLIDES))
+    report.count_left_out("slide", max(0, len(slides) - _MAX_SLIDES))
     texts: list[str] = []
     has_text = False
     for number, slide in enumerate(slides[:_MAX_SLIDES], 1):
         heading = f"[Slide {number}]"
         if slide.element.get("show") == "0":
             heading = f"[Hidden slide {number}]"
-            report.reveal("hidden slide")
-        reveal_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
+            report.count_hidden("hidden slide")
+        report_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
         lines = _read_slide(slide, package, report)
         texts.append("\n".join((heading, *lines)) + "\n")
         if lines:
             has_text = True
         else:
-            report.leave_out("slide without text")
+            report.count_left_out("slide without text")
     comments = list(_list_comments(package))
     if any(name.endswith("vbaProject.bin") for name in package.names):
-        report.leave_out("part with macros")
+        report.count_left_out("part with macros")
     if has_text or comments:
         return "\n".join((*texts, *comments))
     return ""
@@ -89,7 +89,7 @@ def _as_presentation(data: bytes, package: Package) -> bytes:
             if name.endswith((".xml", ".rels")):
                 changed[name] = _as_transitional(changed.get(name) or package.read(name))
     if changed:
-        return package.replace(changed)
+        return package.with_parts(changed)
     return data
 
 
@@ -102,7 +102,7 @@ def _as_transitional(part: bytes) -> bytes:
 def _read_shape(shape: Any, package: Package, report: Report, depth: int) -> Iterator[str]:
     """Yield the texts of a shape. ``depth``: the number of groups that it is in."""
     if depth > _MAX_DEPTH:
-        report.leave_out("group of shapes that is nested too deeply")
+        report.count_left_out("group of shapes that is nested too deeply")
     elif hasattr(shape, "shapes"):
         for inner_shape in shape.shapes:
             yield from _read_shape(inner_shape, package, report, depth + 1)
@@ -125,11 +125,11 @@ def _read_other_shape(shape: Any, package: Package, report: Report) -> Iterator[
     if diagrams:
         yield from _read_diagram(diagrams[0], shape, package, report)
     elif find_all(shape.element, "videoFile", "audioFile"):
-        report.leave_out("recording")
+        report.count_left_out("recording")
     elif find_all(shape.element, "oleObj"):
-        report.leave_out("embedded object")
+        report.count_left_out("embedded object")
     elif find_all(shape.element, "blip"):
-        report.leave_out("picture")
+        report.count_left_out("picture")
         properties = find_all(shape.element, "cNvPr")
         words = properties[0].get("descr") if properties else ""
         if words and not _FILE_NAME.search(words):
@@ -145,13 +145,13 @@ def _read_diagram(part_ids: Any, shape: Any, package: Package, report: Report) -
     words: list[str] = []
     if data:
         words = [element.text for element in find_all(parse_xml(data), "t") if element.text]
-    report.leave_out("diagram with its layout" if words else "diagram")
+    report.count_left_out("diagram with its layout" if words else "diagram")
     yield from words
 
 
 def _read_chart(chart: Any, report: Report) -> Iterator[str]:
     """Yield a chart's title and its numbers, as rows of a table."""
-    report.leave_out("chart with its look")
+    report.count_left_out("chart with its look")
     if chart.has_title and chart.chart_title.has_text_frame:
         yield f"[Chart: {chart.chart_title.text_frame.text}]"
     for plot in chart.plots:

@@ -26,7 +26,7 @@ from bot.tools.reading.markup import (
 )
 from bot.tools.reading.packed import Package, main_part
 from bot.tools.reading.report import Report
-from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
+from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, report_hidden_drawings
 
 _COUNTED = {  # the content that is left out and counted, by its element's name
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
@@ -46,7 +46,7 @@ def read_docx(package: Package, report: Report) -> str:
     headers = list(_list_headers(package, main))
     styles = TextStyles(package, main)
     for tree in (root, *(tree for _, tree in headers)):
-        reveal_hidden_drawings(tree, report)
+        report_hidden_drawings(tree, report)
         _count_left_out(tree, report)
         _move_text_boxes(tree)
         _unwrap(tree)
@@ -61,8 +61,8 @@ def read_docx(package: Package, report: Report) -> str:
         _append_header(body, namespace, title, tree)
     _add_missing_comment_references(body, namespace, package, main)
     if any(name.endswith("vbaProject.bin") for name in package.names):
-        report.leave_out("part with macros")
-    document = package.replace({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
+        report.count_left_out("part with macros")
+    document = package.with_parts({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
     converted = mammoth.convert_to_html(
         BytesIO(document),
         style_map="comment-reference => sup",  # without a style, mammoth drops comments
@@ -113,9 +113,9 @@ def _count_left_out(tree: Any, report: Report) -> None:
         if element in repeated:
             continue
         if name in _COUNTED:
-            report.leave_out(_COUNTED[name])
+            report.count_left_out(_COUNTED[name])
         elif name == "del" and (_has_words(element) or local_name(element.getparent()) == "trPr"):
-            report.leave_out("tracked deletion")
+            report.count_left_out("tracked deletion")
 
 
 def _has_words(deletion: Any) -> bool:
@@ -197,7 +197,7 @@ def _add_missing_comment_references(body: Any, namespace: str, package: Package,
 def _write_equations(tree: Any, namespace: str, report: Report) -> None:
     """Write the characters of each equation in its place; their layout is left out."""
     for equation in find_all(tree, "oMath"):
-        report.leave_out("equation with its layout")
+        report.count_left_out("equation with its layout")
         run = _make_run(namespace, f"[equation: {''.join(equation.itertext())}]")
         run.tail = equation.tail
         equation.getparent().replace(equation, run)

@@ -27,7 +27,7 @@ from pydantic.alias_generators import to_camel
 
 from bot.domain.attachments import Upload
 from bot.domain.text import hash_text, storable, unstorable
-from bot.tools.signature import fault_in_words
+from bot.tools.signature import describe_pydantic_error
 from bot.web.body import check_storable, count_values
 
 MAX_ID_CHARS = 200
@@ -198,7 +198,7 @@ def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | Non
     except ValidationError as error:
         first_fault = error.errors(include_url=False)[0]
     names = [part for part in first_fault["loc"][1:] if isinstance(part, str)]
-    why = fault_in_words(first_fault)
+    why = describe_pydantic_error(first_fault)
     return None, _explain_unreadable(f"{names[0]}: {why}" if names else why)
 
 

@@ -51,11 +51,11 @@ def list_messages(
                 messages.append(_make_call_message(proposal))
                 results += _make_result_messages(proposal)
             elif result:
-                reading_call_id = call_id(message_id, call.id)
+                reading_call_id = make_call_id(message_id, call.id)
                 call_message, _ = make_call(reading_call_id, call.tool_name, available.arguments_of(call))
                 messages.append(call_message)
                 result_text = redact_text(result.text, available.secrets_of(call))
-                results.append(tool_result(reading_call_id, result_text))
+                results.append(make_result_message(reading_call_id, result_text))
         messages += results
     messages += map(_make_call_message, of_teammates)
     for view in of_teammates:
@@ -82,7 +82,7 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
     return list(messages[start:])
 
 
-def call_id(answer_id: str, model_id: str) -> str:
+def make_call_id(answer_id: str, model_id: str) -> str:
     """Return the id of a call that reads: the id of its answer, and the model's own id of the call."""
     return f"{answer_id}:{model_id}"
 
@@ -94,12 +94,12 @@ def make_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, 
     return AssistantMessage(id=ident, tool_calls=[call]), text
 
 
-def tool_result(ident: str, text: str) -> ToolMessage:
+def make_result_message(ident: str, text: str) -> ToolMessage:
     """Return the message with the result of the call ``ident``."""
     return ToolMessage(id=f"{ident}:result", tool_call_id=ident, content=text)
 
 
-def result_of(proposal: ProposalView) -> str | None:
+def find_result(proposal: ProposalView) -> str | None:
     """Return the result of a proposal's call, or its outcome; None while there is neither."""
     if proposal.state in _ONGOING_STATES:
         return None
@@ -120,10 +120,10 @@ def _make_call_message(proposal: ProposalView) -> AssistantMessage:
 
 
 def _make_result_messages(proposal: ProposalView) -> list[Message]:
-    result = result_of(proposal)
+    result = find_result(proposal)
     if result is None:
         return []
-    return [tool_result(proposal.id, result)]
+    return [make_result_message(proposal.id, result)]
 
 
 def _name_message(line: Line, event_prefix: str) -> str:

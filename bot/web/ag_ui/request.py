@@ -54,7 +54,7 @@ class RunBodies:
         request = Request(scope, receive)
         site: Site = request.app.state.site
         # refuse an unknown caller before any of the body is kept in memory
-        await site.doorkeeper(request)
+        await site.authenticate(request)
         request.state.sent = SentMessages()
         async with AsyncExitStack() as stack:
 
@@ -64,7 +64,7 @@ class RunBodies:
             raw, is_cut = await _read(request, wait_for_room)
             body = bytes(raw)
             if "json" in request.headers.get("content-type", "application/json"):
-                max_file_bytes = site.files.message
+                max_file_bytes = site.file_bounds.max_message_bytes
                 body, request.state.sent = await asyncio.to_thread(
                     parse_run, body, max_file_bytes, is_cut=is_cut
                 )

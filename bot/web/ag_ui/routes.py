@@ -19,20 +19,20 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from starlette.responses import Response
 
-from bot.approvals.lookup.proposals import Seen
+from bot.approvals.lookup.proposals import VisibleProposal
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.tools.signature import fault_in_words
+from bot.tools.signature import describe_pydantic_error
 from bot.web.ag_ui.given import AguiInput, SentMessages, WrittenMessage
 from bot.web.ag_ui.history import list_messages, take_newest
 from bot.web.ag_ui.request import RunBodies
 from bot.web.ag_ui.stream import RefusedMessage, RunStream, parse_interrupt_id
-from bot.web.answers import Fault, Later, require_or_404
+from bot.web.answers import Fault, TooManyRequests, require_or_404
 from bot.web.broadcaster import Broadcast, Listener
-from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.channel import NAME, HttpChannel, make_address_key
 from bot.web.chat import NO_CONVERSATION, find_own, proposals_of
 from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
@@ -134,7 +134,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     # after an error in this block it closes the listener; else the response does, at its end
     with ExitStack() as stack:
         # before messages and answers are taken in, as a turn may begin then
-        listener = stack.enter_context(channel.hub.listen(key_of(actor, conversation_id)))
+        listener = stack.enter_context(channel.broadcaster.listen(make_address_key(actor, conversation_id)))
         last_end = await channel.conversations.newest_end(conversation_id)
         run = _Run(
             channel,
@@ -144,7 +144,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
             listener=listener,
             last_turn_id=last_end.turn_id if last_end else 0,
             # less than a request's limit: the front end sends the history back, with what was said since
-            max_history_bytes=max_run_bytes(site.files.message) // _HISTORY_SHARE,
+            max_history_bytes=max_run_bytes(site.file_bounds.max_message_bytes) // _HISTORY_SHARE,
         )
         stored = await run.list_history()  # later messages come through the listener
         replies = await run.press(site, answers)
@@ -190,7 +190,7 @@ def _parse_entry(entry: ResumeEntry) -> _InterruptAnswer:
     try:
         payload = _Payload.model_validate({} if entry.payload is None else entry.payload)
     except ValidationError as error:
-        why = fault_in_words(error.errors()[0])
+        why = describe_pydantic_error(error.errors()[0])
         text = f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
         raise _refuse_answer(text) from None
     return _InterruptAnswer(entry, *proposal_and_round, payload)
@@ -223,7 +223,7 @@ class _Run:
 
         Raises Missing, before any press, if this person may not see one of the proposals.
         """
-        proposals: dict[str, Seen] = {}
+        proposals: dict[str, VisibleProposal] = {}
         for answer in answers:
             found = await self.channel.proposals.find(answer.proposal_id, self.actor)
             unknown = _UNKNOWN_TEXT.format(answer.entry.interrupt_id)
@@ -243,9 +243,9 @@ class _Run:
                 answer.round,
                 payload.text,
                 payload.edited,
-                address=Address(NAME, key_of(self.actor, conversation_id)),
+                address=Address(NAME, make_address_key(self.actor, conversation_id)),
             )
-            reply = await site.take_in(press)
+            reply = await site.submit(press)
             event = self.stream.write_reply(answer.entry.interrupt_id, answer.proposal_id, reply)
             replies.append(event)
         return replies
@@ -276,14 +276,14 @@ class _Run:
 
         Raises Later if the person sent too much.
         """
-        address = Address(NAME, key_of(self.actor, self.conversation_id))
+        address = Address(NAME, make_address_key(self.actor, self.conversation_id))
         event_id = f"{self._event_prefix}{written.id}"
         message = Message(
             address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
         )
-        reply = await site.take_in(message)
+        reply = await site.submit(message)
         if reply.answer is Answer.LATER:
-            raise Later(reply.text)
+            raise TooManyRequests(reply.text)
         if reply.answer is Answer.DUPLICATE or reply.message_id is not None:
             return ""
         return reply.text
@@ -312,7 +312,7 @@ class _Run:
         """Return the first events.
 
         ``stored``: the stored messages and those just taken in, which the front end should have now.
-        ``replies``: the result of `press`. ``refused``: the refused messages of `take_in`.
+        ``replies``: the result of `press`. ``refused``: the refused messages of `submit`.
         """
         team = await self.channel.conversations.team(self.conversation_id)
         waiting = _list_open(await self._list_proposals())
@@ -332,7 +332,7 @@ class _Run:
         """Yield the events until the agent and its team are at rest, then the end of the run."""
         is_at_rest = await self._is_at_rest()
         if not is_at_rest:
-            async for item in read_listener(self.listener, self.channel.pace.quiet):
+            async for item in read_listener(self.listener, self.channel.pace.keep_alive_seconds):
                 for event in await self._describe_item(item):
                     yield sse(event)
                 if item is None:
@@ -375,7 +375,7 @@ class _Run:
         if item is None:
             return []
         # one change in two forms: for this module, and as the console shows it
-        event, console_event = item.event, item.console_event
+        event, console_event = item.turn_event, item.console_event
         events: list[BaseEvent] = []
         is_turn_over = isinstance(event, _END_EVENTS)
         if event is None or is_turn_over or self.stream.is_awaiting:
@@ -397,14 +397,14 @@ class _Run:
         return events + self.stream.update_state(proposals=_dump(_list_open(proposals)))
 
     async def _is_at_rest(self) -> bool:
-        return await self.channel.conversations.at_rest(self.conversation_id)
+        return await self.channel.conversations.is_at_rest(self.conversation_id)
 
 
 def _is_within_turn(item: Broadcast | None) -> bool:
     """Tell if this is an event of a turn, but not the last event of the turn."""
-    if item is None or not isinstance(item.event, TurnEvent):
+    if item is None or not isinstance(item.turn_event, TurnEvent):
         return False
-    return not isinstance(item.event, _END_EVENTS)
+    return not isinstance(item.turn_event, _END_EVENTS)
 
 
 def _list_open(proposals: Sequence[ProposalView]) -> list[ProposalView]:

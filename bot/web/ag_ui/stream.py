@@ -62,7 +62,7 @@ from bot.domain.events import (
 )
 from bot.domain.verbs import Verb
 from bot.web.ag_ui.given import AguiInput, SentMessages, is_same_text, read_text
-from bot.web.ag_ui.history import call_id, make_call, result_of, tool_result
+from bot.web.ag_ui.history import find_result, make_call, make_call_id, make_result_message
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
@@ -269,13 +269,15 @@ class RunStream:
         match console_event:
             case CallStarted() if self._answer_key:
                 return self._add_call(
-                    call_id(self._answer_key, console_event.call_id),
+                    make_call_id(self._answer_key, console_event.call_id),
                     console_event.tool_name,
                     console_event.arguments,
                 )
             case CallEnded() if self._answer_key:
                 return [
-                    self._add_result(call_id(self._answer_key, console_event.call_id), console_event.result)
+                    self._add_result(
+                        make_call_id(self._answer_key, console_event.call_id), console_event.result
+                    )
                 ]
         return []
 
@@ -288,7 +290,7 @@ class RunStream:
 
     def write_result(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the events of a proposal's result, if it has one that is awaited; each is sent once."""
-        result = result_of(proposal)
+        result = find_result(proposal)
         if result is None or proposal.id not in self._awaited:
             return []
         self._awaited.remove(proposal.id)
@@ -436,7 +438,7 @@ class RunStream:
         ]
 
     def _add_result(self, ident: str, text: str) -> BaseEvent:
-        message = tool_result(ident, text)
+        message = make_result_message(ident, text)
         self._messages.append(message)
         return ToolCallResultEvent(message_id=message.id, tool_call_id=ident, content=text)
 

@@ -40,7 +40,7 @@ class ConversationView(View):
     open_proposals: int
 
     @classmethod
-    def with_open(cls, conversation: Conversation, open_proposals: int) -> Self:
+    def of_conversation(cls, conversation: Conversation, open_proposals: int) -> Self:
         return cls(
             id=conversation.id,
             title=conversation.title,
@@ -143,7 +143,7 @@ class Messages(DoneBody):
         )
 
     @classmethod
-    def read(cls, lines: Iterable[Line]) -> Self:
+    def of_redacted_lines(cls, lines: Iterable[Line]) -> Self:
         """Return the messages of lines whose secrets are hidden already, without their proposals."""
         no_tools = AvailableTools({})
         return cls(messages=[MessageView.make_view(line, {}, no_tools, {}) for line in lines])

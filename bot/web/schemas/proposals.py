@@ -1,12 +1,12 @@
 """Bodies about proposals, batches, and the requests of scripts.
 
-`ProposalView` is a proposal as one person may see it. It is made of a `Seen`, which the core looks up: the
-proposal, its card, and this person's rights. `_ProposalFields` are taken from the proposal as they are,
-`_CardFields` from the card, and the rest is converted in `ProposalView.seen_as`. `RequestView` is the
+`ProposalView` is a proposal as one person may see it. It is made of a `VisibleProposal`, which the core looks
+up: the proposal, its card, and this person's rights. `_ProposalFields` are taken from the proposal as they
+are, `_CardFields` from the card, and the rest is converted in `ProposalView.of_found`. `RequestView` is the
 proposal of a script's request, `BatchView` a table of several proposals. Secrets are hidden.
 
-Two fields need care: ``seen`` is a hash of what a card shows, which a press sends back, and no `Seen`.
-``round`` is a number that grows with each change of what is decided, such as an edit.
+Two fields need care: ``seen`` is a hash of what a card shows, which a press sends back, and no
+`VisibleProposal`. ``round`` is a number that grows with each change of what is decided, such as an edit.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasPath, Field, SerializeAsAny, WrapValidator
 from pydantic.json_schema import SkipJsonSchema
 
-from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
+from bot.approvals.lookup.proposals import VisibleBatch, VisibleProposal, VisibleRequest
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.connections import Identity
 from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of
 from bot.domain.kinds import KINDS
-from bot.domain.outcomes import end_of
+from bot.domain.outcomes import name_outcome
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Cause, Level, PreviewField, Proposal, Reread, State
+from bot.domain.proposals import Cause, CheckedField, Level, PreviewField, Proposal, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.trials import Trial, TriedFile
@@ -64,7 +64,7 @@ class ChangeBody(View):
     )
 
     @classmethod
-    def on(cls, card: Card, change: PreviewField) -> Self:
+    def of_change(cls, card: Card, change: PreviewField) -> Self:
         old, new = change.old_value, change.new_value
         return cls(
             field=change.field,
@@ -351,7 +351,7 @@ class ProposalView(_ProposalFields, _CardFields):
     )
 
     @classmethod
-    def seen_as(cls, found: Seen, **more: Any) -> Self:
+    def of_found(cls, found: VisibleProposal, **more: Any) -> Self:
         """Return the view of a proposal as one person may see it. ``more``: the fields of a subclass."""
         proposal, card = found.proposal, found.card
         secrets = secrets_in(proposal.arguments, card.schema)
@@ -368,7 +368,7 @@ class ProposalView(_ProposalFields, _CardFields):
             conversation_id=conversation_of(found),
             channel=found.conversation.origin.channel if found.conversation else "",
             fields=[FieldView.model_validate(field) for field in form_fields],
-            preview=[ChangeBody.on(card, change) for change in card.fields],
+            preview=[ChangeBody.of_change(card, change) for change in card.fields],
             requester_account=str(proposal.requester),
             may_decide=found.may_decide,
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in verbs],
@@ -379,13 +379,15 @@ class ProposalView(_ProposalFields, _CardFields):
             grant=f"G-{proposal.grant_id}" if proposal.grant_id is not None else None,
             trial=TrialView.of_trial(proposal.trial, card, secrets) if proposal.trial else None,
             read_again=[RereadView.model_validate(field) for field in _redact_reread(proposal, secrets)],
-            batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
+            batch=None
+            if found.place_in_batch is None
+            else BatchPlaceView.model_validate(found.place_in_batch),
             connection=connection,
             **more,
         )
 
 
-def _redact_reread(proposal: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
+def _redact_reread(proposal: Proposal, secrets: Sequence[str]) -> Iterator[CheckedField]:
     """Yield the fields that were read again after the run, without secrets."""
     for field in proposal.read_again:
         now = redact_text(field.now, secrets) if field.now else field.now
@@ -435,21 +437,21 @@ class BatchView(_BatchCardFields):
     rows: list[RowView]
 
     @classmethod
-    def seen_as(cls, found: SeenBatch) -> Self:
+    def of_found(cls, found: VisibleBatch) -> Self:
         card = found.card
         return cls(
             **dict(_BatchCardFields.model_validate(card)),
             id=found.rows[0].proposal.card_id,
-            same=[ChangeBody.on(card, change) for change in card.shown_fields],
+            same=[ChangeBody.of_change(card, change) for change in card.shown_fields],
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in card.verbs],
             rows=[
                 RowView(
                     id=seen.proposal.id,
                     seen=seen.proposal.seen,
                     about=row.about,
-                    alone=row.harms,
+                    alone=row.needs_own_decision,
                     may_decide=seen.may_decide,
-                    changes=[ChangeBody.on(row.card, change) for change in row.fields],
+                    changes=[ChangeBody.of_change(row.card, change) for change in row.fields],
                     notes=list(row.notes),
                     fault=row.fault,
                 )
@@ -465,9 +467,9 @@ class OneBatch(DoneBody):
     proposals: list[ProposalView]
 
     @classmethod
-    def seen_as(cls, found: SeenBatch) -> Self:
-        proposals = [ProposalView.seen_as(row) for row in found.rows]
-        return cls(batch=BatchView.seen_as(found), proposals=proposals)
+    def of_found(cls, found: VisibleBatch) -> Self:
+        proposals = [ProposalView.of_found(row) for row in found.rows]
+        return cls(batch=BatchView.of_found(found), proposals=proposals)
 
 
 class ChosenBody(OneBatch):
@@ -479,12 +481,12 @@ class ChosenBody(OneBatch):
     answer: Literal[Answer.ACCEPTED, Answer.ALREADY]
 
 
-async def make_views(found: Sequence[Seen]) -> list[ProposalView]:
+async def make_views(found: Sequence[VisibleProposal]) -> list[ProposalView]:
     """Make the views of many proposals in a thread, so that other requests don't wait."""
-    return await asyncio.to_thread(lambda: [ProposalView.seen_as(seen) for seen in found])
+    return await asyncio.to_thread(lambda: [ProposalView.of_found(seen) for seen in found])
 
 
-def conversation_of(found: Seen) -> str:
+def conversation_of(found: VisibleProposal) -> str:
     """Return the id of the conversation in which people see a proposal.
 
     For a teammate's proposal it is the lead agent's conversation.
@@ -523,9 +525,9 @@ class RequestView(ProposalView):
     )
 
     @classmethod
-    def make_request_view(cls, found: SeenRequest, actor: Actor) -> Self:
+    def of_request(cls, found: VisibleRequest, actor: Actor) -> Self:
         """Return the view for ``actor``; only the account or the program that asked gets the arguments."""
-        proposal = found.seen.proposal
+        proposal = found.view.proposal
         is_asking_agent = proposal.agent is not None and str(actor) == f"{AGENTS}:{proposal.agent}"
         more: dict[str, Any] = {}
         if is_asking_agent or actor == proposal.requester:
@@ -534,7 +536,7 @@ class RequestView(ProposalView):
             callback = CallbackView.model_validate(found.webhook)
         else:
             callback = None
-        return cls.seen_as(found.seen, end=end_of(proposal), callback=callback, **more)
+        return cls.of_found(found.view, end=name_outcome(proposal), callback=callback, **more)
 
 
 class OneRequest(DoneBody):

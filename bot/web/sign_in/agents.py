@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.agents import AGENT_BEGINNING
-from bot.web.answers import problem
+from bot.web.answers import make_problem_response
 
 NOT_FOR_AGENTS = "This token calls tools and nothing else. See docs/gateway.md for what it opens."
 _OPEN = tuple(
@@ -47,7 +47,7 @@ class AgentPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_agents(scope) and not may_agent_ask(scope):
-            await problem(403, NOT_FOR_AGENTS)(scope, receive, send)
+            await make_problem_response(403, NOT_FOR_AGENTS)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

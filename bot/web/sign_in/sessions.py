@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 
 from bot.domain.people import Actor
 from bot.telemetry.logs import logger
-from bot.web.answers import Fault, Missing, plain_page
+from bot.web.answers import Fault, NotFound, make_plain_page
 from bot.web.body import Body
 from bot.web.schemas import DoneBody
 from bot.web.schemas.status import SignInWays
@@ -28,7 +28,7 @@ from bot.web.site import Caller, Site, SiteDep, api_routes
 log = logger(__name__)
 
 router = api_routes("status", prefix="/api")
-visits = APIRouter(include_in_schema=False)
+visit_router = APIRouter(include_in_schema=False)
 """The addresses that a browser visits itself: to the organisation's sign-in, and back."""
 
 _STATE_COOKIE = "nod_away"  # while the browser is at the provider
@@ -48,42 +48,46 @@ class SigningIn(Body):
 @router.post("/session", summary="Sign in a browser with a one-time link")
 async def enter(body: SigningIn, request: Request, site: SiteDep, response: Response) -> DoneBody:
     """The answer sets a cookie that signs the browser in for 30 days. A link works once, for 10 minutes."""
-    site.doorkeeper.check_origin(request)
-    secret = await site.signed_in.enter(body.code)
+    site.authenticate.check_origin(request)
+    secret = await site.sessions.sign_in_by_code(body.code)
     if secret is None:
         raise Fault(403, _USED_LINK_TEXT)
-    lifetime = int(site.signed_in.life.total_seconds())
+    lifetime = int(site.sessions.session_life.total_seconds())
     response.set_cookie(COOKIE, secret, lifetime, **_make_cookie_attributes(request, site))
     return DoneBody()
 
 
-@visits.get("/api/session")
+@visit_router.get("/api/session")
 async def ways(site: SiteDep) -> SignInWays:
     """Return how people can sign in here: the organisation whose accounts count. Needs no token."""
     return SignInWays(organisation=site.organisation.name if site.organisation else None)
 
 
-@visits.get("/api/session/begin")
+@visit_router.get("/api/session/begin")
 async def go(request: Request, site: SiteDep, then: str = "") -> Response:
     """Send a browser to the organisation's sign-in. ``then``: the page of the console to open afterwards."""
     if site.organisation is None:
-        raise Missing("This Nod has no sign-in of an organisation.")
+        raise NotFound("This Nod has no sign-in of an organisation.")
     pending = PendingSignIn.new()
     try:
         provider_url = await site.organisation.make_provider_url(pending)
     except NotSignedIn as error:
-        return plain_page(error.message, 502, site.base)
-    if not await site.signed_in.begin(pending.state, asdict(pending) | {"then": _check_page(then)}):
-        return plain_page(BUSY_TEXT, 503, site.base)
+        return make_plain_page(error.message, 502, site.base_path)
+    if not await site.sessions.begin_organisation_sign_in(
+        pending.state, asdict(pending) | {"then": _check_page(then)}
+    ):
+        return make_plain_page(BUSY_TEXT, 503, site.base_path)
     response = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
-    lifetime = int(site.signed_in.away.total_seconds())  # the time that the browser may spend at the provider
+    lifetime = int(
+        site.sessions.max_sign_in_time.total_seconds()
+    )  # the time that the browser may spend at the provider
     response.set_cookie(
         _STATE_COOKIE, pending.state, lifetime, **_make_cookie_attributes(request, site, "lax")
     )
     return response
 
 
-@visits.post(RETURN_PATH)
+@visit_router.post(RETURN_PATH)
 async def come_back_by_form(request: Request, site: SiteDep) -> Response:
     """Take a browser that comes back with a form, as from Apple, and send it on to the same address by GET.
 
@@ -91,11 +95,11 @@ async def come_back_by_form(request: Request, site: SiteDep) -> Response:
     """
     form = parse_qs((await request.body()).decode(errors="replace"))
     parameters = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
-    address = f"{site.base}{RETURN_PATH}?{urlencode(parameters)}"
+    address = f"{site.base_path}{RETURN_PATH}?{urlencode(parameters)}"
     return RedirectResponse(address, 303, headers={"Cache-Control": "no-store"})
 
 
-@visits.get(RETURN_PATH)
+@visit_router.get(RETURN_PATH)
 async def come_back(
     request: Request, site: SiteDep, state: str = "", code: str = "", error: str = ""
 ) -> Response:
@@ -109,16 +113,18 @@ async def come_back(
     is_same_browser = hmac.compare_digest(request.cookies.get(_STATE_COOKIE, "").encode(), state.encode())
     stored: dict[str, str] = {}
     if state and is_same_browser:
-        stored.update(await site.signed_in.come_back(state) or {})
+        stored.update(await site.sessions.take_begun_sign_in(state) or {})
     then = stored.pop("then", "")
     try:
         actor = await _complete(site, stored, code)
     except NotSignedIn as fault:
-        response: Response = plain_page(fault.message, 403, site.base)
+        response: Response = make_plain_page(fault.message, 403, site.base_path)
     else:
-        response = RedirectResponse(f"{site.base}{then or '/'}", 303, headers={"Cache-Control": "no-store"})
-        secret = await site.signed_in.enter_as(actor)
-        lifetime = int(site.signed_in.organisation_life.total_seconds())
+        response = RedirectResponse(
+            f"{site.base_path}{then or '/'}", 303, headers={"Cache-Control": "no-store"}
+        )
+        secret = await site.sessions.sign_in_as(actor)
+        lifetime = int(site.sessions.organisation_session_life.total_seconds())
         response.set_cookie(COOKIE, secret, lifetime, **_make_cookie_attributes(request, site))
     response.delete_cookie(_STATE_COOKIE, **_make_cookie_attributes(request, site, "lax"))
     return response
@@ -140,8 +146,8 @@ def _make_cookie_attributes(
     request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict"
 ) -> dict[str, Any]:
     """Return the attributes of Nod's cookies: no script reads them, and no other path gets them."""
-    secure = site.secure or request.url.scheme == "https"
-    return {"path": site.base or "/", "httponly": True, "samesite": samesite, "secure": secure}
+    secure = site.is_https or request.url.scheme == "https"
+    return {"path": site.base_path or "/", "httponly": True, "samesite": samesite, "secure": secure}
 
 
 @router.delete("/session", summary="Sign this browser out, or all of yours")
@@ -156,7 +162,7 @@ async def leave(
     """With a token it ends no session unless ``everywhere``."""
     secret = request.cookies.get(COOKIE, "")
     if everywhere or secret:
-        await site.signed_in.leave(actor, "" if everywhere else secret)
+        await site.sessions.sign_out(actor, "" if everywhere else secret)
         site.channel.notifier.notify()
     response.delete_cookie(COOKIE, **_make_cookie_attributes(request, site))
     return DoneBody()

@@ -47,12 +47,16 @@ class Forbidden(Fault):
 class Authenticator:
     """The check of who calls, called with each request."""
 
-    tokens: Mapping[str, str]  # the names of the tokens in the settings, by token
-    issued: Callable[[str], Awaitable[TokenHolder | None]]  # returns the holder of a token from ``nod token``
-    signed_in: Callable[[str], Awaitable[Actor | None]]  # returns the account of a browser's session
-    named: Callable[[str], Awaitable[bool]]  # returns True if a token of that name works
-    may: Callable[[Actor], bool]  # returns True if the settings let an account of the organisation in
-    organised: bool = False  # people sign in with their organisation's accounts
+    names_by_token: Mapping[str, str]  # the names of the tokens in the settings, by token
+    find_holder: Callable[
+        [str], Awaitable[TokenHolder | None]
+    ]  # returns the holder of a token from ``nod token``
+    find_session_account: Callable[
+        [str], Awaitable[Actor | None]
+    ]  # returns the account of a browser's session
+    has_token_named: Callable[[str], Awaitable[bool]]  # returns True if a token of that name works
+    is_allowed: Callable[[Actor], bool]  # returns True if the settings let an account of the organisation in
+    has_organisation: bool = False  # people sign in with their organisation's accounts
     has_naming_proxy: bool = False  # a reverse proxy signs people in, so it alone knows who may come in
 
     async def __call__(self, request: HTTPConnection) -> Actor:
@@ -69,11 +73,11 @@ class Authenticator:
                 raise Unauthenticated
             return person
         secret = request.cookies.get(COOKIE, "")
-        actor = await self.signed_in(secret) if secret else None
+        actor = await self.find_session_account(secret) if secret else None
         if actor is not None:
             self._check_own_page(request)
             return actor
-        if self.tokens or self.organised:
+        if self.names_by_token or self.has_organisation:
             raise Unauthenticated
         self._check_local(request)
         return LOCAL
@@ -82,10 +86,14 @@ class Authenticator:
         """Return the account of a token's holder. Raises Unauthenticated or Forbidden."""
         offered = token.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
-        names = [name for known, name in self.tokens.items() if hmac.compare_digest(known.encode(), offered)]
+        names = [
+            name
+            for known, name in self.names_by_token.items()
+            if hmac.compare_digest(known.encode(), offered)
+        ]
         if names:
             return Actor("http", names[0], names[0])
-        return await self._admit(request, await self.issued(offered.decode("latin-1")))
+        return await self._admit(request, await self.find_holder(offered.decode("latin-1")))
 
     async def _admit(self, request: HTTPConnection, holder: TokenHolder | None) -> Actor:
         """Return the account of the holder of a token from ``nod token``; None is an unknown token.
@@ -102,19 +110,19 @@ class Authenticator:
             raise Forbidden(holder.refusal)
         if not may_agent_ask(request.scope):
             raise Forbidden(NOT_FOR_AGENTS)
-        if agent.person.channel == LOCAL.channel and not await self.knows(agent.person):
+        if agent.person.channel == LOCAL.channel and not await self.may_still_enter(agent.person):
             raise Forbidden(f"{agent.person.label} may not come in any longer, so this token opens nothing.")
         return holder.actor
 
-    async def knows(self, actor: Actor) -> bool:
+    async def may_still_enter(self, actor: Actor) -> bool:
         """Tell if an account may still come in."""
         if actor == LOCAL:
-            return not (self.tokens or self.organised)
+            return not (self.names_by_token or self.has_organisation)
         if self.has_naming_proxy and actor.key.startswith(_NAME_PREFIX):
             return True
         if actor.key.startswith(_ORGANISATION_PREFIXES):
-            return self.organised and self.may(actor)
-        return actor.key in self.tokens.values() or await self.named(actor.key)
+            return self.has_organisation and self.is_allowed(actor)
+        return actor.key in self.names_by_token.values() or await self.has_token_named(actor.key)
 
     @staticmethod
     def _check_local(request: HTTPConnection) -> None:

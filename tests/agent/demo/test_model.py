@@ -5,10 +5,10 @@ import json
 import pytest
 
 from bot.agent.demo.model import DemoModel, respond
-from bot.agent.demo.sentences import EXAMPLES, LONGEST, Wish, read_message
+from bot.agent.demo.sentences import EXAMPLES, MAX_MESSAGE_CHARS, Wish, read_message
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
-from bot.features.issues.tools import issue_tools
+from bot.features.issues.tools import make_issue_toolset
 from bot.tools.tool import CallContext
 
 SYSTEM = SystemText("You are Nod.")
@@ -75,7 +75,7 @@ class Talk:
 @pytest.fixture
 async def talk(database, clock):
     """Four issues: #1 Login page is slow (Ana), #2 Login fails (Sam, web), #3 Docs, #4 Old (closed)."""
-    tools = await issue_tools(database, clock).tools()
+    tools = await make_issue_toolset(database, clock).tools()
     by_name = {tool.name: tool for tool in tools}
     seed = [
         ("create_issue", {"title": "Login page is slow", "assignee": "Ana"}),
@@ -324,7 +324,7 @@ async def test_sentences_to_press_are_the_nearest(talk):
 
 
 async def test_a_message_that_is_too_long_is_not_read_in_part(talk):
-    text, proposed = await talk.say("close #2 " + "x" * LONGEST)
+    text, proposed = await talk.say("close #2 " + "x" * MAX_MESSAGE_CHARS)
     assert proposed == []
     assert text == "That is too long for me: I read at most 2,000 characters. Please split it."
 
@@ -346,7 +346,7 @@ async def test_a_message_that_is_too_long_is_not_read_in_part(talk):
 )
 async def test_a_hostile_message_is_answered(talk, piece):
     """Each repetition is bounded, and so is the message."""
-    assert (await talk.say((piece * LONGEST)[:LONGEST]))[0]
+    assert (await talk.say((piece * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS]))[0]
 
 
 async def test_each_example_that_it_offers_is_understood(talk):

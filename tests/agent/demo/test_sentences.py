@@ -12,7 +12,7 @@ from bot.agent.demo.model import respond
 from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
-from bot.features.issues.tools import issue_tools, seed
+from bot.features.issues.tools import make_issue_toolset, seed
 from bot.store.database import Database
 from bot.tools.tool import CallContext, Tool
 from tests.kit import FakeClock
@@ -71,7 +71,7 @@ class Demo:
 @pytest.fixture
 async def demo(database: Database, clock: FakeClock) -> Demo:
     await database.write(seed, clock())
-    return Demo(await issue_tools(database, clock).tools())
+    return Demo(await make_issue_toolset(database, clock).tools())
 
 
 def close(*numbers: int) -> list[Call]:

@@ -388,7 +388,7 @@ async def test_what_may_pass_by_itself_is_told_from_what_someone_has_to_fix(serv
     server.reply(reply)
     with pytest.raises(ModelError) as caught:
         await answer(make())
-    assert caught.value.passing is passing
+    assert caught.value.is_transient is passing
 
 
 async def test_a_conversation_too_long_is_said_also_when_the_stream_tells_it(server, make):

@@ -13,8 +13,8 @@ from bot.agent.openai.requests import RequestWriter, choose_tools
 from bot.agent.openai.responses import responses_body
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
-from bot.tools.mcp.schemas import as_offered
-from bot.tools.schema import fits_strict
+from bot.tools.mcp.schemas import simplify_schema
+from bot.tools.schema import fits_strict_mode
 from bot.tools.tool import APPROVED_FIRST
 from tests.fakes.model_dialects import DIALECTS, check_strict_schema
 from tests.fakes.openai_responses import check_response
@@ -107,8 +107,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def tool(schema: dict[str, Any], name: str = "tool") -> ToolSpec:
-    offered = as_offered(schema)
-    return ToolSpec(name, "Does something.", offered, strict=fits_strict(offered))
+    offered = simplify_schema(schema)
+    return ToolSpec(name, "Does something.", offered, strict=fits_strict_mode(offered))
 
 
 def refusals(spec: ToolSpec) -> list[str]:
@@ -136,7 +136,7 @@ def test_every_maker_takes_what_is_sent_of_a_schema(name):
 
 def as_it_was(schema: dict[str, Any]) -> dict[str, Any]:
     """A request with a server's schema nearly as it is."""
-    function = {"name": "tool", "description": "x", "parameters": as_offered(schema)}
+    function = {"name": "tool", "description": "x", "parameters": simplify_schema(schema)}
     return {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function", "function": function}]}  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def test_strict_is_said_only_where_it_is_so():
         {"type": "string", "format": "uri"},
     ):
         schema = closed | {"properties": {"a": part}, "$defs": {"x": closed}}
-        assert not fits_strict(schema), part
+        assert not fits_strict_mode(schema), part
 
 
 @pytest.mark.parametrize("name", ["many values", "long values"])
@@ -266,7 +266,7 @@ def test_a_schema_over_the_limits_of_strict_mode_is_not_said_to_be_strict(name):
     schema = {"type": "object", **SCHEMAS[name]}
     with pytest.raises(RefusalError, match="enum"):
         check_strict_schema("tool", schema)
-    assert not fits_strict(schema)
+    assert not fits_strict_mode(schema)
 
 
 @pytest.mark.parametrize("name", ["no items", "alternatives at the top", "enum at the top", "no type at all"])

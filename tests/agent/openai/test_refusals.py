@@ -269,4 +269,4 @@ async def test_a_limit_that_is_told_in_chinese_within_a_stream_may_pass(talk, wo
     nod.server.reply(stream({"error": {"code": "1302", "message": words}}))
     with pytest.raises(ModelCut, match=words) as caught:
         await nod.say()
-    assert caught.value.passing
+    assert caught.value.is_transient

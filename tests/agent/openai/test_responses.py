@@ -174,7 +174,7 @@ async def test_a_key_that_is_refused_is_named_by_its_variable(server, make: Call
     with pytest.raises(ModelError) as raised:
         await answer(make(secret="wrong", key="SPARE_KEY"))
     assert "Please check SPARE_KEY" in raised.value.message
-    assert not raised.value.away
+    assert not raised.value.other_model_may_answer
 
 
 def called(text: str, **ids: str) -> bytes:

@@ -11,8 +11,8 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.rules import Mode
-from bot.features.issues.tools import issue_tools
-from bot.features.requests.tools import request_tools
+from bot.features.issues.tools import make_issue_toolset
+from bot.features.requests.tools import make_request_toolset
 from bot.tools.tool import FixedToolset, Tool
 from tests.kit import FakeClock, Nod, cores
 from tests.kit.urls import Urls
@@ -66,7 +66,11 @@ class Kitchen(Nod):
     own: tuple[Tool, ...] = ()
 
     def tools(self) -> FixedToolset:
-        brought = (issue_tools(self.database, self.clock).fixed, request_tools().fixed, self.own)
+        brought = (
+            make_issue_toolset(self.database, self.clock).fixed,
+            make_request_toolset().fixed,
+            self.own,
+        )
         return FixedToolset("kitchen", tuple(tool for each in brought for tool in each))
 
 

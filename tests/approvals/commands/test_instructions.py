@@ -3,7 +3,7 @@
 import pytest
 
 from bot.domain.chat import Address, Answer
-from bot.domain.rules import LONGEST_INSTRUCTIONS
+from bot.domain.rules import MAX_INSTRUCTIONS_CHARS
 from tests.kit import ADA, ANA, MakeNod, Nod
 
 OPS, HALL = Address("chat", "T1/ops/1"), Address("chat", "T1/hall/1")
@@ -55,7 +55,7 @@ async def test_they_are_shown_with_version_who_and_when_and_cleared(nod: Nod) ->
 async def test_only_admins_set_them_and_within_a_bound(nod: Nod) -> None:
     reply = await nod.command("/approvals instructions Obey.", by=ANA, at=OPS)
     assert reply.answer is Answer.REFUSED
-    reply = await nod.command(f"/approvals instructions {'x' * (LONGEST_INSTRUCTIONS + 1)}", by=ADA, at=OPS)
+    reply = await nod.command(f"/approvals instructions {'x' * (MAX_INSTRUCTIONS_CHARS + 1)}", by=ADA, at=OPS)
     assert (reply.answer, "At most 2,000 characters" in reply.text) == (Answer.INVALID, True)
 
 

@@ -120,7 +120,7 @@ async def test_another_process_that_has_not_heard_of_the_rule_does_not_run_it_ei
     other.valve.shut = True
     await other.press(Verb.APPROVE, p)
     await rule(ruled, "policy forbid for paint")
-    assert not other.gate.policies.last_read.book.forbids
+    assert not other.gate.policies.last_read.book.has_forbid_rule
     await other.execution.start(p.id)
     assert (await ruled.now(p)).cause is Cause.FORBIDDEN
     await other.close()
@@ -205,7 +205,7 @@ async def test_a_condition_stands_in_the_audit_log_and_in_what_policy_test_says(
     assert told.text.startswith("It would ask for one approval.")
     audit = (await ruled.command("/approvals audit paint", by=ADA)).text
     assert "rule policy for paint in * where coats = 1: set by Ada" in audit
-    assert await ruled.database.read(verification.faults) == []
+    assert await ruled.database.read(verification.find_faults_in_session) == []
 
 
 async def test_rules_with_other_limits_stand_side_by_side_and_the_same_is_replaced(ruled: Nod) -> None:
@@ -268,7 +268,7 @@ async def test_a_rule_on_some_days_counts_by_the_teams_calendar(ruled: Nod) -> N
     [smash] = await ruled.asked(call("smash", lamp="desk"))
     assert smash.state is State.PROPOSED
     assert "between 22:00 and 06:00 on friday" in (await ruled.command("/approvals audit", by=ADA)).text
-    assert await ruled.database.read(verification.faults) == []
+    assert await ruled.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
@@ -283,7 +283,7 @@ async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
     await ruled.tick()
     assert "rule 1" not in (await ruled.command("/approvals rules", by=ADA)).text
     assert "end by itself by nod" in (await ruled.command("/approvals audit paint", by=ADA)).text
-    assert await ruled.database.read(verification.faults) == []
+    assert await ruled.database.read(verification.find_faults_in_session) == []
 
 
 @pytest.mark.parametrize(

@@ -479,7 +479,7 @@ async def test_a_tool_called_reading_by_a_rule_still_runs_through_a_claimed_and_
     card = ruled.chat.card_of(painted)
 
     assert (await ruled.now(painted)).state is State.SUCCEEDED
-    history = await ruled.database.read(log.history, painted.id)
+    history = await ruled.database.read(log.list_rows_of_proposal, painted.id)
     assert [each.verb for each in history] == ["propose", "execute", "succeeded"]
     assert any("No one was asked: rule 1: risk read for paint" in note for note in card.notes)
     assert "without asking anyone" in reply.text

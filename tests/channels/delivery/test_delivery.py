@@ -339,7 +339,7 @@ async def test_what_a_platform_refuses_for_a_moment_is_tried_again_later_each_ti
     for second in range(1, 240):
         nod.chat.attempts = 0
         nod.clock.forward(timedelta(seconds=1))
-        await nod.recovery.retry(nod.clock())
+        await nod.recovery.retry_refused_posts(nod.clock())
         await nod.idle()
         tries += [second] * nod.chat.attempts
     assert tries == [1, 3, 8, 23, 53, 113, 173, 233]

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from bot.approvals.tools.outputs import output_tools
 from bot.channels.delivery.pauses import GIVE_UP
-from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, prepare_for_people, safe_name
+from bot.domain.files import (
+    MAX_SENT_TEXT_BYTES,
+    MAX_SHOWN_UTF16_UNITS,
+    File,
+    fits_card,
+    prepare_for_people,
+    safe_name,
+)
 from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
@@ -90,7 +97,7 @@ async def printed(nod: Nod, size: int) -> Proposal:
 
 
 async def test_a_result_longer_than_a_card_comes_as_a_file_once_where_it_was_asked_for(nod: Nod) -> None:
-    p = await printed(nod, RESULT_SHOWN + 1)
+    p = await printed(nod, MAX_SHOWN_UTF16_UNITS + 1)
     [(address, name, text)] = nod.chat.files
     assert (address, name) == (ROOM, f"print_out-{p.id}.txt")
     assert text.endswith("xend")
@@ -112,7 +119,7 @@ async def test_what_ran_but_did_not_end_well_is_no_done_for_people_nor_for_the_m
 
 
 async def test_a_result_that_fits_a_card_is_no_file(nod: Nod) -> None:
-    p = await printed(nod, RESULT_SHOWN)
+    p = await printed(nod, MAX_SHOWN_UTF16_UNITS)
     assert nod.chat.files == []
     assert nod.chat.card_of(p).notes == ()
 
@@ -230,7 +237,7 @@ async def test_long_output_is_forgotten_after_its_time_and_the_record_keeps_the_
     await nod.recovery.purge(nod.clock())
     assert await nod.database.read(outputs.list_of_proposal, p) == []
     assert len((await nod.now(p)).result or "") == 50_000
-    await nod.asked(call("output_read", handle=p.output))
+    await nod.asked(call("output_read", handle=p.output_handle))
     assert "it may have been forgotten" in nod.model.results[-1]
 
 
@@ -256,10 +263,10 @@ async def test_a_message_comes_between_the_pieces_in_which_old_output_is_forgott
 
 def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
     assert prepare_for_people(f"token {SECRET}") == f"token {HIDDEN}"
-    long = prepare_for_people("é" * MOST_BYTES)
+    long = prepare_for_people("é" * MAX_SENT_TEXT_BYTES)
     kept, _, note = long.partition("\n")
-    assert note == f"[{2 * MOST_BYTES - len(kept.encode())} more bytes left out]\n"
-    assert MOST_BYTES - 10 < len(long.encode()) <= MOST_BYTES
+    assert note == f"[{2 * MAX_SENT_TEXT_BYTES - len(kept.encode())} more bytes left out]\n"
+    assert MAX_SENT_TEXT_BYTES - 10 < len(long.encode()) <= MAX_SENT_TEXT_BYTES
     assert prepare_for_people("a\ud800b") == "a?b"
 
 
@@ -303,5 +310,5 @@ def test_a_files_name_is_harmless_whatever_a_tool_calls_it(name: str) -> None:
 
 
 def test_what_fits_a_card_is_counted_as_the_strictest_platform_does() -> None:
-    assert fits_card("😀" * (RESULT_SHOWN // 2))
-    assert not fits_card("😀" * (RESULT_SHOWN // 2) + "x")
+    assert fits_card("😀" * (MAX_SHOWN_UTF16_UNITS // 2))
+    assert not fits_card("😀" * (MAX_SHOWN_UTF16_UNITS // 2) + "x")

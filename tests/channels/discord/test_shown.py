@@ -168,7 +168,7 @@ async def test_a_page_that_a_form_no_longer_has_is_not_opened(edited, asked_agai
     )
     inbox: Any = None
     display = await DiscordPresses(inbox, lookup).handle(pressed)
-    assert display.words.startswith("Which part?") is asked_again
+    assert display.text.startswith("Which part?") is asked_again
     assert (display.modal is None) is asked_again
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from bot.channels.base import Overview
 from bot.channels.slack import screens
 from bot.channels.slack.buttons import parse_value
-from bot.channels.slack.card import brief, render
-from bot.channels.slack.home import view as home_view
+from bot.channels.slack.card import render, render_briefly
+from bot.channels.slack.home import render_home as home_view
 from bot.channels.slack.screens import ModalSubject
 from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
-from bot.domain.plans import fields as plan_fields
+from bot.domain.plans import list_plan_fields as plan_fields
 from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Risk, State, Vote
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
@@ -91,7 +91,7 @@ REACHES = [
 @examples(20)
 @given(card=_cards)
 def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card) -> None:
-    for rendered in (render(card), brief(card)):
+    for rendered in (render(card), render_briefly(card)):
         check_blocks(rendered.blocks)
         assert 0 < len(rendered.text) < 4000
         assert "<!" not in rendered.text
@@ -102,10 +102,10 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         (GrantScope.KEY, card.reason),
         (GrantScope.TOOL, card.tool_name),
     ]
-    if allowed := screens.list_sayable(ladder):
-        check_view(screens.make_grant_form(card, subject, allowed, REACHES, read_all=True).view)
-    check_view(screens.review_all([card] * 3, subject, "Approve all 3").view)
-    check_view(screens.review(card, subject, may_approve=True).view)
+    if allowed := screens.list_fitting_scopes(ladder):
+        check_view(screens.make_grant_form(card, subject, allowed, REACHES, shows_change=True).view)
+    check_view(screens.make_group_review([card] * 3, subject, "Approve all 3").view)
+    check_view(screens.make_review(card, subject, may_approve=True).view)
     check_view(screens.make_words_form(card, Verb.DECLINE, subject))
     check_view(screens.make_edit_form(card, card.arguments, subject, "T1"))
     check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
@@ -218,7 +218,7 @@ def test_tally_four_eyes_and_edits_are_noted_on_the_full_and_on_the_brief_card(c
     deciders = Deciders(requester=True, roles=("admin",), four_eyes=True)
     card = card_factory(quorum=2, deciders=deciders, edited_by="Ben")
 
-    for rendered in (render(card), brief(card)):
+    for rendered in (render(card), render_briefly(card)):
         words = "\n".join(shown_text(rendered.blocks))
         assert "0 of 2 approvals so far." in words
         assert "but not Ana" in words
@@ -392,33 +392,33 @@ def test_view_all_holds_every_character_and_approves_only_for_one_who_may(card_f
     card = card_factory(preview=(PreviewField("body", None, body),))
     subject = ModalSubject("p1", 1)
 
-    review = screens.review(card, subject, may_approve=True)
+    review = screens.make_review(card, subject, may_approve=True)
     assert not review.file
     assert body.replace("\n", "\n  ").split()[-1] in "".join(shown_text(review.view["blocks"]))
     assert "".join(shown_text(review.view["blocks"])).count("line ") >= 2000
     assert "submit" in review.view
-    assert "submit" not in screens.review(card, subject, may_approve=False).view
+    assert "submit" not in screens.make_review(card, subject, may_approve=False).view
     done = card_factory(state=State.SUCCEEDED)
-    assert "submit" not in screens.review(done, subject, may_approve=True).view
+    assert "submit" not in screens.make_review(done, subject, may_approve=True).view
 
 
 def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Factory) -> None:
     card = card_factory(preview=(PreviewField("body", None, "é" * 300_000),))
 
-    review = screens.review(card, ModalSubject("p1", 1), may_approve=True)
+    review = screens.make_review(card, ModalSubject("p1", 1), may_approve=True)
     assert review.file
     assert "in the file" in "".join(shown_text(review.view["blocks"]))
 
 
 def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_factory: Factory) -> None:
     long = "update_issue with path = " + "deep/" * 60
-    ladder = screens.list_sayable(
+    ladder = screens.list_fitting_scopes(
         [(GrantScope.EXACT, "short"), (GrantScope.KEY, long), (GrantScope.TOOL, "x" * 5000)]
     )
     assert [rung for rung, _ in ladder] == [GrantScope.EXACT, GrantScope.KEY]
 
     view = screens.make_grant_form(
-        card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False
+        card_factory(), ModalSubject("p1", 1), ladder, REACHES, shows_change=False
     ).view
     check_view(view)
     assert f"2. {long.strip()}" in "\n".join(shown_text(view["blocks"]))

@@ -63,7 +63,7 @@ async def test_what_people_wrote_is_not_changed(running: Running) -> None:
 async def test_a_move_is_of_one_workspace_and_known_after_a_restart(
     database: Database, clock: FakeClock
 ) -> None:
-    await ChannelMoves(database, clock).learn("T1", OLD, NEW)
+    await ChannelMoves(database, clock).remember_move("T1", OLD, NEW)
     moves = ChannelMoves(database, clock)
     await moves.load()
     said = {"channel": NEW, "container": {"channel_id": NEW}, "text": f"<#{NEW}|board>"}
@@ -75,8 +75,8 @@ async def test_a_move_is_of_one_workspace_and_known_after_a_restart(
 
 async def test_a_channel_that_moves_twice_keeps_its_first_id(database: Database, clock: FakeClock) -> None:
     moves = ChannelMoves(database, clock)
-    await moves.learn("T1", OLD, NEW)
-    await moves.learn("T1", NEW, "C10")
+    await moves.remember_move("T1", OLD, NEW)
+    await moves.remember_move("T1", NEW, "C10")
     assert moves.to_slack("T1", {"channel": OLD}) == {"channel": "C10"}
     assert moves.from_slack("T1", {"channel": "C10"}) == {"channel": OLD}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.channels.slack.reading import read_all, read_attached, read_words
+from bot.channels.slack.reading import read_attachments, read_full_text, read_message_text
 from bot.domain.chat import Address, Answer, Message, Reply
 from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER
@@ -64,7 +64,7 @@ async def test_a_pasted_table_is_read_as_the_persons_own(running: Running, more:
 def test_of_a_programs_table_the_caption_and_the_words_for_a_button_are_read():
     button = {"type": "action_cell", "fallback": {"type": "raw_text", "text": "Open"}, "elements": []}
     table = {"type": "data_table", "caption": "Costs <by> team", "rows": [*ROWS[:1], [ROWS[2][0], button]]}
-    assert read_all({"bot_id": "B9", "blocks": [table]}).splitlines() == [
+    assert read_full_text({"bot_id": "B9", "blocks": [table]}).splitlines() == [
         "Costs &lt;by&gt; team",
         "| Name | Sum |",
         "| --- | --- |",
@@ -75,12 +75,12 @@ def test_of_a_programs_table_the_caption_and_the_words_for_a_button_are_read():
 def test_what_slack_writes_in_place_of_blocks_is_not_read_as_words():
     section = {"type": "section", "text": {"type": "mrkdwn", "text": "*TypeError* in checkout"}}
     message = {"bot_id": "B9", "text": "This content can't be displayed.", "blocks": [section]}
-    assert read_all(message) == "*TypeError* in checkout"
+    assert read_full_text(message) == "*TypeError* in checkout"
 
 
 def test_of_a_large_table_it_is_said_what_is_left_out():
     rows = [[{"type": "raw_text", "text": "x" * 50}] * 40] * 500
-    said = read_words({"blocks": [{"type": "table", "rows": rows}]})
+    said = read_message_text({"blocks": [{"type": "table", "rows": rows}]})
     assert len(said) < 25_000
     assert "rows and 10 columns of this table are left out" in said
 
@@ -109,7 +109,7 @@ async def test_an_alert_in_the_thread_is_read_in_full(running: Running) -> None:
 
 
 def test_every_part_of_an_attachment_is_read_and_a_fallback_only_alone():
-    [(_, said)] = read_attached({"attachments": [ALERT]})
+    [(_, said)] = read_attachments({"attachments": [ALERT]})
     assert said.splitlines() == [
         "Something burns",
         "Disk is full (https://alerts.example/7)",
@@ -117,12 +117,12 @@ def test_every_part_of_an_attachment_is_read_and_a_fallback_only_alone():
         "Severity: critical",
         "Watcher",
     ]
-    assert list(read_attached({"attachments": [{"fallback": "Disk is full"}]})) == [
+    assert list(read_attachments({"attachments": [{"fallback": "Disk is full"}]})) == [
         ("someone", "Disk is full")
     ]
     section = {"type": "section", "text": {"type": "mrkdwn", "text": "in a block"}}
-    assert "in a block" in read_all({"bot_id": "B9", "text": "head", "blocks": [section]})
-    assert "in a block" in read_all({"bot_id": "B9", "attachments": [{"blocks": [section]}]})
+    assert "in a block" in read_full_text({"bot_id": "B9", "text": "head", "blocks": [section]})
+    assert "in a block" in read_full_text({"bot_id": "B9", "attachments": [{"blocks": [section]}]})
 
 
 async def test_of_a_long_thread_the_newest_is_read_and_it_is_said_what_was_not(running: Running) -> None:

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.slack.card import render
-from bot.channels.slack.screens import ModalSubject, make_words_form, review_steps
+from bot.channels.slack.screens import ModalSubject, make_plan_review, make_words_form
 from bot.channels.slack.team import brief_team, render_team
 from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
-from bot.domain.plans import Plan, fields
-from bot.domain.teams import Standing, Teammate, TeamStatus
+from bot.domain.plans import Plan, list_plan_fields
+from bot.domain.teams import Teammate, TeammateState, TeamStatus
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, Running, make_proposal
 from tests.fakes.slack_rules import check_blocks, check_view
@@ -32,7 +32,7 @@ _teammates = st.builds(
     tools=st.none(),
     needs_plan=st.booleans(),
     rounds=st.integers(0, 5),
-    standing=st.sampled_from(Standing),
+    standing=st.sampled_from(TeammateState),
     words=_text,
     created_at=st.just(NOW),
     ended_at=st.none(),
@@ -45,7 +45,7 @@ def transport() -> str:
     return "http"
 
 
-def mate(name: str = "painter", standing: Standing = Standing.WORKING, **more: str) -> Teammate:
+def mate(name: str = "painter", standing: TeammateState = TeammateState.WORKING, **more: str) -> Teammate:
     given = {"words": "", "doing": "", **more}
     return Teammate(
         name, "l", name, name, "task", None, needs_plan=False, rounds=0, standing=standing,
@@ -63,7 +63,7 @@ def plan_card(steps: int = 2, length: int = 40) -> Card:
             kind=kinds.PLAN,
             tool_name="plan_submit",
             arguments=arguments,
-            preview=fields(Plan.of(arguments)),
+            preview=list_plan_fields(Plan.of(arguments)),
             description="Plan: All lamps red",
             teammate="painter",
         ),
@@ -88,7 +88,7 @@ def test_a_plan_too_long_for_a_card_is_read_whole_before_it_or_its_steps_are_app
     labels = set(buttons_in(shown.blocks))
     assert {"View all, then approve plan", "View all, then approve plan and its steps"} <= labels
     assert not {"Approve plan", "Approve plan and its steps"} & labels
-    review = review_steps(card, ModalSubject(card.proposal_id, 1), "what it allows", may_approve=True)
+    review = make_plan_review(card, ModalSubject(card.proposal_id, 1), "what it allows", may_approve=True)
     check_view(review.view)
     assert "x" * 1900 in "".join(shown_text(review.view["blocks"])).replace("\n", "")
 
@@ -111,7 +111,7 @@ async def test_a_board_is_one_message_that_is_edited(running: Running) -> None:
     assert posted.thread == "1700.1"
     assert "painter: working" in posted.words
     assert "Look at lamp desk" in posted.words
-    done = TeamStatus("l", (mate(standing=Standing.DONE, words="All red."),))
+    done = TeamStatus("l", (mate(standing=TeammateState.DONE, words="All red."),))
     await running.channel.show_team(THREAD, ref, done)
     (posted,) = running.slack.cards("C1")
     assert posted.blocks[0]["tasks"][0]["status"] == "complete"

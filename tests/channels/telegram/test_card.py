@@ -44,7 +44,7 @@ def test_a_pending_card_says_what_why_who_and_until_when():
         "Edited by Ben",
     ):
         assert words in view.rich.text
-    assert not view.cut
+    assert not view.is_cut
 
 
 def test_a_resolved_card_folds_to_what_who_when_and_the_result():
@@ -91,7 +91,7 @@ def test_a_change_of_one_word_takes_five_lines():
 def test_rare_buttons_wait_behind_more():
     card = make_card(verbs=(Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND, Verb.SIMILAR))
     assert labels(render_card(card).keyboard) == ["Approve", "Decline", "Edit", "⋯ More"]
-    more = labels(render_card(card, more=True).keyboard)
+    more = labels(render_card(card, shows_more=True).keyboard)
     assert more[3:] == ["Approve similar", "Extend", "Decline with a reason", "Copy ID"]
 
 
@@ -99,7 +99,7 @@ def test_of_a_long_text_the_changed_lines_are_shown_and_no_others():
     old = [f"line {n}" for n in range(1, 41)]
     new = [*old[:19], "line 20, changed", *old[20:]]
     view = render_card(make_card(fields=(PreviewField("Body", "\n".join(old), "\n".join(new)),)))
-    assert not view.cut
+    assert not view.is_cut
     for words in (
         "… 17 lines stay the same",
         "  line 19",
@@ -126,7 +126,7 @@ def test_the_first_line_is_what_would_run():
 
 def test_a_long_reason_does_not_take_approve_away():
     view = render_card(make_card(reason="because " * 100, circle=Circle(("Ana " * 100,))))
-    assert not view.cut
+    assert not view.is_cut
     assert "cut here" not in view.rich.text
     assert labels(view.keyboard)[0] == "Approve"
     assert labels(view.keyboard)[-1] == "View all"
@@ -164,21 +164,21 @@ def test_old_and_new_are_told_apart(old, new, words):
 
 def test_what_is_long_is_folded_and_cut_only_where_a_message_is_full():
     view = render_card(make_card(fields=(PreviewField("f", None, "word " * 480),)))
-    assert not view.cut
+    assert not view.is_cut
     assert MessageEntity.EXPANDABLE_BLOCKQUOTE in [e.type for e in view.rich.entities]
-    assert not render_card(make_card(fields=(PreviewField("f", None, "a\n" * 30),))).cut
+    assert not render_card(make_card(fields=(PreviewField("f", None, "a\n" * 30),))).is_cut
     view = render_card(make_card(fields=(PreviewField("f", None, "word " * 900),)))
-    assert view.cut
+    assert view.is_cut
     assert labels(view.keyboard)[0] == "View all"
 
 
 def test_a_verb_that_asks_for_words_is_a_button_without_being_known_here():
-    view = render_card(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), more=True)
+    view = render_card(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), shows_more=True)
     assert labels(view.keyboard) == ["Approve", "Reassign", "Copy ID"]
 
 
 def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():
-    view = render_card(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), more=True)
+    view = render_card(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), shows_more=True)
     assert labels(view.keyboard) == ["Approve", "End the wait", "Copy ID"]
 
 
@@ -193,11 +193,11 @@ def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
         group=Group(3, 3, 5),
     )
     view = render_card(card)
-    assert view.cut
+    assert view.is_cut
     assert "cut here" in view.rich.text
     assert labels(view.keyboard)[0] == "View all"
     assert not {"Approve", "Approve all 3"} & set(labels(view.keyboard))
-    assert {"Approve", "Approve all 3"} <= set(labels(make_keyboard(card, cut=True, viewed=True)))
+    assert {"Approve", "Approve all 3"} <= set(labels(make_keyboard(card, is_cut=True, viewed=True)))
 
 
 def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
@@ -263,11 +263,13 @@ def test_any_card_is_accepted_and_whole(
     view = render_card(card)
     state_open = state is State.PROPOSED
     accepted(view.rich, view.keyboard)
-    assert not view.cut or {"View all", "Details"} & set(labels(view.keyboard))
-    assert not view.cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
+    assert not view.is_cut or {"View all", "Details"} & set(labels(view.keyboard))
+    assert (
+        not view.is_cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
+    )
     pieces = render_everything(card)
     for piece in pieces or []:
-        accepted(piece, make_keyboard(card, cut=view.cut, viewed=True))
+        accepted(piece, make_keyboard(card, is_cut=view.is_cut, viewed=True))
 
 
 def test_a_servers_question_reads_as_a_question_and_is_filled_in():

@@ -8,7 +8,7 @@ import pytest
 
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
-from bot.channels.telegram.dialogue import NOT_YOURS, Dialogue, DialogueStep
+from bot.channels.telegram.dialogue import NOT_YOURS_TEXT, Dialogue, DialogueStep
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.forms import fields_of
 from bot.domain.proposals import PreviewField
@@ -39,7 +39,7 @@ def test_the_old_value_is_no_change():
 
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
-    asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).with_question("why not? ")
+    asked = Dialogue.begin_words(make_card(), Verb.DECLINE, NOW).with_question("why not? ")
     assert not asked.expects_reply_to(5)
     assert asked.matches_question("why not?")
     assert not asked.matches_question("")
@@ -60,7 +60,7 @@ def test_it_comes_back_from_json_the_same():
 
 @pytest.mark.parametrize("step", ["reach", "lasting"])
 def test_choices_for_a_grant_that_are_open_at_an_upgrade_still_count(step: str):
-    begun = Dialogue.similar(make_card(), GrantScope.KEY, GrantAudience.REQUESTER, NOW)
+    begun = Dialogue.begin_grant(make_card(), GrantScope.KEY, GrantAudience.REQUESTER, NOW)
     assert Dialogue.from_state({**begun.as_state(), "step": step}) == begun
 
 
@@ -115,7 +115,7 @@ async def test_a_forged_button_of_a_field_or_choice_that_does_not_exist_changes_
     await telegram.press(ANA, form, "State: open")
     for action in (ButtonAction.FIELD, ButtonAction.CHOOSE):
         forged = await telegram.press_data(ANA, form, ButtonData(action, PROPOSAL, 1, 9999).pack())
-        assert forged.text == NOT_YOURS
+        assert forged.text == NOT_YOURS_TEXT
     await telegram.press(ANA, form, "closed")
     await telegram.press(ANA, form, "Save")
     assert core.presses[0].arguments == {**ARGUMENTS, "state": "closed"}

@@ -81,10 +81,10 @@ async def test_cards_of_a_busy_chat_that_have_ended_wait_five_at_a_time_and_the_
     pace = ChatPace(time, sleep)
     for _ in range(20):
         await ask(pace, -1)
-    waiting = [asyncio.ensure_future(ask(pace, -1, rate=Urgency.ENDED)) for _ in range(5)]
+    waiting = [asyncio.ensure_future(ask(pace, -1, rate=Urgency.ENDED_CARD)) for _ in range(5)]
     await asyncio.sleep(0)
     with pytest.raises(RetryAfter):
-        await ask(pace, -1, rate=Urgency.ENDED)
+        await ask(pace, -1, rate=Urgency.ENDED_CARD)
     text = asyncio.ensure_future(ask(pace, -1))
     held.set()
     assert await asyncio.gather(*waiting, text) == ["sent"] * 6
@@ -130,18 +130,18 @@ async def test_a_card_that_will_change_again_leaves_half_to_what_has_ended_and_b
 ):
     pace = ChatPace(seconds, seconds.sleep)
     for _ in range(15):
-        await ask(pace, 1, rate=Urgency.OPEN)
+        await ask(pace, 1, rate=Urgency.OPEN_CARD)
     with pytest.raises(RetryAfter):
-        await ask(pace, 1, rate=Urgency.OPEN)
+        await ask(pace, 1, rate=Urgency.OPEN_CARD)
     for _ in range(10):
-        await ask(pace, 1, rate=Urgency.ENDED)
+        await ask(pace, 1, rate=Urgency.ENDED_CARD)
     for _ in range(5):
         await ask(pace, 1)
     assert seconds.slept == []
-    await ask(pace, 1, rate=Urgency.ENDED)
+    await ask(pace, 1, rate=Urgency.ENDED_CARD)
     assert seconds.slept
     seconds.now += 31
-    assert await ask(pace, 1, rate=Urgency.OPEN) == "sent"
+    assert await ask(pace, 1, rate=Urgency.OPEN_CARD) == "sent"
 
 
 async def test_waiting_has_an_end(seconds: FakeTime):
@@ -170,11 +170,11 @@ async def test_what_someone_waits_to_read_goes_before_cards_that_have_ended():
         await pace.process_request(call, (), {}, "sendMessage", {"chat_id": -1}, urgency)
 
     async with asyncio.TaskGroup() as group:
-        for urgency in (Urgency.ENDED, Urgency.ENDED, Urgency.TEXT):
+        for urgency in (Urgency.ENDED_CARD, Urgency.ENDED_CARD, Urgency.TEXT):
             group.create_task(one(urgency))
             await asyncio.sleep(0)
         held.set()
-    assert went == [Urgency.TEXT, Urgency.ENDED, Urgency.ENDED]
+    assert went == [Urgency.TEXT, Urgency.ENDED_CARD, Urgency.ENDED_CARD]
 
 
 async def test_a_call_that_is_given_up_while_it_waits_holds_no_one_up(seconds: FakeTime):
@@ -225,7 +225,7 @@ async def test_of_the_cards_that_wait_the_one_that_ended_last_is_drawn_first():
 
     for _ in range(20):
         await ask(pace, -1)
-    waiting = [asyncio.ensure_future(draw(each, Urgency.ENDED)) for each in range(3)]
+    waiting = [asyncio.ensure_future(draw(each, Urgency.ENDED_CARD)) for each in range(3)]
     waiting.append(asyncio.ensure_future(draw(3, Urgency.PRESSED)))
     await asyncio.sleep(0)
     held.set()

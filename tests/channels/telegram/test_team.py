@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from bot.channels.telegram.card import make_keyboard, render_card
 from bot.channels.telegram.screens import ask_words
-from bot.channels.telegram.text import OUTLINER
+from bot.channels.telegram.text import CARD_RENDERER
 from bot.domain import kinds
-from bot.domain.plans import Plan, fields
-from bot.domain.teams import Standing, TeamStatus
+from bot.domain.plans import Plan, list_plan_fields
+from bot.domain.teams import TeammateState, TeamStatus
 from bot.domain.verbs import BUTTONS, Verb
 from tests.channels.slack.test_team import _teammates, mate
 from tests.channels.telegram.core import make_card
@@ -25,12 +25,12 @@ def plan_card(steps=2, length=40):
         "steps": [{"description": f"{n} " + "x" * length, "tools": ["paint"]} for n in range(steps)],
     }
     return make_card(
-        kind=kinds.PLAN, arguments=arguments, fields=fields(Plan.of(arguments)), verbs=ACTIONS
+        kind=kinds.PLAN, arguments=arguments, fields=list_plan_fields(Plan.of(arguments)), verbs=ACTIONS
     )  # fmt: skip
 
 
 def test_a_short_plan_offers_all_four_answers():
-    view = render_card(plan_card(), more=True)
+    view = render_card(plan_card(), shows_more=True)
     accepted(view.rich, view.keyboard)
     shown = labels(view.keyboard)
     for label in ("Approve plan", "Reject", "Reject with a reason", "Ask for changes"):
@@ -44,20 +44,20 @@ def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_ar
     view = render_card(card)
     accepted(view.rich, view.keyboard)
     assert not {"Approve plan", "Approve plan and its steps"} & set(labels(view.keyboard))
-    below = labels(make_keyboard(card, cut=True, viewed=True))
+    below = labels(make_keyboard(card, is_cut=True, viewed=True))
     assert {"Approve plan", "Approve plan and its steps"} <= set(below)
 
 
 @examples(60)
 @given(st.lists(_teammates, max_size=30))
 def test_a_board_fits_one_message_whatever_teammates_say(team):
-    rich = OUTLINER.team(TeamStatus("l", tuple(team)), "/team")
+    rich = CARD_RENDERER.team(TeamStatus("l", tuple(team)), "/team")
     check_text(rich.text, [e.to_dict() for e in rich.entities])
 
 
 def test_a_board_says_how_each_stands():
-    team = (mate("surveyor", Standing.DONE, words="5 are open.\nmore"), mate("painter", doing="Look"))
-    text = OUTLINER.team(TeamStatus("l", team), "/team").text
+    team = (mate("surveyor", TeammateState.DONE, words="5 are open.\nmore"), mate("painter", doing="Look"))
+    text = CARD_RENDERER.team(TeamStatus("l", team), "/team").text
     assert text.splitlines() == [
         "👥 Team: 2 teammates, 1 at work",
         "✅ surveyor: done",

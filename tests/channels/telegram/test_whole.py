@@ -82,7 +82,7 @@ async def test_a_card_whose_posting_was_never_answered_is_brought_up_to_date_onc
     telegram.lose("sendMessage", 'Rename it to "new"')
     await telegram.say(ANA, "rename it")
     lost = await telegram.see(ANA, 'Rename it to "new"')
-    await app.dispatcher.idle()
+    await app.dispatcher.wait_until_idle()
     clock.forward(timedelta(minutes=2))
     await app.core.recovery.recover(clock())
     card = await telegram.see(ANA, 'Rename it to "new"', count=2)

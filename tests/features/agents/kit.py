@@ -23,7 +23,13 @@ PERSON = Actor("http", "ana", "ana")
 
 async def make_agent(nod: Served, name: str = "claude-code", **changes: Any) -> str:
     """Make the token of an agent whose person has said yes."""
-    given: dict[str, Any] = {"person": PERSON, "tools": ("*",), "servers": (), "known": (), "agreed": True}
+    given: dict[str, Any] = {
+        "person": PERSON,
+        "tools": ("*",),
+        "servers": (),
+        "shown_tools": (),
+        "agreed": True,
+    }
     terms = AgentTerms(**{"until": nod.clock() + timedelta(days=90), **given, **changes})
     return await nod.app.database.write(tokens.issue_token, name, PERSON, nod.clock(), terms)
 

@@ -64,7 +64,7 @@ async def test_an_agent_withdraws_what_it_asked_for_and_nothing_else(serve: Serv
 
 
 async def test_a_token_lists_and_calls_only_the_tools_it_was_made_for(serve: Serve):
-    async with serve(**SETTINGS) as nod, agent_of(nod, tools=("re*",), known=("read",)) as agent:
+    async with serve(**SETTINGS) as nod, agent_of(nod, tools=("re*",), shown_tools=("read",)) as agent:
         listed = (await agent.get("/api/tools")).json()["tools"]
         assert [each["name"] for each in listed] == ["read"]
         refused = await call(agent, "keep", status=404, text="milk")
@@ -221,7 +221,7 @@ async def test_the_last_use_is_told(serve: Serve):
 
 async def test_new_tools_are_told_before_they_are_offered(serve: Serve):
     telegram = Actor("telegram", "991", "Ana")
-    async with serve(**SETTINGS) as nod, agent_of(nod, person=telegram, known=("read",)) as agent:
+    async with serve(**SETTINGS) as nod, agent_of(nod, person=telegram, shown_tools=("read",)) as agent:
         listed = (await agent.get("/api/tools")).json()["tools"]
         assert {"keep", "read"} <= {each["name"] for each in listed}
         told = await nod.app.database.read(lambda session: session.connection().exec_driver_sql(

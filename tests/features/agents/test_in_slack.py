@@ -73,7 +73,7 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
         assert (await client.get("/api/tools")).status_code == 403
         await slack.click(card, "Approve")
         await slack.until(lambda: "Approve" not in card.buttons)
-        await app.dispatcher.idle()
+        await app.dispatcher.wait_until_idle()
         assert [t["name"] for t in (await client.get("/api/tools")).json()["tools"]] == ["note"]
         made = (await client.post("/api/tools/note/calls", json={"arguments": {"text": "milk"}})).json()[
             "call"
@@ -84,7 +84,7 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
         assert "claude-code, for " in str(asked)
         await slack.click(asked, "Approve")
         await slack.until(lambda: "Approve" not in asked.buttons)
-        await app.dispatcher.idle()
+        await app.dispatcher.wait_until_idle()
         done = (await client.get(f"/api/calls/{made['id']}")).json()["call"]
     assert done["end"] == "succeeded"
     assert world.notes == ["milk"]
@@ -120,7 +120,7 @@ async def test_the_card_of_a_token_whose_time_is_over_is_redrawn_by_the_sweep_th
     world.clock.forward(timedelta(days=31))
     [sweep] = [each for each in world.app.sweeps if each.name == "end_agents"]
     await sweep.run(world.clock())
-    await world.app.dispatcher.idle()
+    await world.app.dispatcher.wait_until_idle()
     assert ("Approve" in card.buttons, "its token has ended" in str(card)) == (False, True)
 
 
@@ -131,7 +131,7 @@ async def test_the_card_of_a_token_that_ends_with_a_link_is_redrawn_by_the_unlin
     await app.database.write(linking.link_accounts, Policies(Policy()), PERSON, phone, PERSON, app.clock())
     card = await ask(slack, world)
     await slack.slash("U7", "/nod", "unlink telegram:991", channel="D7")
-    await world.app.dispatcher.idle()
+    await world.app.dispatcher.wait_until_idle()
     assert ("Approve" in card.buttons, "its token has ended" in str(card)) == (False, True)
 
 

@@ -68,7 +68,7 @@ async def agent_for(
 
 async def press(there: Connectable, actor: Actor, verb: Verb, p: Proposal) -> State:
     await there.nod.app.core.assistant.handle(Press(actor, verb, p.id, p.round))
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     return next(each for each in find(there) if each.id == p.id).state
 
 

@@ -64,7 +64,7 @@ def find_held(nod: Nod) -> Sequence[HeldRow]:
 
 
 async def list_acts(nod: Nod, proposal: Proposal) -> list[str]:
-    return [entry.verb for entry in await nod.database.read(log.history, proposal.id)]
+    return [entry.verb for entry in await nod.database.read(log.list_rows_of_proposal, proposal.id)]
 
 
 async def test_what_is_beyond_the_number_waits_in_one_table_and_who_asked_is_told(make_nod: MakeNod) -> None:
@@ -261,7 +261,7 @@ async def test_of_a_flood_nothing_is_lost_or_late(make_nod: MakeNod, many: int) 
     held = find_held(nod)
     assert len(flood) == many
     assert {row.proposal_id for row in held} == {each.id for each in flood[12:]}
-    assert all(row.until - row.held_at <= rows.LONGEST for row in held)
+    assert all(row.until - row.held_at <= rows.LONGEST_HOLD for row in held)
     other = nod.beside()
     nod.clock.forward(timedelta(minutes=27))
     for _ in range(many // 20 + 2):  # each look records some

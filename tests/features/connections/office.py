@@ -250,14 +250,14 @@ class Office:
 
     async def idle(self, passing: timedelta | None = None) -> None:
         """Let all work end, and then the sweeps; ``passing`` is the time that passes first."""
-        await self.app.dispatcher.idle()
+        await self.app.dispatcher.wait_until_idle()
         if passing is not None:
             self.clock.forward(passing)
             for sweep in self.app.sweeps:
                 await sweep.run(self.clock())
         await self.app.core.reminders.send(self.clock())
         await self.app.core.recovery.recover(self.clock())
-        await self.app.dispatcher.idle()
+        await self.app.dispatcher.wait_until_idle()
 
     # what is seen
 

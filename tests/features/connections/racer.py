@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.app import build
-from bot.domain.connections import Identity, Whose
+from bot.domain.connections import ConnectionOwner, Identity
 from bot.settings import Settings
 from bot.store.connections import get_connections
 from bot.testing.world import ScriptedModel
@@ -28,7 +28,7 @@ async def main(owner: str) -> None:
     app = build(settings, model=ScriptedModel(), clock=lambda: now[0])
     port = get_connections(app.database)
     assert port is not None
-    whose = Whose(frozenset({owner}), owner)
+    whose = ConnectionOwner(frozenset({owner}), owner)
     connection = app.database.read_now(lambda session: port.find(session, "tracker", Identity.PERSON, whose))
     assert connection is not None
     access = port.access(connection)

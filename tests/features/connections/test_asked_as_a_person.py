@@ -182,7 +182,7 @@ async def answer_in_private(there: Connectable, tracker: AskingTracker) -> None:
     assert (tracker.answers, changes(there)) == ([], [])
     await there.nod.app.core.assistant.handle(Press(ANA, Verb.APPROVE, question.id, question.round))
     await until(lambda: bool(tracker.answers))
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     assert (tracker.answers, changes(there)) == (["accept"], [("octocat", "link_wiki")])
 
 

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from bot.domain.chat import Address, Message
-from bot.domain.connections import Identity, Whose
+from bot.domain.connections import ConnectionOwner, Identity
 from bot.domain.people import Actor
-from bot.features.connections.sign_in.connecting import LOST_TEXT, OVER_TEXT
+from bot.features.connections.sign_in.connecting import LINK_OVER_TEXT, SIGN_IN_OVER_TEXT
 from tests.features.connections.conftest import ANA, BEN, Browser, Connectable, port_of, query_of
 from tests.web.conftest import ANA as ANA_TOKEN
 from tests.web.conftest import BEN as BEN_TOKEN
@@ -60,20 +60,20 @@ async def poison_the_host(there: Connectable) -> None:
 async def return_without_a_cookie(there: Connectable) -> None:
     browser, back = await begin(there)
     browser.client.cookies.clear()
-    assert LOST_TEXT in (await browser.open(back)).text
+    assert SIGN_IN_OVER_TEXT in (await browser.open(back)).text
 
 
 async def return_with_a_made_up_cookie(there: Connectable) -> None:
     browser, back = await begin(there)
     browser.client.cookies.clear()
     browser.client.cookies.set("nod_connect", secrets.token_urlsafe(32))
-    assert LOST_TEXT in (await browser.open(back)).text
+    assert SIGN_IN_OVER_TEXT in (await browser.open(back)).text
 
 
 async def return_without_a_state(there: Connectable) -> None:
     browser, back = await begin(there)
     bare = re.sub(r"state=[^&]*&?", "", back)
-    assert LOST_TEXT in (await browser.open(bare)).text
+    assert SIGN_IN_OVER_TEXT in (await browser.open(bare)).text
 
 
 async def return_with_two_states(there: Connectable) -> None:
@@ -95,7 +95,7 @@ async def bring_ones_own_state_into_her_browser(there: Connectable) -> None:
     """Send Ana a return of Eve's own sign-in, so that Eve's account becomes Ana's."""
     hers, _ = await begin(there, ANA, "octocat")
     _, of_eve = await begin(there, EVE, "eve")
-    assert LOST_TEXT in (await hers.open(of_eve)).text
+    assert SIGN_IN_OVER_TEXT in (await hers.open(of_eve)).text
 
 
 async def lead_the_return_elsewhere(there: Connectable) -> None:
@@ -138,7 +138,7 @@ async def type_her_number_in_a_group(there: Connectable) -> None:
     there.nod.model.answer(say("A number."))
     said = Message(Address("slack", "T1/C1/1.1"), ANA, digits, "e-1", private=False)
     await there.nod.app.core.assistant.handle(said)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
 
 
 async def type_her_number_as_another(there: Connectable) -> None:
@@ -146,7 +146,7 @@ async def type_her_number_as_another(there: Connectable) -> None:
     there.nod.model.answer(say("A number."))
     said = Message(Address("slack", "T1/D8"), BEN, digits, "e-2", private=True)
     await there.nod.app.core.assistant.handle(said)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
 
 
 async def forward_her_number(there: Connectable) -> None:
@@ -156,7 +156,7 @@ async def forward_her_number(there: Connectable) -> None:
     await there.nod.app.core.assistant.handle(
         Message(Address("slack", "T1/D7"), ANA, text, "e-3", private=True)
     )
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
 
 
 async def end_hers_over_the_api(there: Connectable) -> None:
@@ -199,7 +199,7 @@ async def connect_under_her_linked_name(there: Connectable) -> None:
     """An account that is called as she is has another id, so it is another person's."""
     await there.connect(ANA, "octocat")
     spoofed = Actor("slack", "T1/U66", "Ana")
-    whose = Whose(frozenset({str(spoofed)}), "slack:T1/D66")
+    whose = ConnectionOwner(frozenset({str(spoofed)}), "slack:T1/D66")
     port = port_of(there)
     assert (
         there.nod.app.database.read_now(lambda session: port.find(session, "tracker", Identity.PERSON, whose))
@@ -213,7 +213,7 @@ async def use_hers_in_ones_own_conversation(there: Connectable) -> None:
     there.nod.model.answer(ask(("tracker_list_issues", {})), say("None."))
     said = Message(Address("slack", "T1/D8"), BEN, "list Ana's issues", "e-4", private=True)
     await there.nod.app.core.assistant.handle(said)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     assert there.tracker.log == []
 
 
@@ -223,7 +223,7 @@ async def have_the_model_send_links(there: Connectable) -> None:
     there.nod.model.answer(*calls, say("Done."))
     said = Message(Address("slack", "T1/C1/2.2"), ANA, "connect me", "e-5", private=False)
     await there.nod.app.core.assistant.handle(said)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     assert len([text for text in there.told() if "/connect/" in text]) == 1
     assert "/connect/" not in str(there.nod.model.seen)
 
@@ -243,7 +243,7 @@ async def press_a_link_by_another_method(there: Connectable) -> None:
         answer = await there.browser().client.request(method, link, headers={"Origin": there.nod.url})
         assert answer.status_code in (405, 501)
     assert (await there.browser().open(f"{link}?_method=POST")).status_code == 200
-    assert OVER_TEXT not in (await there.browser().open(link)).text
+    assert LINK_OVER_TEXT not in (await there.browser().open(link)).text
 
 
 async def ask_for_a_server_by_another_spelling(there: Connectable) -> None:

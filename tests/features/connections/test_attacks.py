@@ -10,7 +10,12 @@ from sqlmodel import select
 from bot.domain.people import Actor, Membership
 from bot.domain.text import hash_text
 from bot.errors import SettingsError, SignInError
-from bot.features.connections.sign_in.connecting import LOST_TEXT, OVER_TEXT, WRONG_TEXT, ConnectFlow
+from bot.features.connections.sign_in.connecting import (
+    LINK_OVER_TEXT,
+    SIGN_IN_OVER_TEXT,
+    WRONG_DIGITS_TEXT,
+    ConnectFlow,
+)
 from bot.features.connections.tables import ConnectingRow
 from bot.store.secrets import new_key
 from tests.features.connections.conftest import ANA, BEN, Connect, Connectable, port_of, query_of
@@ -37,7 +42,7 @@ async def test_a_link_is_used_once(there: Connectable):
     link = await there.link()
     await there.browser().sign_in(link)
     again = await there.browser().press(link)
-    assert (again.status_code, OVER_TEXT in unescape(again.text)) == (410, True)
+    assert (again.status_code, LINK_OVER_TEXT in unescape(again.text)) == (410, True)
     assert (await there.browser().open(link)).status_code == 410
 
 
@@ -94,7 +99,7 @@ async def test_behind_tls_the_cookie_is_of_this_host_alone(start: Connect, track
 async def test_another_browser_can_not_bring_the_return(there: Connectable):
     mine, back = await away(there, await there.link())
     stolen = await there.browser().client.get(back)
-    assert (stolen.status_code, LOST_TEXT in stolen.text) == (400, True)
+    assert (stolen.status_code, SIGN_IN_OVER_TEXT in stolen.text) == (400, True)
     assert "octocat" in (await mine.get(back)).text
 
 
@@ -154,7 +159,7 @@ async def test_a_server_that_is_down_leaves_words_and_a_new_link_works(there: Co
 async def test_a_wrong_number_ends_the_sign_in_and_its_tokens_are_revoked(there: Connectable):
     digits = await there.digits()
     wrong = f"{(int(digits) + 1) % 1_000_000:06}"
-    assert (await there.say(f"confirm {wrong}")).text == WRONG_TEXT
+    assert (await there.say(f"confirm {wrong}")).text == WRONG_DIGITS_TEXT
     assert (await there.say(f"confirm {digits}")).text == "No sign-in of yours waits for a number."
     assert there.rows() == []
     await there.sweep()
@@ -213,7 +218,7 @@ async def test_what_ends_while_its_code_is_exchanged_leaves_no_token(there: Conn
 
     there.tracker.people.before_tokens = end_everywhere
     page = await there.browser().sign_in(await there.link())
-    assert (page.status_code, LOST_TEXT in unescape(page.text)) == (400, True)
+    assert (page.status_code, SIGN_IN_OVER_TEXT in unescape(page.text)) == (400, True)
     await there.sweep()
     assert there.rows() == []
     assert len(there.tracker.people.revoked) == 2

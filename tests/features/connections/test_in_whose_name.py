@@ -63,12 +63,12 @@ async def there(
 async def write(there: Connectable, actor: Actor, words: str, *, at: Address = THREAD) -> None:
     message = Message(at, actor, words, f"e-{next(_events)}", private=at is not THREAD)
     await there.nod.app.core.assistant.handle(message)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
 
 
 async def press(there: Connectable, actor: Actor, verb: Verb, p: Proposal) -> Reply:
     reply = await there.nod.app.core.assistant.handle(Press(actor, verb, p.id, p.round))
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     return reply
 
 

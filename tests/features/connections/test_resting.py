@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.chat import Address, Message
-from bot.domain.connections import Connection, Identity, Whose
+from bot.domain.connections import Connection, ConnectionOwner, Identity
 from bot.domain.people import Actor
 from bot.errors import ChannelError
 from tests.features.connections.conftest import (
@@ -73,7 +73,7 @@ async def connect(there: Connectable, admin: Actor = BEN, chat: str = "T1/C1") -
 
 
 def held(there: Connectable) -> Connection:
-    whose = Whose(frozenset({"slack:T1/U7"}), f"{CHAT}/99.9")
+    whose = ConnectionOwner(frozenset({"slack:T1/U7"}), f"{CHAT}/99.9")
 
     def find(session: object) -> Connection | None:
         return port_of(there).find(session, "tracker", Identity.PLACE, whose)  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ async def test_the_model_is_told_that_it_rests(there: Connectable, slack: Shared
     there.nod.model.answer(say("It rests."))
     said = Message(Address("slack", "T1/C1/17.1"), BEN, "what is open?", "e-1")
     await there.nod.app.core.assistant.handle(said)
-    await there.nod.app.dispatcher.idle()
+    await there.nod.app.dispatcher.wait_until_idle()
     assert "The account of this chat at tracker rests" in str(there.nod.model.seen[-1][0])
 
 

@@ -28,14 +28,18 @@ from starlette.responses import RedirectResponse, Response
 from bot.app import build
 from bot.approvals.accounts import linking
 from bot.domain import kinds
-from bot.domain.chat import Address, Choice, Message, PickedRow, Press, Reply
+from bot.domain.chat import Address, BatchDecision, Message, PickedRow, Press, Reply
 from bot.domain.connections import encodings_of
 from bot.domain.model import Entry, Part, ToolSpec
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.features.connections.sign_in.connecting import LOST_TEXT, NONE_WAITS_TEXT, OVER_TEXT
+from bot.features.connections.sign_in.connecting import (
+    LINK_OVER_TEXT,
+    NO_SIGN_IN_WAITS_TEXT,
+    SIGN_IN_OVER_TEXT,
+)
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.tables.proposals import ProposalRow
@@ -205,11 +209,11 @@ class Scene(Connectable):
         self.nod.model.answer(*answers)
         message = Message(at, actor, words, f"e-{next(_events)}", private=at is not THREAD)
         await self.nod.app.core.assistant.handle(message)
-        await self.nod.app.dispatcher.idle()
+        await self.nod.app.dispatcher.wait_until_idle()
 
     async def press(self, actor: Actor, verb: Verb, p: Proposal, **more: Any) -> Reply:
         reply = await self.nod.app.core.assistant.handle(Press(actor, verb, p.id, p.round, **more))
-        await self.nod.app.dispatcher.idle()
+        await self.nod.app.dispatcher.wait_until_idle()
         return reply
 
     def find(self) -> list[Proposal]:
@@ -280,7 +284,7 @@ async def leave_in_two_tabs(there: Scene) -> None:
     client = there.browser().client
     first = await there.leave(client, await there.link())
     second = await there.leave(client, await there.link())
-    assert LOST_TEXT in (await client.get(first)).text
+    assert SIGN_IN_OVER_TEXT in (await client.get(first)).text
     assert "octocat" in (await client.get(second)).text
 
 
@@ -292,7 +296,7 @@ async def set_her_cookie_before(there: Scene) -> None:
     back = await there.leave(hers, await there.link())
     thief = there.browser().client
     thief.cookies.set("nod_connect", known)
-    assert LOST_TEXT in (await thief.get(back)).text
+    assert SIGN_IN_OVER_TEXT in (await thief.get(back)).text
 
 
 async def mix_two_servers_of_one_issuer(there: Scene) -> None:
@@ -300,7 +304,7 @@ async def mix_two_servers_of_one_issuer(there: Scene) -> None:
     await there.restart(tracker=entry(there.tracker), twin=entry(there.tracker))
     mine, of_tracker = await there.begin(ANA, "octocat")
     crossed = of_tracker.replace("/callback/tracker", "/callback/twin")
-    assert LOST_TEXT in (await mine.get(crossed)).text
+    assert SIGN_IN_OVER_TEXT in (await mine.get(crossed)).text
     other, of_twin = await there.begin(ANA, "octocat", "twin")
     code = re.search(r"code=([^&]+)", of_tracker)
     assert code
@@ -336,9 +340,9 @@ async def return_after_disconnecting_everywhere(there: Scene) -> None:
     mine, back = await there.begin(ANA, "octocat")
     link = await there.link()
     await there.say("end everywhere")
-    assert OVER_TEXT in unescape((await there.browser().press(link)).text)
-    assert LOST_TEXT in (await mine.get(back)).text
-    assert (await there.say(f"confirm {digits}")).text == NONE_WAITS_TEXT
+    assert LINK_OVER_TEXT in unescape((await there.browser().press(link)).text)
+    assert SIGN_IN_OVER_TEXT in (await mine.get(back)).text
+    assert (await there.say(f"confirm {digits}")).text == NO_SIGN_IN_WAITS_TEXT
 
 
 async def race_two_numbers(there: Scene) -> None:
@@ -370,7 +374,7 @@ async def type_it_as_an_account_that_was_unlinked(there: Scene) -> None:
     database.write_now(linking.link_accounts, port_of(there).policies, ANA, phone, ANA, now)
     digits = await there.digits()
     database.write_now(linking.unlink_account, str(phone), phone, now)
-    assert (await there.say(f"confirm {digits}", phone)).text == NONE_WAITS_TEXT
+    assert (await there.say(f"confirm {digits}", phone)).text == NO_SIGN_IN_WAITS_TEXT
 
 
 async def connect_as_an_account_that_was_unlinked(there: Scene) -> None:
@@ -380,19 +384,19 @@ async def connect_as_an_account_that_was_unlinked(there: Scene) -> None:
     database.write_now(linking.link_accounts, port_of(there).policies, ANA, phone, ANA, now)
     digits = await there.digits(phone, "eve")
     database.write_now(linking.unlink_account, str(phone), phone, now)
-    assert (await there.say(f"confirm {digits}")).text == NONE_WAITS_TEXT
+    assert (await there.say(f"confirm {digits}")).text == NO_SIGN_IN_WAITS_TEXT
 
 
 async def read_her_number_aloud_in_a_group(there: Scene) -> None:
     """Someone sends her number by a command in a group."""
     digits = await there.digits()
-    assert (await there.say(f"confirm {digits}", BEN, at="T1/C1")).text == NONE_WAITS_TEXT
+    assert (await there.say(f"confirm {digits}", BEN, at="T1/C1")).text == NO_SIGN_IN_WAITS_TEXT
 
 
 async def set_the_clock_back_before_the_number(there: Scene) -> None:
     digits = await there.digits()
     there.nod.clock.forward(timedelta(hours=-1))
-    assert (await there.say(f"confirm {digits}")).text == NONE_WAITS_TEXT
+    assert (await there.say(f"confirm {digits}")).text == NO_SIGN_IN_WAITS_TEXT
 
 
 async def type_digits_of_another_script(there: Scene) -> None:
@@ -415,7 +419,7 @@ async def use_a_link_of_a_server_that_moved(there: Scene) -> None:
         assert (await there.browser().open(url)).status_code == 410
         refused = await there.browser().press(url)
         assert not refused.is_redirect
-        assert OVER_TEXT in unescape(refused.text)
+        assert LINK_OVER_TEXT in unescape(refused.text)
 
 
 async def sign_in_by_her_second_link(there: Scene) -> None:
@@ -474,8 +478,8 @@ async def pick_rows_of_two_people(there: Scene) -> None:
     mine = await there.ask_to_close(BEN, 3)
     rows = tuple(PickedRow(p.id, p.seen, p.round) for p in (*hers, mine))
     for batch in {p.batch or p.id for p in (*hers, mine)}:
-        await there.nod.app.core.assistant.handle(Choice(BEN, batch, rows))
-        await there.nod.app.dispatcher.idle()
+        await there.nod.app.core.assistant.handle(BatchDecision(BEN, batch, rows))
+        await there.nod.app.dispatcher.wait_until_idle()
     assert ("octocat", "close_issue") not in there.calls()
 
 

@@ -9,9 +9,9 @@ from sqlmodel import Session, select, text
 from bot.app import FEATURES
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
-from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
+from bot.domain.connections import Connection, ConnectionAccess, ConnectionOwner, Identity
 from bot.domain.people import Actor
-from bot.domain.text import as_written
+from bot.domain.text import escape_markdown
 from bot.features.connections import ending, revocations, tokens
 from bot.features.connections.sweep import ConnectionSweep
 from bot.features.connections.tables import RevocationRow
@@ -32,7 +32,7 @@ from tests.kit.channel import RecordingChannel
 
 def found(there: Connectable, actor: Actor = ANA) -> Connection | None:
     """The connection of a person as the kernel finds it."""
-    port, whose = port_of(there), Whose(frozenset({str(actor)}), f"slack:T1/D{actor.key[-1]}")
+    port, whose = port_of(there), ConnectionOwner(frozenset({str(actor)}), f"slack:T1/D{actor.key[-1]}")
     return there.nod.app.database.read_now(
         lambda session: port.find(session, "tracker", Identity.PERSON, whose)
     )
@@ -79,10 +79,12 @@ async def test_a_lease_of_another_process_is_waited_for(there: Connectable):
     database, now = there.nod.app.database, there.nod.clock()
     held = database.read_now(tokens.find, row.id, row.url)
     assert held is not None
-    assert database.write_now(tokens.claim, held, now, now + timedelta(seconds=60))
-    assert not database.write_now(tokens.claim, held, now, now + timedelta(seconds=60))
+    assert database.write_now(tokens.claim_refresh, held, now, now + timedelta(seconds=60))
+    assert not database.write_now(tokens.claim_refresh, held, now, now + timedelta(seconds=60))
     waiting = asyncio.create_task(access(there).token())
-    database.write_now(tokens.renew, held, '{"access_token": "by-the-other", "token_type": "Bearer"}', None)
+    database.write_now(
+        tokens.store_refreshed_tokens, held, '{"access_token": "by-the-other", "token_type": "Bearer"}', None
+    )
     assert await waiting == "by-the-other"
     assert there.tracker.people.refreshed == 0
 
@@ -158,7 +160,7 @@ async def test_an_account_s_name_is_told_as_it_is_written_when_it_ends(there: Co
     there.tracker.named = name
     await there.connect(ANA, "octocat")
     said = await there.say(f"end {which}")
-    assert said.text == as_written(f"Disconnected: tracker ({name}).")
+    assert said.text == escape_markdown(f"Disconnected: tracker ({name}).")
 
 
 async def test_a_person_sees_and_ends_their_own_alone(there: Connectable):
@@ -195,7 +197,7 @@ async def test_a_linked_account_uses_the_connection_of_its_person(there: Connect
     phone = Actor("telegram", "991", "Ana")
     database, port = there.nod.app.database, port_of(there)
     database.write_now(linking.link_accounts, port.policies, ANA, phone, ANA, there.nod.clock())
-    whose = Whose(frozenset({str(ANA), str(phone)}), "telegram:991")
+    whose = ConnectionOwner(frozenset({str(ANA), str(phone)}), "telegram:991")
     one = database.read_now(lambda session: port.find(session, "tracker", Identity.PERSON, whose))
     assert one is not None
     assert one.owner == str(ANA)
@@ -238,7 +240,7 @@ def dump(session: Session) -> str:
 async def test_the_audit_log_has_who_connected_and_ended_what_and_verifies(there: Connectable):
     await there.connect()
     await there.say("end tracker")
-    assert there.nod.app.database.read_now(verification.faults) == []
+    assert there.nod.app.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_a_connection_that_no_one_made_is_seen_in_the_audit_log(there: Connectable):
@@ -246,7 +248,7 @@ async def test_a_connection_that_no_one_made_is_seen_in_the_audit_log(there: Con
     there.nod.app.database.write_now(
         lambda session: session.execute(text("UPDATE connection SET owner = 'slack:T1/U8'"))
     )
-    assert there.nod.app.database.read_now(verification.faults)
+    assert there.nod.app.database.read_now(verification.find_faults_in_session)
 
 
 async def test_where_no_server_asks_for_it_nothing_of_it_is_there(serve):
@@ -304,7 +306,7 @@ async def test_an_admin_connects_an_account_for_a_chat_and_it_moves_with_the_cha
         port = port_of(there)
 
         def held(place: str) -> Connection | None:
-            whose = Whose(frozenset({str(ANA)}), place)
+            whose = ConnectionOwner(frozenset({str(ANA)}), place)
             return database.read_now(lambda session: port.find(session, "tracker", Identity.PLACE, whose))
 
         assert [row.owner for row in there.rows()] == ["slack:T1/C1"]
@@ -314,5 +316,5 @@ async def test_an_admin_connects_an_account_for_a_chat_and_it_moves_with_the_cha
         database.write_now(ending.move_chat, old, new, now)
         assert held("slack:T1/C9/1.1") is not None
         assert held("slack:T1/C1") is None
-        assert database.read_now(verification.faults) == []
+        assert database.read_now(verification.find_faults_in_session) == []
         await there.close()

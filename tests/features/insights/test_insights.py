@@ -59,7 +59,7 @@ async def story(nod: Nod) -> list[Proposal]:
 
 def seen(nod: Nod, by: Actor) -> Insights:
     found = nod.database.read_now(
-        insights.find_insights, nod.gate.policies, by, nod.clock() - timedelta(days=30)
+        insights.count_visible_insights, nod.gate.policies, by, nod.clock() - timedelta(days=30)
     )
     assert found is not None
     return found

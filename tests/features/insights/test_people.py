@@ -26,7 +26,7 @@ def nod(make_nod: MakeNod) -> Nod:
 def find_signs(nod: Nod, by: Actor, *, by_name: bool = True) -> Signs:
     def find(session: Session) -> Signs:
         since = nod.clock() - timedelta(days=30)
-        return reading.find_signs(session, nod.gate.policies, by, since, by_name=by_name)
+        return reading.find_signs(session, nod.gate.policies, by, since, has_notes=by_name)
 
     return nod.database.read_now(find)
 

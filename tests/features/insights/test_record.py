@@ -48,7 +48,7 @@ async def test_the_largest_amount_of_a_chat_is_said_on_the_card_and_is_part_of_w
     assert reply.answer is Answer.ACCEPTED
     await nod.idle()
     assert nod.world.paid[unusual.idempotency_key] == 1800
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_who_declined_the_same_call_before_is_named(nod: Nod) -> None:

@@ -67,11 +67,11 @@ async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_
     assert done.state is State.SUCCEEDED
     assert "policy destructive for paint" in (done.told or "")
     [set_now] = await nod.database.read(rules.list_rules)
-    assert (set_now.by, set_now.rule.said) == (str(ADA), "policy destructive for paint in chat:T1/hall")
+    assert (set_now.by, set_now.rule.typed) == (str(ADA), "policy destructive for paint in chat:T1/hall")
     (free,) = await nod.asked(call("paint", lamp="door", color="blue"), at=HALL, private=False)
     (lost,) = await nod.asked(call("smash", lamp="door"), at=HALL, private=False)
     assert ((await nod.now(free)).state, lost.state) == (State.SUCCEEDED, State.PROPOSED)
-    faults = await nod.database.read(verification.faults)
+    faults = await nod.database.read(verification.find_faults_in_session)
     assert [fault for fault in faults if fault.startswith("rule")] == []
 
 
@@ -170,13 +170,13 @@ async def test_no_one_gets_a_rule_set_but_by_an_admin_who_approves_a_suggestion(
     refused = await nod.approve(await nod.now(found), by=BEN)
     assert (refused.state, "Only an admin" in (refused.error or "")) == (State.FAILED, True)
     script = Actor("http", "ci", "ci")
-    asked = Request(script, suggestions.TOOL, arguments, Address("http", "ci/1"), "please")
+    asked = Request(script, suggestions.RULE_TOOL_NAME, arguments, Address("http", "ci/1"), "please")
     assert (await nod.assistant.handle(asked)).answer is Answer.REFUSED
     await rule(nod, "policy never")
-    nod.model.will(says("", call(suggestions.TOOL, **arguments)), says("Sorry."))
+    nod.model.will(says("", call(suggestions.RULE_TOOL_NAME, **arguments)), says("Sorry."))
     await nod.say("set it", by=ADA)
     await nod.idle()
-    assert [each.rule.said for each in await nod.database.read(rules.list_rules)] == ["policy never"]
+    assert [each.rule.typed for each in await nod.database.read(rules.list_rules)] == ["policy never"]
 
 
 async def test_no_model_is_told_of_a_suggestion(nod: Nod) -> None:
@@ -191,4 +191,4 @@ async def test_no_model_is_told_of_a_suggestion(nod: Nod) -> None:
     assert "paint" not in results[0]
     offered = {spec.name for specs in nod.model.offered for spec in specs}
     assert "paint" in offered
-    assert suggestions.TOOL not in offered
+    assert suggestions.RULE_TOOL_NAME not in offered

@@ -7,10 +7,10 @@ import pytest
 
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level
-from bot.errors import BadArguments, Hopeless, ToolError
+from bot.errors import BadArguments, PermanentRefusal, ToolError
 from bot.features.feature import FeatureParts
 from bot.features.issues import rows as issues
-from bot.features.issues.tools import issue_tools, seed
+from bot.features.issues.tools import make_issue_toolset, seed
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -21,7 +21,7 @@ class Tracker:
     """Calls the tools as the core does: arguments are validated, then previewed or run."""
 
     def __init__(self, database: Database, clock) -> None:
-        self.tools: dict[str, Tool] = {t.name: t for t in issue_tools(database, clock).fixed}
+        self.tools: dict[str, Tool] = {t.name: t for t in make_issue_toolset(database, clock).fixed}
 
     async def run(self, name: str, key: str = "", **arguments: Any) -> Any:
         tool = self.tools[name]
@@ -217,7 +217,7 @@ async def test_calls_about_the_same_issue_can_be_allowed_together(tracker):
 
 
 async def test_an_issue_that_does_not_exist_cannot_be_retried(tracker):
-    with pytest.raises(Hopeless, match="There is no issue #4"):
+    with pytest.raises(PermanentRefusal, match="There is no issue #4"):
         await tracker.run("close_issue", number=4)
 
 

@@ -17,7 +17,7 @@ from mcp.client.subscriptions import Subscription, SubscriptionLost
 from bot.domain.people import Actor
 from bot.domain.rules import Mode, Rule, Subject
 from bot.features.mcp.listening import MAX_STREAMS_OF_TOKEN
-from bot.features.mcp.server import sessions
+from bot.features.mcp.server import run_http_app
 from bot.store import rules
 from bot.tools.tool import Tool, tool
 from tests.features.agents.kit import SETTINGS, make_agent
@@ -67,7 +67,7 @@ async def looking_often(nod: Served) -> AsyncIterator[str]:
         given = {"Authorization": (headers or {})["authorization"]}
         return httpx2.AsyncClient(base_url=nod.url, headers=given)
 
-    async with sessions(connect, 200, 0, LOOK_SECONDS) as application:
+    async with run_http_app(connect, 200, 0, LOOK_SECONDS) as application:
         server = Quiet(
             uvicorn.Config(application, port=0, lifespan="off", log_config=None, interface="asgi3")
         )
@@ -204,12 +204,12 @@ async def test_without_a_way_to_be_told_nothing_is_promised(serve: Serve):
 
 SERVER = """
 import asyncio, os, httpx2
-from bot.features.mcp.server import agents_server
+from bot.features.mcp.server import make_mcp_server
 from bot.telemetry import logs
 logs.configure("error")
 headers = {{"Authorization": "Bearer " + os.environ["NOD_TOKEN"]}}
 connect = lambda _: httpx2.AsyncClient(base_url=os.environ["NOD_URL"], headers=headers)
-asyncio.run(agents_server(connect, 200, 0, {seconds}).run_stdio_async())
+asyncio.run(make_mcp_server(connect, 200, 0, {seconds}).run_stdio_async())
 """
 
 

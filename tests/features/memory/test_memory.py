@@ -14,9 +14,9 @@ from bot.domain.people import Actor, Membership
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.features.memory.facts import MAX_FACT_CHARS, ROOM, check_fact
+from bot.features.memory.facts import MAX_FACT_CHARS, MAX_SCOPE_CHARS, check_fact
 from bot.features.memory.tables import MemoryRow
-from bot.features.memory.tools import memory_tools
+from bot.features.memory.tools import make_memory_toolset
 from bot.store.audit import verification
 from bot.store.rules import Policies
 from bot.store.tables.record import LedgerRow
@@ -42,7 +42,7 @@ class Remembering(Nod):
     """The core with the tools of memory."""
 
     def tools(self) -> FixedToolset:
-        mine = memory_tools(self.database, Policies(self.policy, self.clock), self.clock).fixed
+        mine = make_memory_toolset(self.database, Policies(self.policy, self.clock), self.clock).fixed
         return FixedToolset("all", (*self.toolset.fixed, *mine))
 
     async def told(self, *, by: Actor = ANA, at: Address = CHAT, private: bool = True) -> str:
@@ -82,7 +82,7 @@ async def nod(database_of: Urls, clock: FakeClock) -> AsyncIterator[Remembering]
     async with cores(Remembering, database_of, clock) as make:
         made = make(admins=[ADA])
         yield made
-        assert await made.database.read(verification.faults) == []
+        assert await made.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_card_says_the_fact_once_for_whom_and_until_when_before_it_is_remembered(
@@ -245,12 +245,12 @@ def test_talk_about_secrets_is_no_secret(fact: str) -> None:
 
 async def test_where_there_is_no_room_the_one_not_used_for_longest_is_named(nod: Remembering) -> None:
     size = MAX_FACT_CHARS - 10
-    for number in range(ROOM // size):
+    for number in range(MAX_SCOPE_CHARS // size):
         assert (await nod.remembered(f"{number}".ljust(size, "x"))).state is State.SUCCEEDED
         nod.clock.forward(timedelta(minutes=1))
     p = await nod.remembered("y" * MAX_FACT_CHARS)
     assert p.state is State.FAILED
-    assert f"{ROOM:,} characters at most. The oldest: “0xx" in (p.error or "")
+    assert f"{MAX_SCOPE_CHARS:,} characters at most. The oldest: “0xx" in (p.error or "")
     assert "1: 0xx" in (first := (await nod.memory()).splitlines()[1])
     assert "the oldest, and there is little room left" in first
 

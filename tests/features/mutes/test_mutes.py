@@ -65,7 +65,7 @@ async def test_who_muted_a_kind_is_not_told_of_it_and_may_decide_it(make_nod: Ma
     assert not says_why(nod, second)
     assert told(nod, await propose(nod, "three", "smash")) == {BENS, EVES}
     assert (await nod.approve(second, by=BEN)).state is State.SUCCEEDED
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_second_press_mutes_for_a_week_and_each_ends_by_itself(make_nod: MakeNod) -> None:

@@ -143,8 +143,10 @@ async def test_a_no_that_may_raise_asks_for_one_more_vote_and_the_one_given_stan
     assert (await nod.press(Verb.APPROVE, proposal, by=ANA)).answer is Answer.ALREADY
     assert (await nod.approve(proposal, by=ADA)).state is State.SUCCEEDED
     assert len(nod.world.runs_of(proposal)) == 1
-    assert [row.verb for row in nod.database.read_now(log.history, proposal.id)].count("raise") == 1
-    assert nod.database.read_now(verification.faults) == []
+    assert [row.verb for row in nod.database.read_now(log.list_rows_of_proposal, proposal.id)].count(
+        "raise"
+    ) == 1
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_a_no_that_may_not_raise_only_says_so(make_nod: MakeNod) -> None:
@@ -168,7 +170,7 @@ async def test_it_waits_no_longer_than_twenty_seconds(make_nod: MakeNod) -> None
     nod = await make(make_nod, "raises")
     proposal = await propose(nod, tick=False)
     assert (await nod.approve(proposal)).state is State.APPROVED
-    nod.clock.forward(rows.HOLD - timedelta(seconds=1))
+    nod.clock.forward(rows.MAX_RAISING_WAIT - timedelta(seconds=1))
     await nod.recovery.recover(nod.clock())
     await nod.idle()
     assert (await nod.now(proposal)).state is State.APPROVED
@@ -186,7 +188,7 @@ async def test_a_missing_one_raises_where_the_rule_says_so(make_nod: MakeNod, *,
     proposal = await propose(nod, breaks(ModelError("no")), tick=False)
     assert (await nod.approve(proposal)).state is State.APPROVED
     if crashed:
-        nod.clock.forward(rows.HOLD + timedelta(seconds=5))
+        nod.clock.forward(rows.MAX_RAISING_WAIT + timedelta(seconds=5))
         await nod.recovery.recover(nod.clock())
         await nod.idle()
         assert (await nod.now(proposal)).state is State.APPROVED
@@ -308,4 +310,4 @@ async def test_a_grant_that_was_given_on_a_card_ends_where_the_card_is_raised(ma
     await nod.tick()
     assert (await nod.now(proposal)).state is State.PROPOSED
     assert await nod.database.read(grants.list_live_grants, nod.clock()) == []
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []

@@ -43,7 +43,7 @@ def answer(does: Any = "deletes 14 branches", asked: Any = "yes", concerns: Any 
 def test_what_it_does_and_a_no_or_a_concern_are_said_and_a_yes_is_not(text: str, line: str | None) -> None:
     found = read_review(text, FACTS, has_request=True)
     assert found is not None
-    said = found.say()
+    said = found.format_line()
     assert said == (line or json.loads(text)["does"])
     assert "yes" not in said
 
@@ -173,7 +173,7 @@ def test_any_answer_is_read_or_is_no_opinion(text: str, has_request: bool) -> No
 
 @given(st.text(st.characters(codec="ascii", categories=("Ll",)), min_size=1, max_size=140))
 def test_a_line_fits_and_its_end_is_not_cut_away(does: str) -> None:
-    said = OpinionWords(does, Asked.NO, ("you named one", "nothing is kept")).say(
+    said = OpinionWords(does, Asked.NO, ("you named one", "nothing is kept")).format_line(
         "one more approval is needed"
     )
     assert len(said) <= TEXT_CHARS

@@ -52,7 +52,7 @@ async def test_who_stands_in_decides_what_the_absent_may_and_cards_say_for_whom(
     assert (p.state, p.decided_by) == (State.SUCCEEDED, "Ben for Ana")
     assert nod.chat.card_of(p).votes == ("Ben for Ana: approve",)
     assert "approved by Ben for Ana" in nod.model.results[-1]
-    [approved] = [e for e in await nod.database.read(log.history, p.id) if e.verb == "approve"]
+    [approved] = [e for e in await nod.database.read(log.list_rows_of_proposal, p.id) if e.verb == "approve"]
     assert (approved.actor, approved.reason) == (str(BEN), f"for Ana ({ANA})")
 
 
@@ -263,7 +263,7 @@ async def test_it_is_in_the_audit_log_with_its_end(nod: Nod) -> None:
     said = (await nod.command("/approvals audit", by=ADA)).text
     assert "absence Ana: leave by Ana: nothing → " in said
     assert "absence Ana: return by Ana: " in said
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_naming_another_ends_the_first(nod: Nod) -> None:

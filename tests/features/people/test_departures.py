@@ -93,7 +93,7 @@ async def test_the_grants_of_someone_who_is_gone_end_and_no_one_elses(make_nod: 
     nod.chat.standings[str(ANA)] = None
     await look(nod)
     assert list_grants(nod) == [str(BEN)]
-    assert nod.database.read_now(verification.faults) == []
+    assert nod.database.read_now(verification.find_faults_in_session) == []
 
 
 async def test_who_stands_in_for_someone_who_is_gone_decides_for_them_no_longer(nod: Nod) -> None:
@@ -124,7 +124,7 @@ class Stubborn:
         self.told: list[str] = []
 
     def __call__(self, session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-        state.keep_state(session, "stubborn", f"{account} {self.takes}", {}, now)
+        state.store_state(session, "stubborn", f"{account} {self.takes}", {}, now)
         if not self.takes:
             raise RuntimeError("not now")
         self.told.append(str(account))
@@ -143,7 +143,7 @@ async def test_a_feature_that_raises_stops_no_sign_out_and_is_told_again_until_i
     stubborn.takes = False
     for told in (stubborn.told, others):
         told.clear()
-    await nod.database.write(sign_in_links.end_all, ANA, BEN, nod.clock())
+    await nod.database.write(sign_in_links.end_sessions_of, ANA, BEN, nod.clock())
     assert not await is_signed_in(nod, ana)
     assert others != []
     kept = nod.database.read_now(state.list_states, "stubborn")

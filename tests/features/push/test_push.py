@@ -202,7 +202,7 @@ async def test_a_step_shows_again_what_is_shown(serve: Serve, service: FakePushS
         await push(nod)
         found = await nod.app.database.read(proposals.get, proposal["id"])
         assert found is not None
-        await nod.app.database.write(notifications.want_again, found, 0, nod.clock())
+        await nod.app.database.write(notifications.note_card_asks_again, found, 0, nod.clock())
         await push(nod)
         assert [each["again"] for each in browser.shown] == [False, True]
 
@@ -336,7 +336,7 @@ async def test_a_step_sends_nothing_about_a_card_that_is_held_back(serve: Serve,
         found = await nod.app.database.read(proposals.get, held["id"])
         assert found is not None
         assert [each.name for each in found.annotations] == ["Attention"]
-        await nod.app.database.write(notifications.want_again, found, 0, nod.clock())
+        await nod.app.database.write(notifications.note_card_asks_again, found, 0, nod.clock())
         await take_step(nod)
         assert len(browser.messages) == 3
         await release_held(nod)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.features.push.letter import find_topic
-from bot.features.push.sender import LONGEST_WAIT, PAUSES, PushSender
+from bot.features.push.sender import MAX_ASKED_PAUSE, PAUSES, PushSender
 from bot.features.push.vapid import PushKey
 from bot.jobs.pinned_post import PinnedClient
 from tests.fakes.push_service import ENDLESS, HANGING, NONSENSE, Answer, FakePushService
@@ -94,7 +94,7 @@ async def test_the_pause_that_a_service_asks_for_is_kept_within_a_bound(
         words, expected = {
             "seconds": ("420", asked),
             "date": (format_datetime(nod.clock() + asked, usegmt=True), asked),
-            "far": ("9" * 40, LONGEST_WAIT),
+            "far": ("9" * 40, MAX_ASKED_PAUSE),
             "nonsense": ("a while", PAUSES[0]),
         }[form]
         browser = service.subscribe(KEY.public, Answer(429, {"Retry-After": words}))
@@ -215,7 +215,7 @@ async def test_a_service_that_knows_another_key_refuses_and_a_new_key_ends_old_d
     browser = service.subscribe(KEY.public)
     async with serve(**PUSHING) as nod:
         await add(nod, browser)
-    async with serve(**PUSHING | {"NOD_PUSH_KEY": PushKey.new().private}) as nod:
+    async with serve(**PUSHING | {"NOD_PUSH_KEY": PushKey.generate().private}) as nod:
         await propose(nod)
         await push(nod)
         assert await list_devices(nod) == []

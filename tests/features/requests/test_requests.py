@@ -10,7 +10,7 @@ from sqlmodel import select
 from bot.domain import kinds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.conversations import LineRole
-from bot.domain.outcomes import end_of
+from bot.domain.outcomes import name_outcome
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, Proposal, State
@@ -238,7 +238,7 @@ async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable
     nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
     hide(nod, kind=kinds.REQUEST)
     p = await nod.now(await asked(nod, actor=SCRIPT, address=Address("web", "ci/1")))
-    assert end_of(p) == "undeliverable"
+    assert name_outcome(p) == "undeliverable"
     assert nod.model.transcripts == []
 
 

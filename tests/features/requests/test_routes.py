@@ -102,7 +102,7 @@ async def test_what_has_expired_never_opens_again_since_the_script_was_told(serv
 
 
 async def test_a_wait_ends_with_the_decision_and_not_before(serve: Serve):
-    async with serve(**SETTINGS, pace=Pace(feed=30)) as nod:
+    async with serve(**SETTINGS, pace=Pace(poll_seconds=30)) as nod:
         proposal = await ask(nod)
         waiting = asyncio.create_task(look(nod, proposal, wait=60))
         notifier = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
@@ -228,7 +228,7 @@ async def test_no_model_can_call_the_tools_that_requests_are_made_of(serve: Serv
     async with serve(**SETTINGS) as nod:
         available = await nod.app.registry.available()
         assert {"request_approval", "permit_tool_use"} <= set(available.tools)
-        assert not {"request_approval", "permit_tool_use"} & set(available.offered.tools)
+        assert not {"request_approval", "permit_tool_use"} & set(available.offered_only.tools)
 
 
 # --- call-backs
@@ -284,7 +284,7 @@ SIGNING = SETTINGS | {"NOD_WEBHOOK_SECRET": SECRET, "NOD_WEBHOOK_HOSTS": ("127.0
 
 async def sweep(nod: Served, passed: timedelta = timedelta()) -> None:
     nod.clock.forward(passed)
-    await nod.app.callbacks.sweep(nod.clock())
+    await nod.app.webhooks.send_due(nod.clock())
 
 
 async def test_the_end_is_told_once_signed_and_after_it_is_true(serve: Serve, receiver):
@@ -372,7 +372,7 @@ async def test_a_host_that_was_public_or_allowed_once_is_checked_again_before_ea
     async with serve(**SIGNING) as nod:
         proposal = await ask(nod, callback_url=receiver.url)
         await press(nod, proposal, "approve")
-        await Webhooks(nod.app.database, SECRET).sweep(nod.clock())
+        await Webhooks(nod.app.database, SECRET).send_due(nod.clock())
         assert receiver.told == []
         assert "not on the open Internet" in (await look(nod, proposal))["callback"]["error"]
 
@@ -381,7 +381,7 @@ async def test_two_processes_tell_it_once(serve: Serve, receiver):
     async with serve(**SIGNING) as nod:
         proposal = await ask(nod, callback_url=receiver.url)
         await press(nod, proposal, "approve")
-        await asyncio.gather(*(nod.app.callbacks.sweep(nod.clock()) for _ in range(5)))
+        await asyncio.gather(*(nod.app.webhooks.send_due(nod.clock()) for _ in range(5)))
         assert len(receiver.told) == 1
 
 

@@ -198,7 +198,7 @@ async def test_a_clock_that_was_ahead_takes_no_time_away(nod: Nod, wrong: timede
     await nod.tick(wrong)
     assert (await only(nod)).runs == 1
     nod.clock.forward(-wrong)
-    await nod.schedules.put_right(nod.clock())
+    await nod.schedules.correct_due_times(nod.clock())
     await nod.tick()
     assert (await only(nod)).next == "Tuesday 3 Mar 2026, 10:00"  # what ran ahead does not run again
     await nod.tick(DAY + HOUR)
@@ -254,7 +254,7 @@ async def test_it_ends_when_its_person_has_left_or_lost_the_right(
     told = {where: text for where, text in nod.chat.texts if f"has ended. {why}: " in text}
     assert told.keys() == {ROOM, Address("chat", "ada")}
     assert "list what is late" in told[ROOM]
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_it_ends_when_a_rule_forbids_schedules_there(nod: Nod) -> None:
@@ -492,8 +492,8 @@ async def test_people_list_pause_run_and_delete_their_own_and_admins_all(nod: No
     ).text == f"Schedule {ident} is deleted."
     await nod.tick(DAY)
     assert runs(nod) == 1
-    assert await nod.database.read(verification.faults) == []
-    rows, _ = await nod.database.read(lambda s: verification.page(s, verification.Wanted(), 100))
+    assert await nod.database.read(verification.find_faults_in_session) == []
+    rows, _ = await nod.database.read(lambda s: verification.load_page(s, verification.AuditFilter(), 100))
     verbs = [row["verb"] for row in rows if row.get("thing") == "schedule"]
     assert verbs == ["drop", "run", "resume", "pause", "set"]
 
@@ -510,7 +510,7 @@ async def test_the_agent_lists_and_deletes_what_is_the_askers(nod: Nod) -> None:
     assert other.error == "Only its owner or an admin can delete it."
     [asked] = await nod.asked(call("delete_schedule", schedule=ident))
     done = await nod.approve(asked)
-    assert (done.state, done.misread) == (State.SUCCEEDED, ())
+    assert (done.state, done.wrong_fields) == (State.SUCCEEDED, ())
     assert (await only(nod)).state is ScheduleState.ENDED
 
 

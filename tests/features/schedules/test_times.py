@@ -25,19 +25,19 @@ def local(moments: list[datetime]) -> list[str]:
 
 def test_nine_is_nine_on_both_sides_of_each_change_of_the_clocks() -> None:
     daily = times("2026-03-27 09:00", "day")
-    found = daily.following(at("2026-03-27 10:00"), 3)
+    found = daily.list_next(at("2026-03-27 10:00"), 3)
     assert local(found) == ["28 Mar 09:00", "29 Mar 09:00", "30 Mar 09:00"]
     assert found[1] - found[0] == timedelta(hours=23)
-    found = times("2026-10-24 09:00", "day").following(at("2026-10-24 10:00"), 2)
+    found = times("2026-10-24 09:00", "day").list_next(at("2026-10-24 10:00"), 2)
     assert found[1] - found[0] == timedelta(hours=24)
     assert found[0] - at("2026-10-24 09:00") == timedelta(hours=25)
 
 
 def test_a_time_that_the_clocks_skip_comes_once_and_so_does_one_that_they_repeat() -> None:
     night = times("2026-03-28 02:30", "day")
-    assert local(night.following(at("2026-03-28 03:00"), 2)) == ["29 Mar 03:30", "30 Mar 02:30"]
+    assert local(night.list_next(at("2026-03-28 03:00"), 2)) == ["29 Mar 03:30", "30 Mar 02:30"]
     night = times("2026-10-24 02:30", "day")
-    twice = night.following(at("2026-10-24 03:00"), 2)
+    twice = night.list_next(at("2026-10-24 03:00"), 2)
     assert local(twice) == ["25 Oct 02:30", "26 Oct 02:30"]
     assert twice[0] == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)  # the first of both
 
@@ -57,13 +57,13 @@ def test_a_time_that_the_clocks_skip_comes_once_and_so_does_one_that_they_repeat
 def test_how_often(said: str, first: str, found: list[str]) -> None:
     every = read_repetition(said, at(first).astimezone(BERLIN))
     assert read_repetition(every, at(first).astimezone(BERLIN)) == every  # what is kept reads the same
-    assert local(times(first, every).following(at(first), 3)) == found
+    assert local(times(first, every).list_next(at(first), 3)) == found
 
 
 def test_it_ends_and_starts_when_it_says() -> None:
     short = times("2026-03-02 09:00", "day", until="2026-03-03 09:00")
-    assert local(short.following(at("2026-03-01 00:00"), 9)) == ["02 Mar 09:00", "03 Mar 09:00"]
-    assert times("2026-03-02 09:00").after(at("2026-03-02 09:00")) is None
+    assert local(short.list_next(at("2026-03-01 00:00"), 9)) == ["02 Mar 09:00", "03 Mar 09:00"]
+    assert times("2026-03-02 09:00").find_next(at("2026-03-02 09:00")) is None
 
 
 def test_a_week_away_is_counted_and_a_year_of_quarters_is_not() -> None:

@@ -12,7 +12,7 @@ from bot.approvals import lifecycle
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import chain, log, verification
-from bot.store.audit.log import By, Change
+from bot.store.audit.log import Author, Change
 from bot.store.database import Database
 from tests.store.conftest import Rows
 
@@ -27,11 +27,11 @@ def ended(rows: Rows) -> Proposal:
 
 
 def broken(rows: Rows) -> list[str]:
-    return rows.database.read_now(verification.faults)
+    return rows.database.read_now(verification.find_faults_in_session)
 
 
 def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposal) -> None:
-    history = rows.database.read_now(log.history, ended.id)
+    history = rows.database.read_now(log.list_rows_of_proposal, ended.id)
     assert [(e.version, e.verb, e.person, e.state) for e in history] == [
         (1, "propose", "nod", "proposed"),
         (2, "approve", "chat:ana", "approved"),
@@ -78,18 +78,18 @@ def test_a_row_changed_removed_or_slipped_in_is_named(
 
 def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None:
     forged = replace(ended, version=5)
-    by = By("approve", "chat:eve", "chat:eve", "chat")
+    by = Author("approve", "chat:eve", "chat:eve", "chat")
     rows.database.write_now(log.append, [Change(forged, {}, by)])
     assert broken(rows) == [f"proposal {ended.id}: its row is at version 4, its audit at 5"]
 
 
 def test_the_feed_of_changes_continues_from_where_one_left_off(rows: Rows, ended: Proposal) -> None:
     def feed(last: int) -> list[tuple[int, str]]:
-        return rows.database.read_now(log.since, last)
+        return rows.database.read_now(log.list_after, last)
 
     everything = feed(0)
     assert [proposal_id for _, proposal_id in everything] == [ended.id] * 4
-    newest = rows.database.read_now(log.last_id)
+    newest = rows.database.read_now(log.find_last_id)
     assert newest == everything[-1][0]
     assert feed(newest) == []
     rows.decide(ended, Verb.RETRY)

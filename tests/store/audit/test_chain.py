@@ -34,7 +34,7 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scop
 from bot.domain.verbs import Verb
 from bot.errors import NodError
 from bot.features.connections import rows as connections
-from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.sign_in.under_way import AccountSignIn
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
 from bot.features.mutes import rows as mutes
@@ -43,7 +43,7 @@ from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import Schedule
 from bot.store import people, proposals, rules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from bot.store.database import Database, run_in_transaction
 from bot.store.migrations.schema import SCHEMA
 from bot.store.tables.proposals import ProposalRow
@@ -146,7 +146,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     [declined] = rows.propose(remind_at=clock() + timedelta(hours=1))
     rows.decide(declined, Verb.DECLINE, reason="not red")
     rows.propose(deciders=replace(p.deciders, people=("chat:ben",)))
-    ana = database.read_now(people.person_of, ANA)
+    ana = database.read_now(people.load_person, ANA)
     scope = Scope("paint", "1", GrantScope.TOOL, "")
     for duration in (GrantDuration.HOUR, GrantDuration.CONVERSATION):
         terms = GrantTerms(scope, "paint", GrantAudience.HERE, duration)
@@ -159,7 +159,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for _ in range(2):
         until = clock() + timedelta(days=3)
         database.write_now(absences.begin_absence, ANA, Actor("chat", "ben", "Ben"), until, clock())
-    by = By.press(Act.REMEMBER, ANA, ana)
+    by = Author.press(Act.REMEMBER, ANA, ana)
     for said in ("The desk is red.", "The door is open."):
         fact = Fact(0, said, (About.PERSON, str(ANA)), ANA, clock(), None)
         database.write_now(memory.add_fact, fact, by)
@@ -169,8 +169,8 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
         token = database.write_now(tokens.issue_token, "ci", ADA, clock())
     database.write_now(tokens.revoke_token, token.split("_")[1], ADA, clock())
     schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
-    database.write_now(schedules.add_schedule, schedule, By.nod(Act.SET), clock())
-    made = Connecting(
+    database.write_now(schedules.add_schedule, schedule, Author.nod(Act.SET), clock())
+    made = AccountSignIn(
         "github", "https://github.test", "person", str(ANA), "Ana", str(ANA), "Ana", subject="7", tokens="{}"
     )
     database.write_now(connections.add_connection, made, {str(ANA)}, clock())
@@ -181,7 +181,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
 
 
 def faults(database: Database, *anchors: str) -> list[str]:
-    return database.read_now(verification.faults, anchors)
+    return database.read_now(verification.find_faults_in_session, anchors)
 
 
 def after(database: Database, change: Callable[[Connection], Any]) -> list[str]:
@@ -194,7 +194,7 @@ def after(database: Database, change: Callable[[Connection], Any]) -> list[str]:
             connection.execute(text("SET session_replication_role = replica"))
         change(connection)
         with Session(connection, join_transaction_mode="rollback_only") as session:
-            found = verification.faults(session)
+            found = verification.find_faults_in_session(session)
         connection.rollback()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("ROLLBACK") if connection.connection.in_transaction else None  # type: ignore[attr-defined]
@@ -333,7 +333,7 @@ def test_what_was_once_changed_unseen_is_named(full: Database, rows: Rows, which
 
 
 def test_rows_missing_in_the_middle_and_at_the_end_are_named(full: Database) -> None:
-    newest = full.read_now(chain.anchor).partition("-")[0]  # type: ignore[union-attr]
+    newest = full.read_now(chain.make_anchor).partition("-")[0]  # type: ignore[union-attr]
     middle = after(full, lambda c: c.execute(text("DELETE FROM audit WHERE id IN (3, 4)")))
     assert any("rows 3 to 4 are missing" in each for each in middle), middle
     end = after(full, lambda c: c.execute(delete(LedgerRow).where(col(LedgerRow.id) == int(newest))))
@@ -341,7 +341,7 @@ def test_rows_missing_in_the_middle_and_at_the_end_are_named(full: Database) -> 
 
 
 def test_an_anchor_kept_outside_shows_that_the_record_was_rewritten(full: Database, rows: Rows) -> None:
-    anchor = full.read_now(chain.anchor)
+    anchor = full.read_now(chain.make_anchor)
     assert anchor is not None
     rows.propose()
     assert faults(full, anchor) == []
@@ -383,7 +383,7 @@ def test_with_a_key_rows_cannot_be_made_without_it(
     keyed.write_now(admin_changes.seal_with_key, clock())
     with pytest.raises(NodError, match="sealed already"):
         keyed.write_now(admin_changes.begin_to_seal, ADA, clock())
-    assert keyed.read_now(chain.anchor).startswith("2-")  # type: ignore[union-attr]
+    assert keyed.read_now(chain.make_anchor).startswith("2-")  # type: ignore[union-attr]
     rows.database = keyed
     [p] = rows.propose()
     assert faults(keyed) == []
@@ -430,7 +430,7 @@ def test_a_new_key_takes_over_from_the_old_and_not_the_other_way(
 
 def test_a_proposals_first_row_says_who_asked_for_what_and_where(rows: Rows, database: Database) -> None:
     [p] = rows.propose(arguments={"lamp": "desk", "password": "hunter2"})
-    about = database.read_now(log.history, p.id)[0].about
+    about = database.read_now(log.list_rows_of_proposal, p.id)[0].about
     assert about is not None
     assert (about["requester"], about["name"]) == (str(p.requester), p.requester.name)
     assert about["arguments"] == {"lamp": "desk", "password": "••••••"}
@@ -442,23 +442,23 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
 ) -> None:
     """Who adds a row while another transaction that added one is open waits, so no reader misses a number."""
     [first], [second] = rows.propose(), rows.propose(at=Address("room", "2"))
-    seen = database.read_now(log.last_id)
+    seen = database.read_now(log.find_last_id)
     other = Database(database_url)
     with ThreadPoolExecutor(1) as thread, database.engine.connect() as connection:
         connection.begin()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         assert run_in_transaction(
-            connection, lambda session: transitions.move(session, first, By.nod("open"), rows.clock())
+            connection, lambda session: transitions.move(session, first, Author.nod("open"), rows.clock())
         )
-        later = thread.submit(other.write_now, transitions.move, second, By.nod("later"), rows.clock())
+        later = thread.submit(other.write_now, transitions.move, second, Author.nod("later"), rows.clock())
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))
-        feed = database.read_now(log.since, seen)
+        feed = database.read_now(log.list_after, seen)
         connection.commit()
         later.result()
     other.close()
-    feed += database.read_now(log.since, feed[-1][0] if feed else seen)
+    feed += database.read_now(log.list_after, feed[-1][0] if feed else seen)
     assert [proposal_id for _, proposal_id in feed] == [first.id, second.id]
     assert faults(database) == []
 

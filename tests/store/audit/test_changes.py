@@ -11,7 +11,7 @@ from bot.domain.people import Actor
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
-from bot.store.audit.verification import Wanted
+from bot.store.audit.verification import AuditFilter
 from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.kit import ADA, ANA, EVE, ROOM, MakeNod, Nod, call
 
@@ -24,7 +24,7 @@ def nod(make_nod: MakeNod) -> Nod:
 
 
 async def rows(nod: Nod, **wanted: str) -> list[dict[str, object]]:
-    found = await nod.database.read(verification.rows, Wanted(**wanted))  # type: ignore[arg-type]
+    found = await nod.database.read(verification.list_matching_rows, AuditFilter(**wanted))  # type: ignore[arg-type]
     return [row for row in found if row["thing"]]
 
 
@@ -79,7 +79,7 @@ async def test_every_rule_an_admin_sets_is_recorded_with_who_and_what_it_was_bef
     await say(nod, "/approvals drop 2")
     dropped = (await rows(nod))[-1]
     assert (dropped["verb"], dropped["before"], dropped["after"]) == ("drop", second["after"], None)
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_pause_and_resume_are_recorded_once_each(nod: Nod) -> None:
@@ -121,7 +121,7 @@ async def test_a_grants_birth_and_end_are_recorded(nod: Nod, ends: str, by: Acto
     assert isinstance(born["after"], dict)
     assert born["after"]["allows"] == "paint with any arguments, for Ana in one private conversation"
     assert (ended["verb"], ended["actor"], ended["after"]) == (verb, str(by), None)
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
 
 
 async def test_a_tool_whose_name_could_begin_an_id_is_a_tool_in_the_record(make_nod: MakeNod) -> None:
@@ -167,8 +167,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="door", color="red"))
     (enrolled,) = await nod.asked(call("enroll", name="Eve", code="hunter2"))
     await nod.press(Verb.DECLINE, enrolled, by=PHONE, reason="not hers: sk-0123456789abcdefghij")
-    found = await nod.database.read(verification.rows, Wanted())
-    exported = verification.as_jsonl(found) + verification.as_csv(found)
+    found = await nod.database.read(verification.list_matching_rows, AuditFilter())
+    exported = verification.format_jsonl(found) + verification.format_csv(found)
     declined = next(row for row in found if row["verb"] == "decline")
     assert (declined["actor"], declined["person"], declined["channel"]) == ("phone:9", "chat:ana", "phone")
     assert (declined["version"], declined["digest"]) == (2, enrolled.digest)
@@ -177,8 +177,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     assert {row["grant_id"] for row in found if row["proposal_id"] == painted.id} == {1}
     assert "hunter2" not in exported
     assert "sk-0123" not in exported
-    assert len(verification.as_csv(found).splitlines()) == len(found) + 1
-    assert all(json.loads(line) for line in verification.as_jsonl(found).splitlines())
+    assert len(verification.format_csv(found).splitlines()) == len(found) + 1
+    assert all(json.loads(line) for line in verification.format_jsonl(found).splitlines())
 
 
 async def test_an_export_read_in_parts_has_every_row_once_in_the_order_of_numbers(
@@ -187,19 +187,19 @@ async def test_an_export_read_in_parts_has_every_row_once_in_the_order_of_number
     await linked(nod)
     await granted(nod)
     await nod.asked(call("paint", lamp="door", color="red"))
-    every = await nod.database.read(verification.rows, Wanted())
+    every = await nod.database.read(verification.list_matching_rows, AuditFilter())
     monkeypatch.setattr(verification, "PART_ROWS", 3)
-    part = await nod.database.read(verification.export_part, Wanted())
+    part = await nod.database.read(verification.load_export_part, AuditFilter())
     rows, parts = part.rows, 1
     while part.done < part.total:
         await say(nod, f"/approvals ttl {parts}h for look")  # what comes while it runs is not in it
-        part = await nod.database.read(verification.export_part, Wanted(), part.done, part.total)
+        part = await nod.database.read(verification.load_export_part, AuditFilter(), part.done, part.total)
         rows, parts = rows + part.rows, parts + 1
         assert len(part.rows) <= 3
     assert rows == every
     assert parts == -(-len(every) // 3)
     head, write = verification.FORMATS["csv"]
-    assert head + write(rows) == verification.as_csv(rows)
+    assert head + write(rows) == verification.format_csv(rows)
 
 
 async def test_a_check_tells_how_far_it_is_and_ends_where_no_one_waits(
@@ -209,7 +209,7 @@ async def test_a_check_tells_how_far_it_is_and_ends_where_no_one_waits(
     await granted(nod)
     monkeypatch.setattr(progress, "STEP_ROWS", 1)
     told: list[tuple[int, int]] = []
-    await nod.database.read(verification.faults, (), lambda *far: told.append(far))
+    await nod.database.read(verification.find_faults_in_session, (), lambda *far: told.append(far))
     [total] = {total for _, total in told}
     assert [done for done, _ in told] == list(range(total + 1))
 
@@ -218,7 +218,7 @@ async def test_a_check_tells_how_far_it_is_and_ends_where_no_one_waits(
             raise progress.Abandoned
 
     with pytest.raises(progress.Abandoned):
-        await nod.database.read(verification.faults, (), leave)
+        await nod.database.read(verification.find_faults_in_session, (), leave)
 
 
 CHANGES = [
@@ -252,10 +252,10 @@ async def test_what_was_altered_removed_or_slipped_in_is_named(nod: Nod, sql: st
     await granted(nod)
     await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.idle()
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []
     with nod.database.engine.begin() as connection:
         assert connection.execute(text(sql)).rowcount >= 1
-    faults = await nod.database.read(verification.faults)
+    faults = await nod.database.read(verification.find_faults_in_session)
     assert any(words in fault for fault in faults), faults
     assert words in (await say(nod, "/approvals audit verify"))
 
@@ -286,7 +286,7 @@ async def test_the_export_says_who_asked_for_what_and_where(nod: Nod) -> None:
     edited = {"name": "Eva", "code": "hunter3"}
     await nod.press(Verb.EDIT, enrolled, arguments=edited)
     await nod.press(Verb.DECLINE, enrolled)
-    first, second, third = await nod.database.read(verification.rows, Wanted())
+    first, second, third = await nod.database.read(verification.list_matching_rows, AuditFilter())
     assert (first["requester"], first["requester_name"], first["place"]) == ("chat:ana", "Ana", str(ROOM))
     assert first["arguments"] == {"name": "Eve", "code": "••••••"}
     assert second["arguments"] == {"name": "Eva", "code": "••••••"}
@@ -313,4 +313,4 @@ async def test_admins_are_told_of_a_link_and_of_its_end_once_each(nod: Nod) -> N
     assert [post[1] for post in nod.chat.texts if "unlinked" in post[1]] == [
         "chat:ada unlinked phone:9. It is a separate person again."
     ]
-    assert await nod.database.read(verification.faults) == []
+    assert await nod.database.read(verification.find_faults_in_session) == []

@@ -16,7 +16,7 @@ from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.audit import admin_changes, chain, verification
-from bot.store.audit.verification import Wanted
+from bot.store.audit.verification import AuditFilter
 from bot.store.database import Database
 from bot.tools.tool import FixedToolset
 from tests.approvals.test_trials import ledger_tools
@@ -35,7 +35,7 @@ CHANGES = 300
 
 
 async def export(nod: Nod) -> str:
-    return verification.as_jsonl(await nod.database.read(verification.rows, Wanted()))
+    return verification.format_jsonl(await nod.database.read(verification.list_matching_rows, AuditFilter()))
 
 
 async def verify(
@@ -130,7 +130,7 @@ RAN = [
 
 async def test_an_approval_of_each_kind_is_verified_from_the_export_alone(nod: Nod) -> None:
     exported = await export(nod)
-    anchor = await nod.database.read(chain.anchor)
+    anchor = await nod.database.read(chain.make_anchor)
     assert anchor is not None
     assert await verify(exported, anchor) == (0, [*RAN, "Nothing is missing or altered."])
 
@@ -218,7 +218,7 @@ async def test_a_sealed_export_is_verified_with_its_keys_and_with_no_other(
     try:
         old.write_now(admin_changes.begin_to_seal, ADA, clock())
         both.write_now(admin_changes.seal_with_key, clock())
-        exported = verification.as_jsonl(both.read_now(verification.rows, Wanted()))
+        exported = verification.format_jsonl(both.read_now(verification.list_matching_rows, AuditFilter()))
     finally:
         old.close()
         both.close()

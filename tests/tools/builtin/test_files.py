@@ -20,7 +20,7 @@ from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.paths import parse_path
 from bot.tools.builtin.files.tools import file_tools, make_folder_key
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder
+from bot.tools.builtin.files.workspace import ConfinedFolder, ExpectedContent
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands
@@ -386,7 +386,7 @@ def test_a_file_that_appears_in_the_very_last_moment_is_not_written_over(here):
             (here.work / "late.txt").write_text("theirs")
 
     with pytest.raises(ToolError, match="already exists"):
-        Late(here.work).write(("late.txt",), b"ours", Before(None))
+        Late(here.work).write(("late.txt",), b"ours", ExpectedContent(None))
     assert confined.read(("late.txt",)) == b"theirs"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.proposals import canonical
-from bot.domain.similarity import GrantScope, Scope, ladder
+from bot.domain.similarity import GrantScope, Scope, list_grant_scopes
 from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import Tool
@@ -75,7 +75,7 @@ async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_e
     workspace: Path, write: Tool
 ) -> None:
     like = await write.likeness({"path": "docs/x.txt", "content": "x"})
-    rungs = dict(ladder(write.name, write.version, {}, like))
+    rungs = dict(list_grant_scopes(write.name, write.version, {}, like))
     [scope] = (each for each in rungs if each.rung is GrantScope.PREFIX)
     assert rungs[scope] == "file_write anywhere below the folder docs"
     folders = ["/".join(p) for n in (1, 2, 3) for p in itertools.product(PARTS, repeat=n)]
@@ -86,7 +86,9 @@ async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_e
     assert await covered(scope, write, "./docs//a/b/x.txt")
     assert not await covered(scope, write, "docsx/x.txt")
     root = await write.likeness({"path": "x.txt", "content": "x"})
-    assert GrantScope.PREFIX not in {each.rung for each, _ in ladder(write.name, write.version, {}, root)}
+    assert GrantScope.PREFIX not in {
+        each.rung for each, _ in list_grant_scopes(write.name, write.version, {}, root)
+    }
 
 
 @pytest.mark.parametrize(

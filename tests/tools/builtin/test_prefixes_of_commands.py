@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.proposals import canonical
-from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, ladder
-from bot.tools.builtin.shell.known import COMMANDS, list_rows
-from bot.tools.builtin.shell.prefix import read_beginning
+from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, list_grant_scopes
+from bot.tools.builtin.shell.known import COMMANDS, format_table_rows
+from bot.tools.builtin.shell.prefix import read_prefix
 from tests.kit.examples import examples
 from tests.test_docs import DOCS
 from tests.tools.builtin.corpora import lines
@@ -55,11 +55,11 @@ def cases(name: str) -> Iterator[tuple[str, str, bool]]:
 
 def is_covered(folder: Path, approved: list[str], command: list[str]) -> bool:
     """Tell whether a grant by how one command begins lets another run."""
-    seen = read_beginning(approved, folder)
+    seen = read_prefix(approved, folder)
     if not seen.fixed:
         return False
     scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
-    return scope.covers("shell_run", "1", {}, Likeness(begins=read_beginning(command, folder)))
+    return scope.covers("shell_run", "1", {}, Likeness(begins=read_prefix(command, folder)))
 
 
 def judged_wrongly(folder: Path, corpus: str) -> list[tuple[str, str, bool]]:
@@ -127,7 +127,7 @@ def test_the_same_behind_another_program_asks(folder: Path, wrapper: str) -> Non
         words = shlex.split(approved)
         for command in ([*wrapper.split(), *words], [wrapper, approved], [f"./{words[0]}x", *words[1:]]):
             assert not is_covered(folder, words, command), command
-            assert not read_beginning(command, folder).fixed, command
+            assert not read_prefix(command, folder).fixed, command
 
 
 @pytest.mark.parametrize("approved", APPROVED)
@@ -185,7 +185,7 @@ def test_no_option_that_may_follow_names_a_file_a_folder_or_a_program() -> None:
     ],
 )
 def test_the_card_says_what_may_follow(folder: Path, command: str, seen: str, follows: str) -> None:
-    assert read_beginning(command.split(), folder).said == f"“{seen}”, which may be followed by {follows}"
+    assert read_prefix(command.split(), folder).said == f"“{seen}”, which may be followed by {follows}"
 
 
 @pytest.mark.parametrize(
@@ -201,14 +201,14 @@ def test_the_card_says_what_may_follow(folder: Path, command: str, seen: str, fo
 def test_where_a_program_or_what_follows_is_not_known_there_is_no_such_rung(
     folder: Path, command: str
 ) -> None:
-    like = Likeness(begins=read_beginning(command.split(), folder))
-    rungs = [scope.rung for scope, _ in ladder("shell_run", "1", {}, like)]
+    like = Likeness(begins=read_prefix(command.split(), folder))
+    rungs = [scope.rung for scope, _ in list_grant_scopes("shell_run", "1", {}, like)]
     assert rungs == [GrantScope.EXACT, GrantScope.TOOL]
 
 
 def test_the_rung_stands_between_the_narrower_and_all(folder: Path) -> None:
-    like = Likeness(begins=read_beginning(["git", "commit", "-m", "x"], folder))
-    rungs = [scope.rung for scope, _ in ladder("shell_run", "1", {}, like)]
+    like = Likeness(begins=read_prefix(["git", "commit", "-m", "x"], folder))
+    rungs = [scope.rung for scope, _ in list_grant_scopes("shell_run", "1", {}, like)]
     assert rungs == [GrantScope.EXACT, GrantScope.PREFIX, GrantScope.TOOL]
 
 
@@ -222,7 +222,7 @@ def test_a_grant_from_before_lets_nothing_through(folder: Path, stored: list[str
         ["make", "test"],
         ["git", "commit", "-m", "x"],
     ):
-        assert not scope.covers("shell_run", "1", {}, Likeness(begins=read_beginning(command, folder)))
+        assert not scope.covers("shell_run", "1", {}, Likeness(begins=read_prefix(command, folder)))
 
 
 def test_a_folder_that_became_a_link_after_it_was_seen_asks(tmp_path: Path) -> None:
@@ -230,12 +230,12 @@ def test_a_folder_that_became_a_link_after_it_was_seen_asks(tmp_path: Path) -> N
     (work / "tests").mkdir()
     approved = ["pytest", "tests"]
     assert is_covered(work, approved, [*approved, "-q"])
-    seen = read_beginning(approved, work)
+    seen = read_prefix(approved, work)
     scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
     (work / "tests").rmdir()
     (work / "tests").symlink_to("/tmp")  # noqa: S108 - it leads out of the workspace
-    assert not scope.covers("shell_run", "1", {}, Likeness(begins=read_beginning(approved, work)))
-    assert read_beginning(approved, work) == NO_BEGINNING
+    assert not scope.covers("shell_run", "1", {}, Likeness(begins=read_prefix(approved, work)))
+    assert read_prefix(approved, work) == NO_BEGINNING
 
 
 def test_a_folder_with_settings_of_its_own_is_not_below_one_without(folder: Path) -> None:
@@ -343,4 +343,4 @@ def test_what_a_grant_for_make_lets_through_really_runs_that_target_alone(
 def test_the_documents_have_the_table_of_the_code() -> None:
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     found = [line for line in page.splitlines() if line.startswith("| `")]
-    assert found == list_rows()
+    assert found == format_table_rows()

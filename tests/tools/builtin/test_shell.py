@@ -210,7 +210,7 @@ import asyncio, pathlib
 from bot.tools.builtin.shell.process import run_process
 script = "exec 3> held; setsid sleep 1000.{mark} & echo > started; sleep 1000.{mark}"
 folder, environment = pathlib.Path({str(tmp_path)!r}), {{"PATH": "/usr/bin:/bin"}}
-asyncio.run(run_process(["sh", "-c", script], folder, environment, seconds=900, max_output=9))
+asyncio.run(run_process(["sh", "-c", script], folder, environment, seconds=900, max_output_bytes=9))
 """
     nod = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     # the pipe "held" is open in every process of the command; its end is the end of the last of them
@@ -293,7 +293,7 @@ async def test_what_a_command_prints_is_told_while_it_runs(tmp_path):
     script = "echo one; echo two >&2; while [ ! -e go ]; do sleep 0.02; done; echo three"
     around = {"PATH": os.environ["PATH"]}
     ended = await run_process(
-        ["sh", "-c", script], tmp_path, around, seconds=30, max_output=1000, printed=printed
+        ["sh", "-c", script], tmp_path, around, seconds=30, max_output_bytes=1000, on_output=printed
     )
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "one\nthree\n", "two\n")
     assert "three" not in "".join(heard)

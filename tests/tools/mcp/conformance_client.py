@@ -23,7 +23,7 @@ from bot.store import migrations
 from bot.store.database import Database
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.login import SharedSignIns
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import CallContext
 
@@ -64,7 +64,7 @@ async def accept(question: Question) -> Elicited:
     return Elicited(Action.ACCEPT, {name: part["default"] for name, part in fields.items()})
 
 
-async def sign_in(logins: Logins) -> None:
+async def sign_in(logins: SharedSignIns) -> None:
     _, page = await logins.begin("them", "http:ana")
     async with httpx2.AsyncClient() as browser:
         answer = await browser.get(page)
@@ -78,7 +78,7 @@ async def run(url: str, folder: Path, known: dict[str, str]) -> None:
     config = ServerConfig("them", Http(url, client=client), Trust.TRUSTED)
     mcp = McpToolset([config], clock=now, database=database, ask=accept)
     [server] = mcp.servers
-    logins = Logins(mcp.servers, database, now, lambda: "http://127.0.0.1:9/oauth/callback")
+    logins = SharedSignIns(mcp.servers, database, now, lambda: "http://127.0.0.1:9/oauth/callback")
     try:
         tools = await mcp.tools()
         signed = 0

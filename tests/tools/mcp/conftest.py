@@ -167,7 +167,7 @@ async def connect(clock: FakeClock) -> AsyncIterator[Connect]:
 
     def make(*configs: ServerConfig, **parts: Any) -> Connected:
         pauses = Pauses()
-        given = {"clock": clock, "sleep": pauses, "first_wait": 120.0, **parts}
+        given = {"clock": clock, "sleep": pauses, "turn_wait_seconds": 120.0, **parts}
         made.append(Connected(McpToolset(configs, **given), pauses))
         return made[-1]
 

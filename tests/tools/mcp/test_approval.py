@@ -88,7 +88,8 @@ async def test_a_tool_that_changed_between_proposal_and_press_does_not_run(conne
     [proposal] = await nod.asked(call("lamps_paint", RED))
     before = (await lamps.tool("lamps_paint")).version
     await lamps.run("lamps_twist", say=True)
-    await until(lambda: any(t.description == "Throw a lamp away." for t in lamps.toolset.servers[0].known))
+    [server] = lamps.toolset.servers
+    await until(lambda: any(tool.description == "Throw a lamp away." for tool in server.listed_tools))
     assert (await lamps.tool("lamps_paint")).version != before
     ended = await nod.approve(proposal)
     assert (ended.state, ended.cause) == (State.FAILED, Cause.TOOL_CHANGED)

@@ -126,7 +126,7 @@ def talking(
             app.running(ticking=False),
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", timeout=20) as client,
         ):
-            await app.mcp.settle(patience)
+            await app.mcp.start_and_wait(patience)
             yield Talk(app, client)
 
     return start
@@ -231,7 +231,7 @@ async def test_a_question_in_the_middle_of_a_turn_is_asked_before_the_turn_can_e
         await talk.say("which color?")
         question = await talk.question()
         await talk.press(question, "approve", arguments={"color": "red"})
-        await talk.app.dispatcher.idle()
+        await talk.app.dispatcher.wait_until_idle()
         model: Any = talk.app.core.assistant.loop.models.default
         assert "desk would be red" in str(model.seen[-1])
 
@@ -239,7 +239,7 @@ async def test_a_question_in_the_middle_of_a_turn_is_asked_before_the_turn_can_e
 async def test_an_address_to_open_is_shown_and_approving_says_i_have_been_there(talking):
     async with talking() as talk:
         conversation = await talk.say("hello")
-        await talk.app.dispatcher.idle()
+        await talk.app.dispatcher.wait_until_idle()
         url = "https://bank.example/login"
         asking = asyncio.create_task(
             talk.app.questions.ask(Question("bank", "Please log in.", conversation, "http:ana", url=url))
@@ -260,7 +260,7 @@ async def test_an_address_to_open_is_shown_and_approving_says_i_have_been_there(
 async def test_a_question_in_a_teammates_work_stands_with_its_team(talking):
     async with talking() as talk:
         ident = await talk.say("hello")
-        await talk.app.dispatcher.idle()
+        await talk.app.dispatcher.wait_until_idle()
         read, write = talk.app.database.read, talk.app.database.write
         lead = await read(conversations.get_conversation, ident)
         spawned = {"role": "painter", "task": "Paint.", "tools": None, "needs_plan": True, "call": "1"}
@@ -278,7 +278,7 @@ async def test_a_question_in_a_teammates_work_stands_with_its_team(talking):
 async def test_a_question_of_a_call_that_is_broken_off_is_ended(talking):
     async with talking() as talk:
         conversation = await talk.say("hello")
-        await talk.app.dispatcher.idle()
+        await talk.app.dispatcher.wait_until_idle()
         asking = asyncio.create_task(
             talk.app.questions.ask(
                 Question("bank", "How much?", conversation, "http:ana", {"type": "object"})
@@ -294,7 +294,7 @@ async def test_a_question_is_ended_also_when_its_call_is_broken_off_while_it_is_
     opened, hold = asyncio.Event(), asyncio.Event()
     async with talking() as talk:
         conversation = await talk.say("hello")
-        await talk.app.dispatcher.idle()
+        await talk.app.dispatcher.wait_until_idle()
 
         async def slowly(incoming: Incoming) -> Reply:
             reply = await talk.app.core.assistant.handle(incoming)
@@ -324,7 +324,7 @@ async def test_servers_begin_with_nod_and_one_that_says_nothing_holds_up_no_star
     started = tmp_path / "started"
     touch = f"import pathlib, sys; pathlib.Path({str(started)!r}).touch(); sys.stdin.read()"
     async with talking(command=sys.executable, args=["-c", touch], patience=0) as talk:
-        assert talk.app.site.up
+        assert talk.app.site.is_up
         await until(started.exists)
         [trouble] = talk.app.site.logins.troubles().values()
         assert "still starting" in trouble

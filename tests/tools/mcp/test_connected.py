@@ -15,7 +15,7 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store.connections import give_connections
 from bot.tools.mcp.config import Http, ServerConfig, Trust
-from bot.tools.mcp.connected import IDLE
+from bot.tools.mcp.connected import MAX_IDLE_TIME
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import Toolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
@@ -48,7 +48,7 @@ class DeskNod(Nod):
         launch = Http(self.desk.url)
         config = ServerConfig("desk", launch, Trust.TRUSTED, prefix="desk_", identity=self.identity)
         self.toolset = McpToolset(
-            [config], clock=self.clock, database=self.database, sleep=self.pauses, most=self.most
+            [config], clock=self.clock, database=self.database, sleep=self.pauses, max_sessions=self.most
         )
         self.stopped.append(self.toolset)
         return self.toolset
@@ -189,7 +189,7 @@ async def test_sessions_that_no_one_uses_are_closed(nod: DeskNod, desk: Desk) ->
     assert sessions is not None
     sessions.end_idle()
     assert len(sessions) == 1
-    nod.clock.forward(IDLE + timedelta(seconds=1))
+    nod.clock.forward(MAX_IDLE_TIME + timedelta(seconds=1))
     sessions.end_idle()
     assert len(sessions) == 0
     assert await nod.offered(ANA, ALONE) == {"desk_read_issue", "desk_close_issue"}

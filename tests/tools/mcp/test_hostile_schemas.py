@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.errors import BadArguments, ToolTimedOut
-from bot.tools.intake import DEEPEST, MOST_BYTES, MOST_VALUES, bound_message
+from bot.tools.intake import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_VALUE_DEPTH, bound_message
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
 from tests.tools.mcp.conftest import Connected, until
 from tests.tools.mcp.servers import hostile
@@ -160,15 +160,15 @@ async def test_a_tool_nested_too_deeply_at_an_address_is_left_out_alone(at_an_ad
 @pytest.mark.parametrize(
     "more",
     [
-        {"type": "object", "description": "x" * MOST_BYTES},
-        {"type": "object", "enum": [0] * MOST_VALUES},
+        {"type": "object", "description": "x" * MAX_MESSAGE_BYTES},
+        {"type": "object", "enum": [0] * MAX_MESSAGE_VALUES},
     ],
     ids=["long", "many values"],
 )
 async def test_a_list_beyond_the_bounds_is_refused_and_said(offering, at_an_address, remote, more):
     server = (at_an_address if remote else offering)(tool("evil", more), tool("good", PLAIN))
     assert await server.names() == set()
-    words = f"it sent a message larger than 8 MiB or with over {MOST_VALUES:,} values"
+    words = f"it sent a message larger than 8 MiB or with over {MAX_MESSAGE_VALUES:,} values"
     assert words in server.toolset.servers[0].trouble
 
 
@@ -180,7 +180,7 @@ async def test_of_a_list_without_end_the_first_pages_are_kept(connect, tmp_path)
 
 async def test_a_harmless_tool_is_offered_while_others_are_still_looked_at(offering, capfd):
     evil = [tool(f"evil{n}", DOUBLING | {"title": str(n)}) for n in range(3)]
-    server = offering(*evil, tool("good", PLAIN), first_wait=0.0)
+    server = offering(*evil, tool("good", PLAIN), turn_wait_seconds=0.0)
     await server.has("good")
     assert "left out" not in capfd.readouterr().err
 
@@ -193,7 +193,7 @@ async def test_all_who_ask_first_get_the_tools(offering):
 async def test_an_answer_beyond_the_bounds_ends_the_call_with_words_and_the_server_comes_back(offering):
     server = offering(tool("good", {"type": "object"}))
     with pytest.raises(ToolTimedOut, match="larger than 8 MiB"):
-        await server.run("good", flood=MOST_BYTES)
+        await server.run("good", flood=MAX_MESSAGE_BYTES)
     await server.pauses.begun()
     server.pauses.end_all()
     await until(lambda: not server.toolset.servers[0].trouble)
@@ -211,7 +211,7 @@ async def test_an_answer_with_half_a_surrogate_pair_arrives_with_a_sign_in_its_p
         b"",
         b'{"a": 1}',
         b'{"a": "' + b"[" * 300 + b'"}',
-        b"[" * DEEPEST + b"]" * DEEPEST,
+        b"[" * MAX_VALUE_DEPTH + b"]" * MAX_VALUE_DEPTH,
         b'{"a": "' + b'\\"' * 300 + b"[" * 300 + b'", "b": [1, 2]}',
     ],
 )
@@ -220,10 +220,10 @@ async def test_a_message_within_the_bounds_stays_as_it_is(message):
 
 
 async def test_what_is_nested_too_deeply_is_replaced_where_it_begins_and_the_rest_stays():
-    deep = b"[" * (DEEPEST + 5) + b'"]", 7' + b"]" * (DEEPEST + 5)
+    deep = b"[" * (MAX_VALUE_DEPTH + 5) + b'"]", 7' + b"]" * (MAX_VALUE_DEPTH + 5)
     found = json.loads(await bound_message(b'{"a": ' + deep + b', "b": {"c": ' + deep + b"}, " + b'"d": 1}'))
     assert found["d"] == 1
-    for levels, part in ((DEEPEST - 1, found["a"]), (DEEPEST - 2, found["b"]["c"])):
+    for levels, part in ((MAX_VALUE_DEPTH - 1, found["a"]), (MAX_VALUE_DEPTH - 2, found["b"]["c"])):
         inside = part
         for _ in range(levels):
             [inside] = inside

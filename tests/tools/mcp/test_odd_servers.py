@@ -291,7 +291,7 @@ def test_a_pattern_that_no_one_can_read_is_left_to_the_server():
 async def test_a_slow_start_is_told_with_its_words_and_holds_up_no_list(connect, stdio, clock):
     program = "import sys; print('npm: fetching', file=sys.stderr, flush=True); sys.stdin.read()"
     slow = ServerConfig("slow", Stdio(sys.executable, ("-c", program)))
-    both = connect(slow, stdio(), first_wait=0)
+    both = connect(slow, stdio(), turn_wait_seconds=0)
     assert await both.names() == set()
     await both.has("lamps_look")
     clock.forward(timedelta(seconds=75))

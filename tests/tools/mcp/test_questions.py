@@ -74,14 +74,14 @@ async def test_a_question_that_no_one_answers_in_time_is_given_up(connect, http,
         await asyncio.Event().wait()
         raise AssertionError
 
-    lamps = connect(http(), ask=silence, patience=0.01)
+    lamps = connect(http(), ask=silence, answer_seconds=0.01)
     with pytest.raises(ToolError, match="cancel"):
         await lamps.run("lamps_choose", lamp="desk")
     assert done() == []
 
 
 async def test_the_time_a_person_takes_is_not_the_servers(connect, http):
-    lamps = connect(http(timeout=7), patience=300)
+    lamps = connect(http(timeout=7), answer_seconds=300)
     assert (await lamps.tool("lamps_choose")).timeout > 307
 
 

@@ -48,7 +48,7 @@ async def test_only_what_is_allowed_and_not_denied_is_offered(connect, http):
 
 
 async def test_a_tool_whose_name_another_has_is_left_out(connect, http):
-    lamps = connect(http(allow=("look", "paint"), prefix=""), taken=lambda: {"paint"})
+    lamps = connect(http(allow=("look", "paint"), prefix=""), list_reserved_names=lambda: {"paint"})
     assert await lamps.names() == {"look"}
 
 
@@ -234,7 +234,7 @@ MUTE = ServerConfig("mute", Stdio(sys.executable, ("-c", "import sys; sys.stdin.
 
 
 async def test_a_server_that_never_says_a_word_holds_up_no_turn(connect, stdio):
-    both = connect(MUTE, stdio(), first_wait=0)
+    both = connect(MUTE, stdio(), turn_wait_seconds=0)
     assert await both.names() == set()
     await both.has("lamps_look")
     assert await both.run("lamps_look", lamp="desk") == "desk is white"
@@ -266,7 +266,7 @@ async def test_a_toolset_that_was_never_used_stops_immediately(connect, stdio):
 
 
 async def test_a_server_that_is_stopped_while_it_starts_leaves_no_process(connect, stdio):
-    lamps = connect(stdio(), first_wait=0)
+    lamps = connect(stdio(), turn_wait_seconds=0)
     await lamps.names()
     await lamps.toolset.stop()
     assert lamps.toolset.servers[0].trouble

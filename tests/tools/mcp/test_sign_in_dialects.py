@@ -9,7 +9,7 @@ import pytest
 from bot.errors import SignInError
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.dialects import read_answer
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.login import SharedSignIns
 from tests.tools.mcp.servers.sign_in import TOKEN, SignInServer
 from tests.tools.mcp.test_signing_in import BACK, sent_back
 
@@ -27,7 +27,7 @@ def door() -> Iterator[SignInServer]:
 def sign_in(connect, door, database, clock):
     """Go through a sign-in as a person does; what it ends with."""
     config = ServerConfig("wiki", Http(f"{door.base}/mcp"))
-    logins = Logins(connect(config, database=database).toolset.servers, database, clock, lambda: BACK)
+    logins = SharedSignIns(connect(config, database=database).toolset.servers, database, clock, lambda: BACK)
 
     async def go() -> str:
         _, page = await logins.begin("wiki", "http:ana")

@@ -16,7 +16,7 @@ from bot.errors import SignInError, ToolError, ToolTimedOut
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.login import SharedSignIns
 from tests.kit import FakeClock
 from tests.tools.mcp.conftest import Connect, Connected, HttpLamps, until
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
@@ -33,7 +33,7 @@ class Guarded:
     gatekeeper: Gatekeeper
     served: HttpLamps
     lamps: Connected
-    logins: Logins
+    logins: SharedSignIns
     database: Database
 
     @property
@@ -82,7 +82,7 @@ async def guarded(
 ) -> AsyncIterator[Guarded]:
     config = ServerConfig("lamps", Http(served.url), Trust.TRUSTED, prefix="lamps_")
     lamps = connect(config, database=database)
-    logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
+    logins = SharedSignIns(lamps.toolset.servers, database, clock, lambda: BACK)
     assert served.gatekeeper is not None
     yield Guarded(served.gatekeeper, served, lamps, logins, database)
     await logins.stop()
@@ -173,7 +173,7 @@ async def test_tokens_for_another_server_are_refused_and_not_kept(guarded: Guard
 
 
 async def test_a_page_that_no_one_comes_back_from_ends_by_itself(guarded: Guarded) -> None:
-    guarded.logins.patience = 2.0  # longer than it takes to get the page
+    guarded.logins.sign_in_seconds = 2.0  # longer than it takes to get the page
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     said = await sent_back(page)
     with pytest.raises(SignInError, match="No one signed in at lamps in time"):
@@ -282,7 +282,7 @@ async def test_a_client_that_was_registered_beforehand_is_used_as_it_is(
     client = OAuthClient(known.client_id, "s3cret-of-the-client", ("look",))
     known.scope = "look"
     lamps = connect(ServerConfig("lamps", Http(guarded.served.url, client=client)), database=database)
-    logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
+    logins = SharedSignIns(lamps.toolset.servers, database, clock, lambda: BACK)
     _, page = await logins.begin("lamps", "http:ana")
     assert await logins.take_return(await sent_back(page))
     assert list(guarded.gatekeeper.clients) == [known.client_id]
@@ -298,7 +298,7 @@ async def test_the_page_asks_for_the_configured_scopes_and_for_consent_to_act_of
     for scopes in (("look",), ("look", "offline_access")):
         client = OAuthClient(known.client_id, "", scopes)
         lamps = connect(ServerConfig("lamps", Http(guarded.served.url, client=client)), database=database)
-        logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
+        logins = SharedSignIns(lamps.toolset.servers, database, clock, lambda: BACK)
         _, page = await logins.begin("lamps", "http:ana")
         query = dict(parse_qsl(urlsplit(page).query))
         asked[query["scope"]] = query.get("prompt")
@@ -310,7 +310,7 @@ async def test_a_server_without_a_sign_in_says_that_it_has_none(
     http_lamps: HttpLamps, connect: Connect, database: Database, clock: FakeClock
 ) -> None:
     lamps = connect(ServerConfig("lamps", Http(http_lamps.url)), database=database)
-    logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
+    logins = SharedSignIns(lamps.toolset.servers, database, clock, lambda: BACK)
     with pytest.raises(SignInError, match="takes no clients that it does not know"):
         await logins.begin("lamps", "http:ana")
     with pytest.raises(SignInError, match="There is no MCP server nowhere"):
@@ -332,7 +332,7 @@ async def test_who_signs_out_or_in_at_one_process_does_so_at_all(
     await guarded.sign_in()
     await guarded.up()
     other = connect(guarded.lamps.toolset.servers[0].config, database=database)
-    elsewhere = Logins(other.toolset.servers, database, clock, lambda: BACK)
+    elsewhere = SharedSignIns(other.toolset.servers, database, clock, lambda: BACK)
     assert await elsewhere.sign_out("lamps")
     with pytest.raises(ToolError, match="no one is signed in"):
         await guarded.lamps.run("lamps_look", lamp="desk")
@@ -382,7 +382,7 @@ async def test_a_person_may_come_back_to_another_process_than_the_one_they_left_
     guarded.logins.sleep = soon
     config = guarded.lamps.toolset.servers[0].config
     other = connect(config, database=database)
-    elsewhere = Logins(other.toolset.servers, database, clock, lambda: BACK, sleep=soon)
+    elsewhere = SharedSignIns(other.toolset.servers, database, clock, lambda: BACK, sleep=soon)
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     back = await sent_back(page)
     assert await elsewhere.take_return(back) == "You are signed in at lamps."
@@ -406,8 +406,8 @@ async def test_a_person_may_come_back_to_another_process_than_the_one_they_left_
 async def test_no_row_of_a_sign_in_under_way_has_what_signs_in(guarded: Guarded, database: Database) -> None:
     ident, page = await guarded.logins.begin("lamps", "http:ana")
     state = dict(parse_qsl(urlsplit(page).query))["state"]
-    [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
+    [row] = database.read_now(lambda s: s.exec(select(store.SignInAttemptRow)).all())
     assert not {ident, state} & set(map(str, row.model_dump().values()))
     assert await guarded.logins.take_return(await sent_back(page)) == "You are signed in at lamps."
-    [row] = database.read_now(lambda s: s.exec(select(store.PendingSignInRow)).all())
+    [row] = database.read_now(lambda s: s.exec(select(store.SignInAttemptRow)).all())
     assert (row.said, row.ended) == (None, "You are signed in at lamps.")

@@ -15,7 +15,7 @@ from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.base import decline
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.tools import adopt, hash_tool, judge_risk, make_output, name_of
+from bot.tools.mcp.tools import adopt, hash_tool, judge_risk, make_model_name, make_output
 from bot.tools.tool import Tool
 
 TRUSTED = ServerConfig("lamps", Stdio("x"), Trust.TRUSTED, prefix="lamps_")
@@ -29,7 +29,7 @@ def theirs(schema: dict[str, Any] | None = None, **parts: Any) -> types.Tool:
 
 
 def ours(clock, tool: types.Tool, config: ServerConfig = TRUSTED) -> Tool:
-    return adopt(Server(config, decline, clock=clock, patience=1), tool, 1)
+    return adopt(Server(config, decline, clock=clock, answer_seconds=1), tool, 1)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_only_a_trusted_server_may_say_that_a_write_can_be_repeated(clock):
     ],
 )
 def test_a_name_is_prefixed_once_and_has_only_characters_that_models_take(prefix, name, expected):
-    assert name_of(ServerConfig("git", Stdio("x"), prefix=prefix), name) == expected
+    assert make_model_name(ServerConfig("git", Stdio("x"), prefix=prefix), name) == expected
 
 
 def test_a_long_name_is_cut_and_stays_its_own():
-    one, two = (name_of(TRUSTED, "x" * 80 + end) for end in "ab")
+    one, two = (make_model_name(TRUSTED, "x" * 80 + end) for end in "ab")
     assert len(one) == len(two) == 64
     assert one != two
 

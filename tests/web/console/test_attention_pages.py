@@ -59,7 +59,7 @@ def prepare(nod: Served) -> None:
 def _add_device(session: Session, nod: Served) -> None:
     subscription = Subscription("https://push.example.com/1", KEY.public, "s" * 22)
     now = nod.app.clock()
-    device = NewDevice(subscription, None, now + timedelta(hours=1), "Laptop", KEY.mark)
+    device = NewDevice(subscription, None, now + timedelta(hours=1), "Laptop", KEY.fingerprint)
     add_device(session, Actor("http", "chief", "Chief"), device, now)
 
 

@@ -99,7 +99,7 @@ def add_resting(session: Session, url: str) -> None:
         connected_at=now(),
     )
     session.add(row)
-    state.keep_state(session, resting.ROOM, ident, {"why": ["shared", "admin"]}, now())
+    state.store_state(session, resting.STATE_NAMESPACE, ident, {"why": ["shared", "admin"]}, now())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -489,7 +489,9 @@ def test_a_card_that_changed_in_the_meantime_is_shown_again_instead_of_approved(
         ask(page, "rename #3 to 'Dark settings'")
     shown = page.locator(CARDS)
     expect(shown.locator("ins")).to_contain_text("Dark settings")
-    page.route(re.compile(r"/proposals(\?|$)"), lambda _: None)  # and reads no list, which would tell it as well
+    page.route(
+        re.compile(r"/proposals(\?|$)"), lambda _: None
+    )  # and reads no list, which would tell it as well
     (proposal,) = nod.waiting()
     nod.press(proposal, "edit", round=1, arguments={"number": 3, "title": "Something else"})
     button(shown, "Approve").click()

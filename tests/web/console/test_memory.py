@@ -8,7 +8,7 @@ from bot.domain.people import LOCAL
 from bot.domain.record import Act
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
-from bot.store.audit.log import By
+from bot.store.audit.log import Author
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NewPage
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 def keep(nod: Served, text: str, about: About, scope: str) -> None:
-    by = By(Act.REMEMBER, str(LOCAL), str(LOCAL), LOCAL.channel)
+    by = Author(Act.REMEMBER, str(LOCAL), str(LOCAL), LOCAL.channel)
     fact = Fact(0, text, (about, scope), LOCAL, nod.app.clock(), None)
     nod.app.database.write_now(memory.add_fact, fact, by)
 

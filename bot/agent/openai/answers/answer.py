@@ -104,7 +104,7 @@ class StreamedAnswer(ABC):
         stop = stop_of(reason)
         if stop is None:
             cut = ModelCut(tell_end(reason))
-            cut.passing = is_temporary(reason)
+            cut.is_transient = is_temporary(reason)
             cut.has_reason = True
             raise cut
         return stop

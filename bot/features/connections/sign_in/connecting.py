@@ -10,8 +10,8 @@ at some servers, by a place, which is a chat.
 4. The person confirms the account: with the digits in their private chat (`confirm`), or with a button if the
    browser is signed in with the organisation (`confirm_in_browser`). Then the connection is stored.
 
-A sign-in under way is a `Connecting`, ``sign_in`` in the functions here. The digits prove that the person in
-the chat has the browser. Each step is stored in a row (`under_way.py`), so any process may take the next
+A sign-in under way is an `AccountSignIn`, ``sign_in`` in the functions here. The digits prove that the person
+in the chat has the browser. Each step is stored in a row (`under_way.py`), so any process may take the next
 step; a step that fails ends the sign-in, and its tokens are revoked at the server.
 """
 
@@ -28,28 +28,30 @@ from sqlmodel import Session
 from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection, Identity, bound_name
 from bot.domain.jobs import CHANGED, Job
-from bot.domain.people import LOCAL, Actor, Person, Role, channel_called, workspace_of
-from bot.domain.text import as_written
+from bot.domain.people import LOCAL, Actor, Person, Role, name_of_channel, workspace_of
+from bot.domain.text import escape_markdown
 from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import lacking, under_way, waiting
 from bot.features.connections.sign_in.provider_entries import Provider
-from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
+from bot.features.connections.sign_in.under_way import AccountSignIn, WantedConnection
 from bot.store import people
-from bot.store.notices import POSTLESS, tell_privately
+from bot.store.notices import CHANNELS_WITHOUT_CHATS, store_private_notice
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.web.sign_in.oidc import account_of
 
 log = logger(__name__)
 
-LINK = "/connect"  # the path of links
-BACK = "/oauth/callback"  # the path to which servers send browsers back
-OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one."
-LOST_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
-WRONG_TEXT = "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
-NONE_WAITS_TEXT = "No sign-in of yours waits for a number."
+LINK_PATH = "/connect"  # the path of links
+CALLBACK_PATH = "/oauth/callback"  # the path to which servers send browsers back
+LINK_OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one."
+SIGN_IN_OVER_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
+WRONG_DIGITS_TEXT = (
+    "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
+)
+NO_SIGN_IN_WAITS_TEXT = "No sign-in of yours waits for a number."
 _RETURN_PARAMETERS = ("code", "iss", "error", "error_description")  # of the browser's return, by OAuth 2
 _MAX_PARAMETER_CHARS = 4_000
 _TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a topic of a chat whose key is a number: ``-100123/45``
@@ -72,7 +74,7 @@ _OTHER_TRIED_TEXT = (
 class ReturnedBrowser:
     """A browser that came back from the server's sign-in."""
 
-    sign_in: Connecting
+    sign_in: AccountSignIn
     digits: str  # the six digits for the chat; empty if the person confirms in the browser
 
 
@@ -80,8 +82,9 @@ class ReturnedBrowser:
 class SignInPage:
     """The page of the server's sign-in."""
 
-    page: str  # the address of the page
-    browser: str  # the secret that the browser keeps in a cookie, by which it is known when it comes back
+    url: str  # the address of the page
+    # the secret that the browser keeps in a cookie, by which it is known when it comes back
+    browser_secret: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,12 @@ class ConnectFlow:
             owner = await self._database.read(self._find_chat_owner, server, actor, place)
             await self._check_readers(Address.parse(owner.account))
         code = await self._database.write(self._begin, server, actor, place)
-        return f"{self._port.site_url()}{LINK}/{code}"
+        return f"{self._port.site_url()}{LINK_PATH}/{code}"
 
     async def _check_readers(self, chat: Address) -> None:
         """Raise SignInError for a chat that another company reads, or may read."""
         try:
-            is_shared = await self._port.readers.ask(chat)
+            is_shared = await self._port.reader_check.ask_if_shared(chat)
         except ChannelError as error:
             raise SignInError(f"Nod can't see who reads along here. {error.message}") from None
         if is_shared:
@@ -127,7 +130,7 @@ class ConnectFlow:
         if config is None:
             known = ", ".join(sorted(self._port.servers))
             raise SignInError(f"People connect no account at {server[:40]}. They do at: {known}.")
-        person = people.person_of(session, actor)
+        person = people.load_person(session, actor)
         if person.outside:
             raise SignInError("Only people of the team connect accounts.")
         if config.identity is Identity.PERSON:
@@ -150,21 +153,21 @@ class ConnectFlow:
     ) -> "_Owner":
         """Return the chat that gets the connection. Raises SignInError for anyone but an admin there."""
         chat = find_chat(place)
-        if chat is None or chat.channel in POSTLESS:
+        if chat is None or chat.channel in CHANNELS_WITHOUT_CHATS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
-        where, person = str(chat), people.person_of(session, actor)
+        where, person = str(chat), people.load_person(session, actor)
         if Role.ADMIN not in self._port.policies.load(session).roles_of(person, where):
             raise SignInError("Only an admin connects an account for a chat.")
         return _Owner(where, bound_name(people.find_known_names(session, [where]).get(where, where)))
 
-    async def find_link(self, code: str) -> Connecting | None:
+    async def find_link(self, code: str) -> AccountSignIn | None:
         """Return the sign-in of a link without changing it; None if the link is of no use now."""
         sign_in = await self._database.read(under_way.find_link, code, self._clock())
         if sign_in is None or self._find_server(sign_in) is None:
             return None
         return sign_in
 
-    def _find_server(self, sign_in: Connecting) -> ServerConfig | None:
+    def _find_server(self, sign_in: AccountSignIn) -> ServerConfig | None:
         """Return the server of a sign-in; None if the settings no longer have it.
 
         A server that has another address or identity now than when the link was made is another one.
@@ -174,7 +177,7 @@ class ConnectFlow:
             return None
         return config
 
-    async def list_scopes(self, sign_in: Connecting) -> tuple[str, ...]:
+    async def list_scopes(self, sign_in: AccountSignIn) -> tuple[str, ...]:
         """Return the scopes for which the sign-in asks: those of the settings, and those that calls lacked.
 
         An MCP server may name further scopes itself.
@@ -196,18 +199,18 @@ class ConnectFlow:
         use_link = partial(under_way.use_link, is_organised=is_organised)
         sign_in = await self._database.write(use_link, code, browser_secret, self._clock())
         if sign_in is None:
-            raise SignInError(OVER_TEXT)
+            raise SignInError(LINK_OVER_TEXT)
         config = self._find_server(sign_in)
         if config is None or not isinstance(config.launch, Http):
             await self._end(sign_in)
-            raise SignInError(OVER_TEXT)
-        return_url = f"{self._port.site_url()}{BACK}/{sign_in.server}"
+            raise SignInError(LINK_OVER_TEXT)
+        return_url = f"{self._port.site_url()}{CALLBACK_PATH}/{sign_in.server}"
         more_scopes = await self._database.read(_list_more_scopes, sign_in)
         try:
             if isinstance(config, Provider):
-                from bot.features.connections.sign_in.providers import request_at_provider
+                from bot.features.connections.sign_in.providers import make_provider_request
 
-                request = request_at_provider(config, return_url, more_scopes)
+                request = make_provider_request(config, return_url, more_scopes)
             else:
                 client = await self._database.read(rows.find_client, sign_in.server, sign_in.url, return_url)
                 request = await request_authorization(
@@ -223,7 +226,7 @@ class ConnectFlow:
         # but for the page and the state, the fields of the request are columns of the row
         columns = asdict(request)
         page, state = columns.pop("page"), columns.pop("state")
-        await self._database.write(under_way.keep_request, sign_in.id, state, columns)
+        await self._database.write(under_way.store_request, sign_in.id, state, columns)
         return SignInPage(page, browser_secret)
 
     async def finish_sign_in(
@@ -236,9 +239,9 @@ class ConnectFlow:
         now, state = self._clock(), parameters.get("state", "")
         sign_in = None
         if state and browser:
-            sign_in = await self._database.write(under_way.take_return, server, state, browser, now)
+            sign_in = await self._database.write(under_way.claim_return, server, state, browser, now)
         if sign_in is None:
-            raise SignInError(LOST_TEXT)
+            raise SignInError(SIGN_IN_OVER_TEXT)
         try:
             return await self._exchange_code(sign_in, parameters)
         except OtherOwner as error:
@@ -249,7 +252,7 @@ class ConnectFlow:
             await self._end(sign_in)
             raise
 
-    async def _exchange_code(self, sign_in: Connecting, parameters: Mapping[str, str]) -> ReturnedBrowser:
+    async def _exchange_code(self, sign_in: AccountSignIn, parameters: Mapping[str, str]) -> ReturnedBrowser:
         """Exchange the code for tokens, and store the tokens and their account. Raises SignInError.
 
         ``parameters``: those of the return's address, of which ``code`` is one.
@@ -259,7 +262,7 @@ class ConnectFlow:
 
         config = self._find_server(sign_in)
         if config is None:
-            raise SignInError(OVER_TEXT)
+            raise SignInError(LINK_OVER_TEXT)
         request = AuthorizationRequest(
             page="",  # not needed any longer
             state=parameters.get("state", ""),
@@ -277,14 +280,14 @@ class ConnectFlow:
         if not tokens.scope:  # without a scope, the one that was asked for is granted (RFC 6749, 5.1)
             tokens = tokens.model_copy(update={"scope": sign_in.scope or None})
         tokens_json, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
-        if not await self._database.write(under_way.keep_tokens, sign_in, tokens_json, scope, self._clock()):
-            raise SignInError(LOST_TEXT)
+        if not await self._database.write(under_way.store_tokens, sign_in, tokens_json, scope, self._clock()):
+            raise SignInError(SIGN_IN_OVER_TEXT)
         account = await find_account(config, sign_in.issuer, scope, tokens.access_token)
         columns = {"name": account.name, "subject": account.subject}
         return await self._database.write(self._keep_account, sign_in, columns, account.email)
 
     def _keep_account(
-        self, session: Session, sign_in: Connecting, columns: Mapping[str, str], email: str
+        self, session: Session, sign_in: AccountSignIn, columns: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
         """Store the account, and ask the person in their private chat to confirm it. Raises SignInError.
 
@@ -292,57 +295,59 @@ class ConnectFlow:
         account. ``email``: its address as the issuer verified it; empty if it is not known.
         """
         now = self._clock()
-        person = people.person_of(session, Actor.parse(sign_in.person))
-        digits = under_way.keep_account(session, sign_in.id, dict(columns), now)
+        person = people.load_person(session, Actor.parse(sign_in.person))
+        digits = under_way.store_account(session, sign_in.id, dict(columns), now)
         if digits is None:
-            raise SignInError(LOST_TEXT)
+            raise SignInError(SIGN_IN_OVER_TEXT)
         current = under_way.find_by_id(session, sign_in.id)
         if current is None:
-            raise SignInError(LOST_TEXT)
+            raise SignInError(SIGN_IN_OVER_TEXT)
         _refuse_account_of_other(session, current, person, email)
         if current.is_organised:
             return ReturnedBrowser(current, digits="")
         actor = Actor.parse(current.person)
-        needs_command = actor.channel in _COMMAND_CHANNELS | POSTLESS
+        needs_command = actor.channel in _COMMAND_CHANNELS | CHANNELS_WITHOUT_CHATS
         send = _SEND_COMMAND_TEXT if needs_command else _TYPE_DIGITS_TEXT
-        name = as_written(_describe_account(current))
-        tell_privately(session, actor, _CONFIRM_TEXT.format(server=current.server, name=name, send=send), now)
+        name = escape_markdown(_describe_account(current))
+        store_private_notice(
+            session, actor, _CONFIRM_TEXT.format(server=current.server, name=name, send=send), now
+        )
         return ReturnedBrowser(current, digits)
 
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
         sign_in, owner = error.sign_in, error.owner
         text = _OTHER_TRIED_TEXT.format(
-            who=as_written(bound_name(sign_in.person_name)),
+            who=escape_markdown(bound_name(sign_in.person_name)),
             server=sign_in.server,
-            name=as_written(_describe_account(sign_in)),
+            name=escape_markdown(_describe_account(sign_in)),
         )
-        tell_privately(session, owner, text, self._clock())
+        store_private_notice(session, owner, text, self._clock())
 
     async def confirm(self, actor: Actor, digits: str) -> Connected:
         """Connect the account of the sign-in with these six digits. Raises SignInError."""
-        done = await self._database.write(self.confirm_in, actor, digits.strip())
+        done = await self._database.write(self.confirm_in_transaction, actor, digits.strip())
         if isinstance(done, str):
             raise SignInError(done)
         return done
 
-    def is_awaited(self, session: Session, actor: Actor) -> bool:
+    def has_sign_in_to_confirm(self, session: Session, actor: Actor) -> bool:
         """Return whether a sign-in of this person waits for its six digits."""
-        accounts = people.person_of(session, actor).accounts | {str(actor)}
-        return under_way.is_asked(session, accounts, self._clock())
+        accounts = people.load_person(session, actor).accounts | {str(actor)}
+        return under_way.has_unconfirmed(session, accounts, self._clock())
 
-    def confirm_in(self, session: Session, actor: Actor, digits: str) -> Connected | str:
+    def confirm_in_transaction(self, session: Session, actor: Actor, digits: str) -> Connected | str:
         """Do the work of `confirm` in the caller's transaction.
 
         Returns the refusal in words if no account is connected. The refusal is not raised, since the
         transaction has to be committed: a wrong number ends the sign-in.
         """
-        person, now = people.person_of(session, actor), self._clock()
+        person, now = people.load_person(session, actor), self._clock()
         accounts = person.accounts | {str(actor)}
-        if not under_way.is_asked(session, accounts, now):
-            return NONE_WAITS_TEXT
-        sign_in = under_way.take_confirmed(session, accounts, digits, now)
-        return self._connect(session, sign_in, now) if sign_in else WRONG_TEXT
+        if not under_way.has_unconfirmed(session, accounts, now):
+            return NO_SIGN_IN_WAITS_TEXT
+        sign_in = under_way.pop_by_digits(session, accounts, digits, now)
+        return self._connect(session, sign_in, now) if sign_in else WRONG_DIGITS_TEXT
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
         """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""
@@ -352,18 +357,18 @@ class ConnectFlow:
         return done
 
     def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | str:
-        """Connect the account, or return the refusal in words, as `confirm_in` does."""
+        """Connect the account, or return the refusal in words, as `confirm_in_transaction` does."""
         now = self._clock()
-        person = people.person_of(session, actor)
-        sign_in = under_way.take_of_browser(session, person.accounts | {str(actor)}, browser, now)
-        return self._connect(session, sign_in, now) if sign_in else LOST_TEXT
+        person = people.load_person(session, actor)
+        sign_in = under_way.pop_by_browser(session, person.accounts | {str(actor)}, browser, now)
+        return self._connect(session, sign_in, now) if sign_in else SIGN_IN_OVER_TEXT
 
-    def _connect(self, session: Session, sign_in: Connecting, now: datetime) -> Connected | str:
+    def _connect(self, session: Session, sign_in: AccountSignIn, now: datetime) -> Connected | str:
         """Store the connection of a confirmed sign-in, or return the refusal in words."""
         if self._find_server(sign_in) is None:
             under_way.revoke_unused_tokens(session, sign_in, now)
-            return OVER_TEXT
-        accounts = people.person_of(session, Actor.parse(sign_in.person)).accounts | {sign_in.person}
+            return LINK_OVER_TEXT
+        accounts = people.load_person(session, Actor.parse(sign_in.person)).accounts | {sign_in.person}
         try:
             connection = rows.add_connection(session, sign_in, accounts, now)
         except SignInError as error:
@@ -373,7 +378,7 @@ class ConnectFlow:
         jobs = waiting.continue_waiting(session, sign_in.server, accounts, now)
         return Connected(connection, (CHANGED, *jobs))
 
-    async def _end(self, sign_in: Connecting) -> None:
+    async def _end(self, sign_in: AccountSignIn) -> None:
         """End a sign-in without a connection, and have its tokens revoked."""
         await self._database.write(under_way.end_sign_in, sign_in, self._clock())
 
@@ -382,7 +387,7 @@ class OtherOwner(SignInError):
     """Another person here has connected that account. Nothing is connected, and that person is told."""
 
     # ``sign_in`` has the account; ``owner`` is the person who connected it before
-    def __init__(self, sign_in: Connecting, owner: Actor) -> None:
+    def __init__(self, sign_in: AccountSignIn, owner: Actor) -> None:
         super().__init__()
         self.sign_in, self.owner = sign_in, owner
 
@@ -408,11 +413,11 @@ def _describe_person(session: Session, actor: Actor) -> str:
         return _LOCAL_NAME
     workspace = workspace_of(str(actor))
     workspace_names = people.find_known_names(session, [workspace]) if workspace else {}
-    origin = ", ".join([channel_called(actor.channel), *workspace_names.values()])
+    origin = ", ".join([name_of_channel(actor.channel), *workspace_names.values()])
     return bound_name(f"{bound_name(actor.name or actor.key)} ({origin})")
 
 
-def _list_more_scopes(session: Session, sign_in: Connecting) -> list[str]:
+def _list_more_scopes(session: Session, sign_in: AccountSignIn) -> list[str]:
     """Return the scopes that calls lacked, after those granted before; empty if no call lacked any."""
     lacked = lacking.list_lacking(session, sign_in.server, sign_in.owner)
     if not lacked:
@@ -421,11 +426,11 @@ def _list_more_scopes(session: Session, sign_in: Connecting) -> list[str]:
     return list(dict.fromkeys((*granted, *lacked)))
 
 
-def _describe_account(sign_in: Connecting) -> str:
+def _describe_account(sign_in: AccountSignIn) -> str:
     return bound_name(sign_in.name) or f"an account whose name {sign_in.server} does not tell"
 
 
-def _refuse_account_of_other(session: Session, sign_in: Connecting, person: Person, email: str) -> None:
+def _refuse_account_of_other(session: Session, sign_in: AccountSignIn, person: Person, email: str) -> None:
     """Raise SignInError if the account or its email address is known to belong to another person."""
     if sign_in.identity != Identity.PERSON:
         return
@@ -437,7 +442,7 @@ def _refuse_account_of_other(session: Session, sign_in: Connecting, person: Pers
     console_account = account_of(email) if "@" in email else None
     if console_account is None or str(console_account) in accounts:
         return
-    is_linked = len(people.person_of(session, console_account).accounts) > 1
+    is_linked = len(people.load_person(session, console_account).accounts) > 1
     if is_linked or people.find_known_names(session, [str(console_account)]):
         words = f"That account is known here as another person's ({console_account})."
         raise SignInError(f"{words} If both are you, link them first: /nod link.")

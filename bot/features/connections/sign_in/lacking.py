@@ -23,7 +23,7 @@ def keep_lacking(session: Session, server: str, owner: str, scope: str, now: dat
     known = list_lacking(session, server, owner)
     kept = list(dict.fromkeys((*known, *asked)))[:_MAX_SCOPES]
     if kept and kept != known:
-        state.keep_state(session, _ROOM, _name_key(server, owner), {"scopes": kept}, now)
+        state.store_state(session, _ROOM, _name_key(server, owner), {"scopes": kept}, now)
 
 
 def list_lacking(session: Session, server: str, owner: str) -> list[str]:
@@ -34,7 +34,7 @@ def list_lacking(session: Session, server: str, owner: str) -> list[str]:
 
 def forget_lacking(session: Session, server: str, owner: str, now: datetime) -> None:
     """Forget the stored scopes, because the account was connected."""
-    state.keep_state(session, _ROOM, _name_key(server, owner), None, now)
+    state.store_state(session, _ROOM, _name_key(server, owner), None, now)
 
 
 def _name_key(server: str, owner: str) -> str:

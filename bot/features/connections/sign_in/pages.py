@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from bot.domain.connections import bound_name
 from bot.domain.people import SHELL, Actor
-from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.sign_in.under_way import AccountSignIn
 
 _RULES = ("default-src 'none'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'")
 HEADERS = {
@@ -33,7 +33,7 @@ _TEXTS_BY_CHANNEL = {
 """The sentences about where to send the digits, for the channels without a private chat that Nod reads."""
 
 
-def ask_to_leave(sign_in: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
+def ask_to_sign_in(sign_in: AccountSignIn, scopes: Sequence[str], base: str) -> HTMLResponse:
     """Return the page of a link: the question, and the button that leads to the server's sign-in."""
     server, person = _bold(sign_in.server), _bold(sign_in.person_name)
     who_may_ask = person if sign_in.owner == sign_in.person else f"anyone in {_bold(sign_in.owner_name)}"
@@ -46,7 +46,7 @@ def ask_to_leave(sign_in: Connecting, scopes: Sequence[str], base: str) -> HTMLR
     return _page(f"{question}{_button(f'Continue to {sign_in.server}')}", 200, base)
 
 
-def show_digits(sign_in: Connecting, digits: str, base: str) -> HTMLResponse:
+def show_digits(sign_in: AccountSignIn, digits: str, base: str) -> HTMLResponse:
     """Return the page after the sign-in: the account, the six digits, and where to send them."""
     where = _TEXTS_BY_CHANNEL.get(Actor.parse(sign_in.person).channel, _PRIVATE_CHAT_TEXT)
     return _page(
@@ -58,7 +58,7 @@ def show_digits(sign_in: Connecting, digits: str, base: str) -> HTMLResponse:
     )
 
 
-def ask_in_browser(sign_in: Connecting, base: str) -> HTMLResponse:
+def ask_to_confirm(sign_in: AccountSignIn, base: str) -> HTMLResponse:
     """Return the page after the sign-in that asks for consent, with a button instead of digits.
 
     It is for a browser that is signed in with the organisation, so that Nod knows the person.
@@ -71,7 +71,7 @@ def ask_in_browser(sign_in: Connecting, base: str) -> HTMLResponse:
     return _page(f"{question}{_button('Connect', f'{base}/connect/confirm')}", 200, base)
 
 
-def say(words: str, status: int, base: str) -> HTMLResponse:
+def show_text(words: str, status: int, base: str) -> HTMLResponse:
     """Return a page with these words, a paragraph for each line."""
     return _page("".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines()), status, base)
 
@@ -98,7 +98,7 @@ def _bold(text: str) -> str:
     return f"<strong><bdi>{html.escape(bound_name(text))}</bdi></strong>"
 
 
-def _name_account(sign_in: Connecting) -> str:
+def _name_account(sign_in: AccountSignIn) -> str:
     if sign_in.name:
         return _bold(sign_in.name)
     return f"an account whose name {_bold(sign_in.server)} does not tell"

@@ -30,7 +30,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
-class AccountQuestion:
+class AccountEndpoint:
     """The address that returns the account of a token (``whoami`` in the file)."""
 
     url: str
@@ -48,7 +48,8 @@ class Provider(ServerConfig):
     issuer: str
     authorization: str  # the address of the authorization endpoint, at which people sign in
     revocation: str = ""  # the address of the revocation endpoint; empty without one
-    question: AccountQuestion | None = None  # asked for the account of a token; None: the account has no name
+    # asked for the account of a token; None: the account has no name
+    account_endpoint: AccountEndpoint | None = None
     write_scopes: tuple[str, ...] = ()  # asked for only once a tool is to change something
     is_secret_in_header: bool = False  # Nod's secret is in a header of a token request, not in its body
 
@@ -73,7 +74,7 @@ class _StrictModel(BaseModel):
 
 
 class _WhoAmI(_StrictModel):
-    """The key ``whoami`` of an entry, which becomes an `AccountQuestion`."""
+    """The key ``whoami`` of an entry, which becomes an `AccountEndpoint`."""
 
     url: _Address
     field: _NonEmpty
@@ -128,7 +129,7 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
     parts = urlsplit(entry.authorization)
     question = None
     if entry.whoami is not None:
-        question = AccountQuestion(entry.whoami.url, entry.whoami.field, entry.whoami.subject)
+        question = AccountEndpoint(entry.whoami.url, entry.whoami.field, entry.whoami.subject)
     return Provider(
         name,
         Http(entry.token, {}, OAuthClient(entry.client, secret, tuple(entry.scopes))),
@@ -137,6 +138,6 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
         authorization=entry.authorization,
         revocation=entry.revocation or "",
         write_scopes=tuple(entry.write_scopes),
-        question=question,
+        account_endpoint=question,
         is_secret_in_header=entry.client_auth == "header",
     )

@@ -23,7 +23,7 @@ from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered
 
 
-def request_at_provider(
+def make_provider_request(
     provider: Provider, return_url: str, more_scopes: Sequence[str]
 ) -> AuthorizationRequest:
     """Return the address of the sign-in page, and the values that Nod needs when the browser comes back.

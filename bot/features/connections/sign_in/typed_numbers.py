@@ -14,7 +14,7 @@ from bot.domain.hooks import MessageAnswer
 from bot.features.connections import ending
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.store import state
-from bot.store.notices import POSTLESS
+from bot.store.notices import CHANNELS_WITHOUT_CHATS
 
 _ROOM = "typed-numbers"  # of ``bot/store/state.py``: the messages that were taken, by channel and event
 _REMEMBERED_FOR = timedelta(hours=1)  # a platform delivers an event again within minutes
@@ -33,16 +33,16 @@ class TypedNumbers:
         The answer to a message that was delivered before is empty.
         """
         text = message.text.strip()
-        if message.files or message.address.channel in POSTLESS or not _DIGITS.fullmatch(text):
+        if message.files or message.address.channel in CHANNELS_WITHOUT_CHATS or not _DIGITS.fullmatch(text):
             return None
         key = f"{message.address.channel}:{message.event_id}"
         if state.load_state(session, _ROOM, key) is not None:
             return MessageAnswer("")
-        if not self._flow.is_awaited(session, message.actor):
+        if not self._flow.has_sign_in_to_confirm(session, message.actor):
             return None
         state.forget_states(session, _ROOM, now - _REMEMBERED_FOR)
-        state.keep_state(session, _ROOM, key, {}, now)
-        done = self._flow.confirm_in(session, message.actor, "".join(text.split()))
+        state.store_state(session, _ROOM, key, {}, now)
+        done = self._flow.confirm_in_transaction(session, message.actor, "".join(text.split()))
         if isinstance(done, str):  # the refusal
             return MessageAnswer(done)
         return MessageAnswer(ending.describe_connected(done.connection), done.jobs)

@@ -3,8 +3,8 @@
 A person opens a link of Nod's in a browser, which then signs in at the server and comes back. Nod shows six
 digits there, and the person confirms by sending them in their chat. Each step (`SignInStep`) is one guarded
 UPDATE, so that no link and no return of a browser counts twice. The row has all data of a sign-in, so any
-process can take the next step. A sign-in lasts `LIFE`, counted from its link. A sign-in that ends without a
-connection is deleted, and its tokens are stored to be revoked at the server (`revocations.py`).
+process can take the next step. A sign-in lasts `SIGN_IN_LIFE`, counted from its link. A sign-in that ends
+without a connection is deleted, and its tokens are stored to be revoked at the server (`revocations.py`).
 
 The row has only hashes of the link's code, of the secret in the browser's cookie (``browser``), of the text
 that the browser brings back from the server (``state``, as OAuth calls it) and of the digits. So no reader of
@@ -30,12 +30,12 @@ from bot.features.connections.tables import ConnectingRow
 from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import value_of
 
-LIFE = timedelta(minutes=10)
+SIGN_IN_LIFE = timedelta(minutes=10)
 """The longest time for which a sign-in is under way."""
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
 _MAX_SIGN_INS = 500  # the most sign-ins of all people that are under way at a time
 _MAX_OF_PERSON = 3  # the most sign-ins of one person that are under way at a time
-_SECRETS = ("verifier", "client", "tokens")  # the encrypted columns that a `Connecting` has
+_SECRETS = ("verifier", "client", "tokens")  # the encrypted columns that an `AccountSignIn` has
 _DIGITS = 6
 
 
@@ -62,7 +62,7 @@ class WantedConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class Connecting(WantedConnection):
+class AccountSignIn(WantedConnection):
     """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets."""
 
     id: str = ""  # the hash of the link's code
@@ -86,7 +86,7 @@ def begin_sign_in(
 
     ``accounts``: all accounts of the person. Raises SignInError if too many sign-ins are under way.
     """
-    end_late(session, now)
+    end_expired(session, now)
     is_theirs = col(ConnectingRow.person).in_(sorted(accounts))
     oldest_first = select(ConnectingRow).where(is_theirs).order_by(col(ConnectingRow.created_at))
     begun = session.exec(oldest_first).all()
@@ -99,12 +99,14 @@ def begin_sign_in(
     code = secrets.token_urlsafe(32)
     columns = {each.name: getattr(wanted, each.name) for each in fields(WantedConnection)}
     session.add(
-        ConnectingRow(**columns, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + LIFE)
+        ConnectingRow(
+            **columns, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + SIGN_IN_LIFE
+        )
     )
     return code
 
 
-def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
+def find_link(session: Session, code: str, now: datetime) -> AccountSignIn | None:
     """Return the sign-in of a link that can still be used, without changing it; None for any other link."""
     row = session.exec(select(ConnectingRow).where(_is_at(SignInStep.LINK, now), _has_code(code))).first()
     return _make_sign_in(session, row)
@@ -112,7 +114,7 @@ def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
 
 def use_link(
     session: Session, code: str, browser: str, now: datetime, *, is_organised: bool
-) -> Connecting | None:
+) -> AccountSignIn | None:
     """Use up a link in one browser. At most one caller gets its sign-in, all others None.
 
     ``browser``: the secret of the browser's cookie.
@@ -121,7 +123,7 @@ def use_link(
     return _update_one(session, _is_at(SignInStep.LINK, now) & _has_code(code), values)
 
 
-def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
+def store_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
     """Store the values by which the browser's return will be checked and its code exchanged.
 
     ``state``: the text that the browser will bring back. ``values``: further columns, such as the verifier
@@ -131,7 +133,9 @@ def keep_request(session: Session, ident: str, state: str, values: dict[str, Any
     _update_one(session, col(ConnectingRow.id) == ident, columns)
 
 
-def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
+def claim_return(
+    session: Session, server: str, state: str, browser: str, now: datetime
+) -> AccountSignIn | None:
     """Claim the sign-in of a browser that has come back from the server; None for any caller but the first.
 
     The server, the ``state`` that the browser brings and the secret of its cookie must be those of the
@@ -145,7 +149,7 @@ def take_return(session: Session, server: str, state: str, browser: str, now: da
     return _update_one(session, _is_at(SignInStep.AWAY, now) & is_same, {"step": SignInStep.BACK})
 
 
-def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, now: datetime) -> bool:
+def store_tokens(session: Session, sign_in: AccountSignIn, tokens: str, scope: str, now: datetime) -> bool:
     """Store the tokens of a sign-in, so that they are revoked if no connection is made.
 
     Returns False if the sign-in has ended since its browser came back: then the tokens are revoked now.
@@ -157,12 +161,12 @@ def keep_tokens(session: Session, sign_in: Connecting, tokens: str, scope: str, 
     return False
 
 
-def find_by_id(session: Session, ident: str) -> Connecting | None:
+def find_by_id(session: Session, ident: str) -> AccountSignIn | None:
     """Return the sign-in with this id, at any step, or None."""
     return _make_sign_in(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
-def keep_account(session: Session, ident: str, values: dict[str, Any], now: datetime) -> str | None:
+def store_account(session: Session, ident: str, values: dict[str, Any], now: datetime) -> str | None:
     """Store the account of a sign-in, and return the six digits that the browser shows.
 
     ``values``: the columns ``name`` and ``subject`` of the account. Returns None if the sign-in has ended
@@ -180,9 +184,9 @@ def keep_account(session: Session, ident: str, values: dict[str, Any], now: date
     return digits if _update_one(session, condition, columns) else None
 
 
-def take_confirmed(
+def pop_by_digits(
     session: Session, accounts: Collection[str], digits: str, now: datetime
-) -> Connecting | None:
+) -> AccountSignIn | None:
     """Delete the sign-in with these digits, and return it for the connection to be made.
 
     ``accounts``: those of the person who sent the digits. A wrong number ends all sign-ins of this person
@@ -197,9 +201,9 @@ def take_confirmed(
     return _delete_row(session, matching[0])
 
 
-def take_of_browser(
+def pop_by_browser(
     session: Session, accounts: Collection[str], browser: str, now: datetime
-) -> Connecting | None:
+) -> AccountSignIn | None:
     """Delete the sign-in of a browser, and return it for the connection to be made; None without one.
 
     ``accounts``: those of the person who pressed the button of the browser's page. In a browser that is
@@ -214,13 +218,13 @@ def take_of_browser(
     return _delete_row(session, row) if row else None
 
 
-def is_asked(session: Session, accounts: Collection[str], now: datetime) -> bool:
+def has_unconfirmed(session: Session, accounts: Collection[str], now: datetime) -> bool:
     """Return whether a sign-in of the person with these accounts waits for its confirmation."""
     waiting = select(ConnectingRow.id).where(_awaits_confirmation(accounts, now)).limit(1)
     return session.exec(waiting).first() is not None
 
 
-def list_asked(session: Session, accounts: Collection[str], now: datetime) -> list[Connecting]:
+def list_unconfirmed(session: Session, accounts: Collection[str], now: datetime) -> list[AccountSignIn]:
     """Return the sign-ins of the person with these accounts that wait for their confirmation."""
     waiting = select(ConnectingRow).where(_awaits_confirmation(accounts, now))
     rows = session.exec(waiting.order_by(col(ConnectingRow.created_at)))
@@ -228,7 +232,7 @@ def list_asked(session: Session, accounts: Collection[str], now: datetime) -> li
     return [sign_in for sign_in in sign_ins if sign_in is not None]
 
 
-def end_sign_in(session: Session, sign_in: Connecting, now: datetime) -> None:
+def end_sign_in(session: Session, sign_in: AccountSignIn, now: datetime) -> None:
     """End a sign-in without a connection, and have its tokens revoked.
 
     ``sign_in`` has the account at the server, which the row may not have yet.
@@ -249,16 +253,16 @@ def end_of_person(session: Session, accounts: Collection[str], now: datetime) ->
         _end_row(session, row, now)
 
 
-def end_late(session: Session, now: datetime) -> int:
+def end_expired(session: Session, now: datetime) -> int:
     """End the sign-ins that are too old, or begun in the future by a wrong clock. Return their number."""
-    is_late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + LIFE)
+    is_late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + SIGN_IN_LIFE)
     rows = list(session.exec(select(ConnectingRow).where(is_late)))
     for row in rows:
         _end_row(session, row, now)
     return len(rows)
 
 
-def revoke_unused_tokens(session: Session, sign_in: Connecting, now: datetime) -> None:
+def revoke_unused_tokens(session: Session, sign_in: AccountSignIn, now: datetime) -> None:
     """Have the tokens of a sign-in without a connection revoked, unless its account is connected already."""
     if revocations.is_account_connected(session, sign_in.server, sign_in.issuer, sign_in.subject):
         return
@@ -270,7 +274,7 @@ def revoke_unused_tokens(session: Session, sign_in: Connecting, now: datetime) -
 def _is_at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
     """Return the condition for sign-ins that are at a step and not too old."""
     until = col(ConnectingRow.until)
-    return (col(ConnectingRow.step) == step) & (until > now) & (until <= now + LIFE)
+    return (col(ConnectingRow.step) == step) & (until > now) & (until <= now + SIGN_IN_LIFE)
 
 
 def _has_code(code: str) -> ColumnElement[bool]:
@@ -297,7 +301,7 @@ def _hash_digits(ident: str, digits: str) -> str:
 
 def _update_one(
     session: Session, condition: ColumnElement[bool], values: dict[str, Any]
-) -> Connecting | None:
+) -> AccountSignIn | None:
     """Change the matching row, and return its sign-in; None if no row matches, as for a second caller."""
     changed = update(ConnectingRow).where(condition).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
@@ -306,7 +310,7 @@ def _update_one(
     return _make_sign_in(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
-def _delete_row(session: Session, row: ConnectingRow) -> Connecting | None:
+def _delete_row(session: Session, row: ConnectingRow) -> AccountSignIn | None:
     """Delete a row, and return its sign-in as it was last; None if another caller has deleted it."""
     session.expunge(row)  # so that the deletion returns a new object, with the state that was deleted
     deletion = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
@@ -327,7 +331,7 @@ def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, 
     return values | {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret}
 
 
-def _make_sign_in(session: Session, row: ConnectingRow | None) -> Connecting | None:
+def _make_sign_in(session: Session, row: ConnectingRow | None) -> AccountSignIn | None:
     """Return the value of a row; None without a row, or if no key opens its secrets."""
     if row is None:
         return None
@@ -337,4 +341,4 @@ def _make_sign_in(session: Session, row: ConnectingRow | None) -> Connecting | N
         }
     except SecretLost:
         return None
-    return value_of(Connecting, row, **opened)
+    return value_of(AccountSignIn, row, **opened)

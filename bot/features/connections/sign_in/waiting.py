@@ -22,7 +22,7 @@ _CONNECTED_NOTE = "[Nod] {who} has connected an account at {server}. Continue wi
 def keep_waiting(session: Session, server: str, person: Actor, conversation_id: str, now: datetime) -> None:
     """Note that a conversation waits until a person has connected their account at a server."""
     waiting = {"person": str(person), "conversation": conversation_id}
-    state.keep_state(session, _ROOM, f"{server} {conversation_id} {person}", waiting, now)
+    state.store_state(session, _ROOM, f"{server} {conversation_id} {person}", waiting, now)
 
 
 def forget_late(session: Session, now: datetime) -> None:
@@ -40,7 +40,7 @@ def continue_waiting(
     for key, waiting in state.list_states(session, _ROOM, prefix).items():
         if not key.startswith(prefix) or waiting["person"] not in accounts:
             continue
-        state.keep_state(session, _ROOM, key, None, now)
+        state.store_state(session, _ROOM, key, None, now)
         conversation = conversations.get_conversation(session, waiting["conversation"])
         if conversation is None or conversation.deleted:
             continue

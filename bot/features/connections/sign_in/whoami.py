@@ -71,7 +71,7 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
 
 async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccount:
     """Return the account from the address that the settings name; empty if they name no address."""
-    question = provider.question
+    question = provider.account_endpoint
     if question is None:
         return FoundAccount()
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}

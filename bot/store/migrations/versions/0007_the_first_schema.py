@@ -15,4 +15,4 @@ depends_on = None
 def upgrade() -> None:
     migrations.create_first_schema(op.get_bind())
     end = sa.table("chain_end", *(sa.column(name) for name in ("id", "number", "hash", "key", "mark")))
-    op.get_bind().execute(end.insert(), chain.blank(op.get_bind()))
+    op.get_bind().execute(end.insert(), chain.make_empty_end(op.get_bind()))

@@ -61,7 +61,7 @@ def kind_of(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "other")
 
 
-def look_at(name: str, fd: int) -> FolderEntry | None:
+def stat_entry(name: str, fd: int) -> FolderEntry | None:
     """Return the entry of a name in an open folder, or None."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
@@ -95,6 +95,6 @@ def rename_to_free_name(name: str, fd: int, to: str, to_fd: int) -> None:
             raise
     else:
         return
-    if look_at(to, to_fd) is not None:
+    if stat_entry(to, to_fd) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)

@@ -36,7 +36,7 @@ from bot.tools.builtin.files.paths import (
     parse_path,
 )
 from bot.tools.builtin.files.search import Search
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder, ShownContent, decode_text
+from bot.tools.builtin.files.workspace import ConfinedFolder, ExpectedContent, ShownContent, decode_text
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
 from bot.tools.tool import (
@@ -250,7 +250,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         expected = None
         for preview_field in context.preview:
             if preview_field.field == _content_field(names):
-                expected = Before(preview_field.old_value)
+                expected = ExpectedContent(preview_field.old_value)
         new = content.encode()
         former = await asyncio.to_thread(_describe_former, confined, names)
         await asyncio.to_thread(confined.write, names, new, expected)
@@ -335,12 +335,12 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             await asyncio.to_thread(confined.delete_entry, names)
         else:
             # the preview has one field, see `_preview_restore`
-            expected = Before(context.preview[0].old_value)
+            expected = ExpectedContent(context.preview[0].old_value)
             new = _decode_content(content, encoding)
             await asyncio.to_thread(confined.write, names, new, expected, mode=mode)
         return ToolOutput({"restored": format_path(names)}, kept=former)
 
-    undo_tool = replace(file_restore, offered=False, undoes=True)
+    undo_tool = replace(file_restore, offered=False, only_for_undo=True)
     return file_write, file_edit, file_move, file_delete, undo_tool
 
 

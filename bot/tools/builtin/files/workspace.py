@@ -26,9 +26,9 @@ from bot.tools.builtin.files.descriptors import (
     FOLDER,
     READ,
     FolderEntry,
-    look_at,
     open_descriptor,
     rename_to_free_name,
+    stat_entry,
     write_new,
 )
 from bot.tools.builtin.files.paths import Names, format_path
@@ -61,7 +61,7 @@ class ShownContent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class ExpectedContent:
     """The text that people saw before a change, as `ConfinedFolder.read_content` gave it."""
 
     text: str | None  # None if there was no file
@@ -125,7 +125,7 @@ class ConfinedFolder:
             return FolderEntry(".", "folder", 0, 1, "")
         try:
             with self.open_folder(names[:-1]) as fd:
-                return look_at(names[-1], fd)
+                return stat_entry(names[-1], fd)
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
@@ -134,7 +134,7 @@ class ConfinedFolder:
     def list_entries(self, names: Names) -> list[FolderEntry]:
         """Return a folder's entries in the order of their names."""
         with self.open_folder(names) as fd, _as_tool_error(names):
-            entries = [look_at(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
+            entries = [stat_entry(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
         return [entry for entry in entries if entry is not None]  # None: it was removed in the meantime
 
     def read(self, names: Names) -> bytes:
@@ -163,7 +163,7 @@ class ConfinedFolder:
         if entry.kind == "folder":
             return ShownContent(f"folder with {len(self.list_entries(names))} entries", is_text=False)
         with self.open_folder(names[:-1]) as fd:
-            return self._read_content_at(names, fd, _require_entry(names, look_at(names[-1], fd)))
+            return self._read_content_at(names, fd, _require_entry(names, stat_entry(names[-1], fd)))
 
     def _read_content_at(self, names: Names, fd: int, entry: FolderEntry) -> ShownContent:
         if entry.size > self.max_read or entry.links > 1:
@@ -195,7 +195,12 @@ class ConfinedFolder:
             os.fsync(fd)
 
     def write(
-        self, names: Names, content: bytes, expected: Before | None = None, *, mode: int | None = None
+        self,
+        names: Names,
+        content: bytes,
+        expected: ExpectedContent | None = None,
+        *,
+        mode: int | None = None,
     ) -> None:
         """Put a file in place atomically: other processes see the old file or the new file.
 
@@ -228,11 +233,11 @@ class ConfinedFolder:
                 raise
             os.fsync(fd)
 
-    def _require_unchanged(self, names: Names, fd: int, expected: Before) -> None:
+    def _require_unchanged(self, names: Names, fd: int, expected: ExpectedContent) -> None:
         """Raise ToolError if the content is not as it was shown, or if it changes while it is read."""
-        entry = look_at(names[-1], fd)
+        entry = stat_entry(names[-1], fd)
         text = None if entry is None else self._read_content_at(names, fd, entry).text
-        if text != expected.text or look_at(names[-1], fd) != entry:
+        if text != expected.text or stat_entry(names[-1], fd) != entry:
             raise ToolError(f"{format_path(names)} changed after it was shown. Nothing was written.")
 
     @staticmethod
@@ -248,7 +253,7 @@ class ConfinedFolder:
     def move(self, names: Names, to: Names) -> None:
         """Rename a file or folder; never over something that is there."""
         with self.open_folder(names[:-1]) as fd, self.open_folder(to[:-1], make=True) as to_fd:
-            entry = _require_entry(names, look_at(names[-1], fd))
+            entry = _require_entry(names, stat_entry(names[-1], fd))
             if entry.kind not in ("file", "folder"):
                 raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
             with _as_tool_error(to):
@@ -259,7 +264,7 @@ class ConfinedFolder:
     def delete_entry(self, names: Names) -> None:
         """Remove a file or an empty folder."""
         with self.open_folder(names[:-1]) as fd, _as_tool_error(names):
-            entry = _require_entry(names, look_at(names[-1], fd))
+            entry = _require_entry(names, stat_entry(names[-1], fd))
             if entry.kind == "folder":
                 os.rmdir(names[-1], dir_fd=fd)
             elif entry.kind == "file":

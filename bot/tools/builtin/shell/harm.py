@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from bot.tools.builtin.shell.losing import (
     HARMLESS_SUBCOMMANDS,
-    LOSES,
-    RUNS_ELSEWHERE,
+    LOSING_PROGRAMS,
+    REMOTE_CODE_PROGRAMS,
     SAME_SUBCOMMANDS,
-    SENDS,
+    SENDING_PROGRAMS,
     find_loss,
 )
 
@@ -86,17 +86,17 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     program, arguments = program_name(words[0]), words[1:]
     file_name = words[0].rpartition("/")[2]
     names = {program, file_name.lower()}
-    if names & LOSES or program.startswith("mkfs"):
+    if names & LOSING_PROGRAMS or program.startswith("mkfs"):
         return f"“{program}” can lose something"
-    if names & SENDS:
+    if names & SENDING_PROGRAMS:
         return f"“{program}” sends something"
     # without a file to run, a language's program runs its input
     is_without_file = bool(names & _LANGUAGES) and not _list_operands(arguments)
     runs_input = reads_pipe and (is_without_file or program.endswith("sh"))
-    if runs_input or names & (_RUNS_CODE | RUNS_ELSEWHERE):
+    if runs_input or names & (_RUNS_CODE | REMOTE_CODE_PROGRAMS):
         return f"“{program}” runs code that Nod can't inspect"
     for word in words:
-        if is_on_system(word):
+        if is_device_path(word):
             return f"{word} belongs to the machine, not to the workspace"
 
     check = _CHECKS.get(program)
@@ -126,7 +126,7 @@ def find_hidden_code(words: Sequence[str]) -> str | None:
     return None
 
 
-def is_on_system(word: str) -> bool:
+def is_device_path(word: str) -> bool:
     """Return whether a word is a path to a device (a disk) or to a process, which may have secrets."""
     if word == "/dev/null":
         return False

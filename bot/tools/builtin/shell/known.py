@@ -3,7 +3,7 @@
 When people approve such a command, they may give a grant, by which the same command also runs unasked with
 other options of this table (``prefix.py``). The options never change which code runs, nor in which folder: no
 option here names a file, a folder, a program, a setting or a plugin. An option must be spelled as it is here,
-neither abbreviated nor joined with others. `list_rows` makes the table in ``docs/commands.md`` from
+neither abbreviated nor joined with others. `format_table_rows` makes the table in ``docs/commands.md`` from
 `COMMANDS`.
 """
 
@@ -254,7 +254,7 @@ def read_options(text: str) -> tuple[Option, ...]:
     return tuple(sorted(options, key=lambda option: option.value is None))
 
 
-def list_rows() -> list[str]:
+def format_table_rows() -> list[str]:
     """Return the rows of the table in the documents. Commands that differ only in their words share a row."""
     words_by_command: dict[KnownCommand, list[str]] = {}  # by the command without its words
     for known in COMMANDS:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-LOSES = frozenset({  # programs that can lose something, whatever their arguments
+LOSING_PROGRAMS = frozenset({  # programs that can lose something, whatever their arguments
     # files and disks
     "rm", "rmdir", "unlink", "shred", "srm", "wipe", "dd", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
     "sgdisk", "cfdisk", "cgdisk", "parted", "mkswap", "swapoff", "truncate", "fallocate", "blkdiscard",
@@ -35,14 +35,14 @@ LOSES = frozenset({  # programs that can lose something, whatever their argument
     "dropdb", "dropuser", "pg_dropcluster", "pg_resetwal", "pg_restore", "pg_rewind", "mongorestore",
     "mysqlimport", "memcflush", "kafka-delete-records",
 })  # fmt: skip
-SENDS = frozenset({  # programs that send something to people
+SENDING_PROGRAMS = frozenset({  # programs that send something to people
     "mail", "mailx", "nail", "s-nail", "bsd-mailx", "sendmail", "sendemail", "exim", "exim4", "msmtp",
     "mutt", "neomutt", "swaks", "mhmail", "wall", "write", "telegram-send", "telegram-cli", "signal-cli",
     "slackcat", "slack", "matrix-commander", "sendxmpp", "xmpp-send", "twilio", "ntfy", "apprise", "toot",
     "gammu", "lp", "lpr", "mosquitto_pub", "amqp-publish", "postsuper", "websocat", "wscat", "croc",
     "wormhole", "sendgrid", "mailgun", "heirloom-mailx", "irc",
 })  # fmt: skip
-RUNS_ELSEWHERE = frozenset({
+REMOTE_CODE_PROGRAMS = frozenset({
     "ansible", "ansible-playbook", "ansible-console", "salt", "salt-call", "salt-ssh", "puppet",
     "chef-client", "fab", "pyinfra", "cap", "pssh", "parallel-ssh", "clush", "dsh", "mussh", "sqlcmd",
     "cqlsh", "isql", "usql", "pgcli", "mycli", "mssql-cli", "litecli", "cypher-shell", "arangosh",

@@ -1,6 +1,6 @@
 """Prefixes of commands for *Approve similar*: the words that similar commands begin with.
 
-When people approve a command, a *grant* may let similar ones run unasked. `read_beginning` turns a command
+When people approve a command, a *grant* may let similar ones run unasked. `read_prefix` turns a command
 into its prefix. A prefix (a `Beginning`) has words, and the number of first words that a grant fixes. The
 grant covers a later command whose prefix begins with the fixed words. In these two examples a grant fixes all
 words:
@@ -33,7 +33,7 @@ from bot.tools.builtin.shell.known import (
     read_options,
 )
 
-FORM = "command"
+PREFIX_VERSION = "command"
 """The first word of each prefix.
 
 Prefixes of an older form, which let anything follow, begin with another word, so their grants cover nothing
@@ -89,7 +89,7 @@ class _NamedPath:
         return f"{path}/" if is_folder else path
 
 
-def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
+def read_prefix(argv: Sequence[str], folder: Path) -> Beginning:
     """Return the prefix of a command, and how many of its words a grant fixes.
 
     ``argv``: the program and its arguments. ``folder``: the workspace, where the command would run.
@@ -188,7 +188,7 @@ def _make_prefix_without_paths(
         command_words += arguments.plain
     elif known.follows is Follows.NAME:
         follows = f"{known.follows} and {follows}"
-    words = (FORM, *command_words, _END, *tail)
+    words = (PREFIX_VERSION, *command_words, _END, *tail)
     return Beginning(words, len(words), _describe(command_words, follows))
 
 
@@ -212,7 +212,7 @@ def _make_prefix_with_paths(known: KnownCommand, arguments: _Arguments, folder: 
     shared = _find_shared_parts([named_path.parts for named_path in named_paths])
     widest = min(named_paths, key=lambda named_path: len(named_path.scope))
     command_words = [*known.words.split(), *arguments.fixed_options]
-    before_path = (FORM, *command_words, _END, _BELOW, settings)
+    before_path = (PREFIX_VERSION, *command_words, _END, _BELOW, settings)
     fixed_count = 0
     if shared[: len(widest.scope)] == widest.scope:
         fixed_count = len(before_path) + len(widest.scope)

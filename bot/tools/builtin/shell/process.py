@@ -27,14 +27,14 @@ _FLOOD_FACTOR = 64  # a command is ended if it prints this many times the bytes 
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd:
     """The end of a process."""
 
     exit_code: int | None
     """None if Nod ended it."""
     stdout: str
     stderr: str
-    why: str = ""
+    reason: str = ""
     """The reason why Nod ended it; empty if it ended by itself."""
 
 
@@ -42,17 +42,17 @@ class Ended:
 class CommandLimits:
     """The limits of a command and of its processes."""
 
-    memory: int  # bytes of each process
-    file: int  # bytes of each file that a process writes
+    memory_bytes: int  # bytes of each process
+    file_bytes: int  # bytes of each file that a process writes
     processes: int  # how many processes the command may add to those of its user
-    files: int = 0  # files that a process may have open at a time; 0 for as many as Nod may have
+    open_files: int = 0  # files that a process may have open at a time; 0 for as many as Nod may have
     account: int = 0  # the id of the user and group that the command runs as; 0 for Nod's own
 
 
-READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)
+READING = CommandLimits(memory_bytes=512 << 20, file_bytes=64 << 20, processes=64)
 """For commands that run without a person's approval."""
 
-CHANGING = CommandLimits(memory=4 << 30, file=4 << 30, processes=512)
+CHANGING = CommandLimits(memory_bytes=4 << 30, file_bytes=4 << 30, processes=512)
 """For commands that a person has approved."""
 
 
@@ -96,24 +96,25 @@ async def run_process(
     environment: Mapping[str, str],
     *,
     seconds: float,
-    max_output: int,
+    max_output_bytes: int,
     limits: CommandLimits = CHANGING,
-    printed: Callable[[str], Awaitable[None]] = _ignore,
-    watch: Callable[[int], Awaitable[str]] | None = None,
-) -> Ended:
+    on_output: Callable[[str], Awaitable[None]] = _ignore,
+    wait_for_reason: Callable[[int], Awaitable[str]] | None = None,
+) -> ProcessEnd:
     """Run a command until its end, for at most ``seconds``, or until it floods its output.
 
-    ``max_output``: the bytes kept of each stream. ``printed`` gets the newest output while the command runs.
-    ``watch`` gets the warden's process id, and waits for a reason to end the command: when it returns the
-    reason, the command is ended. No process of the command is left when this returns or is cancelled.
+    ``max_output_bytes``: the bytes kept of each stream. ``on_output`` gets the newest output while the
+    command runs. ``wait_for_reason`` gets the warden's process id, and waits for a reason to end the command:
+    when it returns the reason, the command is ended. No process of the command is left when this returns or
+    is cancelled.
     """
     # in the order in which ``warden.py`` reads them
     warden_limits = (
-        limits.memory,
-        limits.file,
+        limits.memory_bytes,
+        limits.file_bytes,
         limits.processes,
         math.ceil(seconds),
-        limits.files,
+        limits.open_files,
         limits.account,
     )
     process = await asyncio.create_subprocess_exec(
@@ -130,9 +131,9 @@ async def run_process(
         env=dict(environment),
         start_new_session=True,
     )
-    stdout, stderr = _Output(max_output), _Output(max_output)
+    stdout, stderr = _Output(max_output_bytes), _Output(max_output_bytes)
     newest = bytearray()  # the newest output of both streams
-    flood_bytes = max_output * _FLOOD_FACTOR
+    flood_bytes = max_output_bytes * _FLOOD_FACTOR
     flooded = asyncio.Event()
     end: asyncio.Future[Any] = asyncio.gather(
         _read_stream(process.stdout, stdout, flood_bytes, flooded, newest),
@@ -140,8 +141,10 @@ async def run_process(
         process.wait(),
     )
     flood: asyncio.Future[Any] = asyncio.ensure_future(flooded.wait())
-    reporting = asyncio.create_task(_report_output(newest, printed))
-    watching: asyncio.Future[Any] = asyncio.ensure_future(watch(process.pid) if watch else _wait_forever())
+    reporting = asyncio.create_task(_report_output(newest, on_output))
+    watching: asyncio.Future[Any] = asyncio.ensure_future(
+        wait_for_reason(process.pid) if wait_for_reason else _wait_forever()
+    )
     try:
         events = {end, flood, watching}
         await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +164,7 @@ async def run_process(
         await asyncio.gather(*tasks, return_exceptions=True)
     if not why:
         end.result()  # raises what reading the output raised
-    return Ended(None if why else process.returncode, stdout.text(), stderr.text(), why)
+    return ProcessEnd(None if why else process.returncode, stdout.text(), stderr.text(), why)
 
 
 async def _wait_forever() -> str:

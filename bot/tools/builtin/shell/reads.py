@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-Inside = Callable[[str], bool]
+IsInWorkspace = Callable[[str], bool]
 """Tells if an operand is a path in the workspace."""
 
 # "1,20p", "$p", "/error/d", "s/a/b/g": printing, deleting or replacing lines of the output
@@ -76,7 +76,7 @@ class Syntax:
     numeric: bool = False  # also takes flags such as -5
     pattern_flag: str = ""  # the letter of a flag that gives the pattern; then the first operand is a path
 
-    def find_objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
+    def find_objection(self, arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
         """Return the objection to the first argument that is not allowed; None if all are."""
         operands: list[str] = []
         text_count = self.texts
@@ -193,7 +193,7 @@ _RG_FLAGS = Syntax(  # -z, -f, -L, --pre and --hostname-bin run programs or lead
 _RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
-def find_objection(words: Sequence[str], inside: Inside) -> str | None:
+def find_objection(words: Sequence[str], inside: IsInWorkspace) -> str | None:
     """Return why a command would not only read in the workspace; None if it would."""
     program, arguments = words[0], words[1:]
     if list(arguments) == ["--version"] and _PROGRAM_NAME.fullmatch(program):
@@ -205,7 +205,7 @@ def find_objection(words: Sequence[str], inside: Inside) -> str | None:
     return "it is not on the list of what only reads"
 
 
-def _find_outside(paths: Sequence[str], inside: Inside) -> str | None:
+def _find_outside(paths: Sequence[str], inside: IsInWorkspace) -> str | None:
     """Return the objection to the first path that is not in the workspace; None if all are."""
     if "-" in paths:
         return "“-” is what another program gives it, and no file"
@@ -227,17 +227,17 @@ def _find_unknown(arguments: Sequence[str], is_known: Callable[[str], object]) -
     return None
 
 
-def _check_date(arguments: Sequence[str], _: Inside) -> str | None:
+def _check_date(arguments: Sequence[str], _: IsInWorkspace) -> str | None:
     return _find_unknown(arguments, lambda argument: argument in ("-u", "-R") or argument[:1] == "+")
 
 
-def _check_printf(arguments: Sequence[str], _: Inside) -> str | None:
+def _check_printf(arguments: Sequence[str], _: IsInWorkspace) -> str | None:
     if arguments and arguments[0].startswith("-"):
         return "it has a flag"
     return None
 
 
-def _check_find(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_find(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     remaining = list(arguments)
     while remaining and not remaining[0].startswith("-") and remaining[0] not in ("!", "("):
         outside = _find_outside([remaining.pop(0)], inside)
@@ -252,12 +252,12 @@ def _check_find(arguments: Sequence[str], inside: Inside) -> str | None:
     return None
 
 
-def _check_rg(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_rg(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     flags = _RG_FILES_FLAGS if "--files" in arguments else _RG_FLAGS
     return flags.find_objection(arguments, inside)
 
 
-def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_sed(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     for argument in arguments:
         if argument == "--" or _SED_JOINED_SCRIPT_FLAG.match(argument):
             return "its flags are not plain"
@@ -269,7 +269,7 @@ def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
     return _SED_FLAGS.find_objection(arguments, inside)
 
 
-def _check_awk(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_awk(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     remaining = list(arguments)
     if remaining and re.fullmatch(r"-F.", remaining[0]):
         remaining.pop(0)
@@ -281,14 +281,14 @@ def _check_awk(arguments: Sequence[str], inside: Inside) -> str | None:
     )
 
 
-def _check_jq(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_jq(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     operands = _list_operands(arguments)
     if not operands or not _JQ_FILTER.fullmatch(operands[0]):
         return "the filter is not plain"
     return _JQ_FLAGS.find_objection(arguments, inside)
 
 
-def _check_git(arguments: Sequence[str], inside: Inside) -> str | None:
+def _check_git(arguments: Sequence[str], inside: IsInWorkspace) -> str | None:
     remaining = list(arguments)
     if remaining and remaining[0] in ("--no-pager", "-P"):
         remaining.pop(0)
@@ -322,7 +322,7 @@ def _may_lead_elsewhere(operand: str) -> bool:
     return path.startswith(("/", "~")) or ".." in re.split("[/:]", path)
 
 
-_CHECKS: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
+_CHECKS: dict[str, Callable[[Sequence[str], IsInWorkspace], str | None]] = {
     "date": _check_date,
     "echo": lambda _, __: None,
     "printf": _check_printf,

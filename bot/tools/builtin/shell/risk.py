@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.domain.proposals import Level, Risk
-from bot.tools.builtin.shell.harm import find_harm, find_hidden_code, is_on_system, program_name
-from bot.tools.builtin.shell.reads import Inside, Syntax, find_objection
-from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse_script
+from bot.tools.builtin.shell.harm import find_harm, find_hidden_code, is_device_path, program_name
+from bot.tools.builtin.shell.reads import IsInWorkspace, Syntax, find_objection
+from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, SimpleCommand, parse_script
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 _SCRIPT_FLAGS = frozenset({"-c", "-ec", "-euc"})  # the argument after the flag is a script
@@ -48,7 +48,7 @@ def make_classifier(workspace: Path) -> Callable[[Sequence[str]], Risk]:
     return lambda argv: judge_argv(argv, inside)
 
 
-def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
+def judge_argv(argv: Sequence[str], inside: IsInWorkspace) -> Risk:
     """Return the worst risk of all commands that the argv would run.
 
     ``inside`` tells if a path stays in the workspace.
@@ -57,7 +57,7 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
         return Risk(Level.DESTRUCTIVE, "it is not understood: there is no program")
     if argv[0] not in _SHELLS or len(argv) < _MIN_SHELL_WORDS or argv[1] not in _SCRIPT_FLAGS:
         words = tuple(ShellWord(word) for word in argv)
-        return _judge_command(Simple(words), inside)
+        return _judge_command(SimpleCommand(words), inside)
     script = argv[2]
     if script.startswith(("-", "+")):
         return Risk(Level.DESTRUCTIVE, "the script is not understood: the shell takes it for a flag")
@@ -68,7 +68,7 @@ def judge_argv(argv: Sequence[str], inside: Inside) -> Risk:
     return _pick_worst([_judge_command(command, inside) for command in commands])
 
 
-def _judge_command(command: Simple, inside: Inside) -> Risk:
+def _judge_command(command: SimpleCommand, inside: IsInWorkspace) -> Risk:
     """Return the risk of one simple command with its redirections."""
     words = [word.text for word in command.words]
     hidden_effect = _find_hidden_effect(command)
@@ -100,7 +100,7 @@ def _pick_worst(risks: Sequence[Risk]) -> Risk:
     return replace(worst, vouched=all(risk.vouched for risk in risks))
 
 
-def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
+def _is_vouched_for(words: Sequence[str], inside: IsInWorkspace) -> bool:
     """Return whether a command only makes files and folders, or commits them without running hooks."""
     allowed: Syntax | None
     match words:
@@ -123,7 +123,7 @@ def _is_outside_git(path: str) -> bool:
     return ".git" not in path.lower().split("/")
 
 
-def _find_hidden_effect(command: Simple) -> str | None:
+def _find_hidden_effect(command: SimpleCommand) -> str | None:
     """Return what the shell does with a command that its words don't say; None if it does nothing more."""
     if command.background:
         return "it runs in the background"
@@ -132,7 +132,7 @@ def _find_hidden_effect(command: Simple) -> str | None:
     return None
 
 
-def _find_injection(command: Simple) -> str | None:
+def _find_injection(command: SimpleCommand) -> str | None:
     """Return a warning if a leading pattern may expand to a file name that looks like a flag."""
     for word in command.words[1:]:
         if word.expands and word.text[:1] in "*?[":
@@ -140,7 +140,7 @@ def _find_injection(command: Simple) -> str | None:
     return None
 
 
-def _judge_redirect(redirect: Redirect, inside: Inside) -> Risk:
+def _judge_redirect(redirect: Redirect, inside: IsInWorkspace) -> Risk:
     """Return the risk of a redirection; one that may overwrite a file is destructive."""
     operator, path = redirect.operator, redirect.target.text
     is_plain = not redirect.target.expands
@@ -151,7 +151,7 @@ def _judge_redirect(redirect: Redirect, inside: Inside) -> Risk:
     if operator == "<":
         if is_plain and inside(path):
             return _READS
-        if is_on_system(path):
+        if is_device_path(path):
             return Risk(Level.DESTRUCTIVE, f"{path} belongs to the machine, not to the workspace")
         return Risk(Level.WRITE, f"it reads {path}, outside the workspace", vouched=False)
     if operator == ">>" and is_plain:

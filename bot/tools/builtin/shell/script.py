@@ -47,7 +47,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One program with its arguments."""
 
     words: tuple[ShellWord, ...]
@@ -56,7 +56,7 @@ class Simple:
     background: bool = False  # True if the shell does not wait for its end: "&" follows
 
 
-def parse_script(script: str) -> tuple[Simple, ...]:
+def parse_script(script: str) -> tuple[SimpleCommand, ...]:
     """Return every simple command that the script would run, in order. Raises NotUnderstood."""
     if len(script) > _MAX_SCRIPT_CHARS:
         raise NotUnderstood("it is very long")
@@ -101,7 +101,7 @@ def _split_operators(tokens: list[str]) -> list[str]:
     return parts
 
 
-def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
+def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[SimpleCommand]:
     """Yield the commands under a program, a list, a pipeline or a sub-shell."""
     if depth > _MAX_DEPTH:
         raise NotUnderstood("it is nested deeply")
@@ -120,12 +120,12 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
             raise NotUnderstood(f"it uses {other.replace('_', ' ')}")
 
 
-def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
+def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[SimpleCommand]:
     """Yield the commands of a node's children, which operators separate.
 
     A statement's commands are yielded once the operator after it is read: ``&`` puts them in the background.
     """
-    commands: list[Simple] = []
+    commands: list[SimpleCommand] = []
     for child in node.children:
         if child.is_named:
             yield from commands
@@ -141,7 +141,7 @@ def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple
     yield from commands
 
 
-def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
+def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[SimpleCommand]:
     """Yield a statement's commands, with the statement's redirections added to the last one.
 
     A redirection belongs to all of these commands, but for the risk it is enough that one of them has it.
@@ -153,7 +153,7 @@ def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
     yield replace(last, redirects=(*last.redirects, *redirects))
 
 
-def _read_command(node: Node, tokens: list[str]) -> Simple:
+def _read_command(node: Node, tokens: list[str]) -> SimpleCommand:
     if node.start_point.row != node.end_point.row:
         raise NotUnderstood("a command goes over several lines")
     words: list[ShellWord] = []
@@ -172,7 +172,7 @@ def _read_command(node: Node, tokens: list[str]) -> Simple:
         tokens.append(word.text)
     if not words or words[0].expands:
         raise NotUnderstood("the name of a program is not plain")
-    return Simple(tuple(words), tuple(redirects))
+    return SimpleCommand(tuple(words), tuple(redirects))
 
 
 def _read_redirect(node: Node, tokens: list[str]) -> Redirect:

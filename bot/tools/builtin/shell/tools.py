@@ -22,7 +22,7 @@ from bot.domain.proposals import Level, PreviewField
 from bot.domain.rules import Mode
 from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
-from bot.tools.builtin.shell.prefix import read_beginning
+from bot.tools.builtin.shell.prefix import read_prefix
 from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run_process
 from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.signature import Storable
@@ -96,7 +96,7 @@ def shell_tools(
         return fields
 
     async def begins(arguments: Arguments) -> Beginning:
-        return await asyncio.to_thread(read_beginning, arguments["argv"], folder)
+        return await asyncio.to_thread(read_prefix, arguments["argv"], folder)
 
     @tool(
         group="runtime",
@@ -130,20 +130,20 @@ def shell_tools(
                 folder,
                 variables,
                 seconds=seconds or default_seconds,
-                max_output=max_output,
+                max_output_bytes=max_output,
                 limits=limits,
-                printed=context.printed,
+                on_output=context.printed,
             )
         output = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
-        if ended.why:
-            failure = f"{ended.why[:1].upper()}{ended.why[1:]}"
-            return ToolOutput({**output, "ended": ended.why}, ended_badly=failure)
+        if ended.reason:
+            failure = f"{ended.reason[:1].upper()}{ended.reason[1:]}"
+            return ToolOutput({**output, "ended": ended.reason}, ended_badly=failure)
         if ended.exit_code:
             return ToolOutput(output, ended_badly=f"Ended with code {ended.exit_code}")
         return ToolOutput(output)
 
     # rules also judge the call in which each link is replaced by its target
-    shell_run = replace(shell_run, follow=partial(_follow_links, folder))
+    shell_run = replace(shell_run, resolve_links=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
         from bot.tools.builtin.trials.command import CommandTrials

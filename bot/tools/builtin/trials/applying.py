@@ -31,9 +31,9 @@ from bot.tools.builtin.files.descriptors import (
     NOREPLACE,
     READ,
     kind_of,
-    look_at,
     open_descriptor,
     renameat2,
+    stat_entry,
     write_new,
 )
 from bot.tools.builtin.trials.changes import (
@@ -53,7 +53,7 @@ _NOTHING_DONE_TEXT = "Nod stopped before anything was changed."
 _MAX_COMPARED_BYTES = 16 << 20  # the largest file whose content is compared
 
 
-def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
+def describe_conflict(workspace: Path, changes: Sequence[FileChange]) -> str:
     """Return a sentence that names the first path that changed since the trial; empty if none did.
 
     Raises ToolError for changes that no trial returns (`check_changes`), as the other functions do.
@@ -130,7 +130,7 @@ def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence
     content = ready.read_bytes()
     if not content:  # an older release wrote no list
         return changes
-    listed = [FileChange.read(change) for change in json.loads(content)]
+    listed = [FileChange.parse(change) for change in json.loads(content)]
     approved = {(change.path, change.new) for change in changes}
     for change in listed:
         if (change.path, change.new) not in approved:
@@ -251,7 +251,7 @@ def _strip_change_time(mark: str) -> list[str]:
 
 
 def _describe_conflict(root: int, changes: Sequence[FileChange]) -> str:
-    """Return the result of `find_changed` for an open workspace."""
+    """Return the result of `describe_conflict` for an open workspace."""
     removed: set[str] = set()  # the paths that earlier changes of the list removed
     for change in changes:
         is_same = False
@@ -381,7 +381,7 @@ def _exchange(root: int, stage: int, slot: str, change: FileChange) -> None:
             os.fchmod(fd, new.mode)
         return
 
-    is_slot_full = look_at(slot, stage) is not None
+    is_slot_full = stat_entry(slot, stage) is not None
     if new is None:  # a removal
         is_done = is_slot_full
     elif old is None:  # an addition

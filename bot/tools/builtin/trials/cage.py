@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run_process
+from bot.tools.builtin.shell.process import PATH, CommandLimits, ProcessEnd, run_process
 from bot.tools.builtin.trials.copies import CopySize, create_copy_folder, find_excess, remove_folder
 
 _UNPRIVILEGED_ID = 65533
@@ -46,12 +46,14 @@ class CageLimits:
     """The limits of a cage, for all its processes together; ``process`` has the limits of each process."""
 
     seconds: float = 60.0
-    memory: int = 1 << 30  # bytes
-    files: int = 20_000  # the number of files in its folders in memory
-    entries: int = 20_000  # the number of new files and folders in the copy
-    size: int = 512 << 20  # bytes that are new in the copy
+    memory_bytes: int = 1 << 30  # bytes
+    memory_files: int = 20_000  # the number of files in its folders in memory
+    new_entries: int = 20_000  # the number of new files and folders in the copy
+    new_bytes: int = 512 << 20  # bytes that are new in the copy
     process: CommandLimits = field(
-        default_factory=lambda: CommandLimits(memory=1 << 30, file=256 << 20, processes=128, files=1024)
+        default_factory=lambda: CommandLimits(
+            memory_bytes=1 << 30, file_bytes=256 << 20, processes=128, open_files=1024
+        )
     )
 
 
@@ -66,7 +68,7 @@ class Cage:
     """The cages for the commands of one workspace; each command gets a new cage."""
 
     workspace: Path
-    output: int = 64_000  # bytes kept of each stream
+    max_output_bytes: int = 64_000  # bytes kept of each stream
     limits: CageLimits = field(default_factory=CageLimits)
     name: str = ""  # the name of bubblewrap with its version, once it was found
     _trouble: str = "it was not tried yet"  # not empty, so that the first `find_trouble` tries
@@ -88,7 +90,11 @@ class Cage:
         folder, lock = await asyncio.to_thread(create_copy_folder, self.workspace, choose_account())
         try:
             version = await run_process(
-                ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_PROBE_SECONDS, max_output=200
+                ["bwrap", "--version"],
+                Path("/"),
+                {"PATH": PATH},
+                seconds=_PROBE_SECONDS,
+                max_output_bytes=200,
             )
             self.name = version.stdout.strip()
             ended = await run_process(
@@ -96,7 +102,7 @@ class Cage:
                 Path("/"),
                 self.environment,
                 seconds=_PROBE_SECONDS,
-                max_output=1000,
+                max_output_bytes=1000,
                 limits=self.process_limits,
             )
         except OSError as error:
@@ -106,7 +112,7 @@ class Cage:
             await asyncio.to_thread(remove_folder, folder)
         if ended.exit_code == 0:
             return ""
-        error_text = (ended.why or ended.stderr).strip().replace("\n", " ")[:200]
+        error_text = (ended.reason or ended.stderr).strip().replace("\n", " ")[:200]
         return f"bubblewrap can't make its cage here ({error_text}). Allow user namespaces for this account."
 
     @property
@@ -134,13 +140,15 @@ class Cage:
         argv += ["--bind", str(copy), workspace, "--remount-ro", "/dev", "--remount-ro", "/"]
         return [*argv, "--chdir", workspace, "--", *command]
 
-    async def run(self, command: Sequence[str], copy: Path, seconds: float, copy_size: CopySize) -> Ended:
+    async def run(
+        self, command: Sequence[str], copy: Path, seconds: float, copy_size: CopySize
+    ) -> ProcessEnd:
         """Run a command in a cage over a copy; when it returns, the command and all it started have ended.
 
         ``copy_size``: the size of the copy before, which does not count as the command's.
         """
-        max_entries = copy_size.entries + self.limits.entries
-        max_bytes = copy_size.bytes + self.limits.size
+        max_entries = copy_size.entries + self.limits.new_entries
+        max_bytes = copy_size.bytes + self.limits.new_bytes
 
         async def wait_for_excess(warden: int) -> str:
             pause = _CHECK_SECONDS
@@ -160,9 +168,9 @@ class Cage:
             Path("/"),
             self.environment,
             seconds=min(seconds, self.limits.seconds),
-            max_output=self.output,
+            max_output_bytes=self.max_output_bytes,
             limits=self.process_limits,
-            watch=wait_for_excess,
+            wait_for_reason=wait_for_excess,
         )
 
     def _find_memory_excess(self, warden: int) -> str:
@@ -177,9 +185,9 @@ class Cage:
             with suppress(OSError, ValueError, IndexError):
                 used_bytes += _read_own_memory(pid)
         if self._has_too_many_files(pids):
-            return f"it made more than {self.limits.files:,} files in memory"
-        if used_bytes > self.limits.memory:
-            return f"it used more than {self.limits.memory >> 20:,} MB of memory"
+            return f"it made more than {self.limits.memory_files:,} files in memory"
+        if used_bytes > self.limits.memory_bytes:
+            return f"it used more than {self.limits.memory_bytes >> 20:,} MB of memory"
         return ""
 
     def _has_too_many_files(self, pids: Sequence[int]) -> bool:
@@ -188,7 +196,7 @@ class Cage:
             with suppress(OSError):
                 if not _is_outside_cage(pid):
                     counts = [_count_files(f"/proc/{pid}/root{folder}") for folder in _MEMORY_FOLDER_BYTES]
-                    return max(counts) > self.limits.files
+                    return max(counts) > self.limits.memory_files
         return False
 
 

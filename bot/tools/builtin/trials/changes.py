@@ -25,7 +25,7 @@ from bot.errors import ToolError
 from bot.tools.builtin.files.descriptors import FOLDER, READ, kind_of, open_descriptor
 from bot.tools.builtin.files.paths import may_be_in_path
 from bot.tools.builtin.files.workspace import decode_text
-from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
+from bot.tools.builtin.trials.copies import CopiedPath, CopiedPaths, Stamp
 
 _MAX_PATHS = 1000  # the paths that change
 _MAX_CONTENT_BYTES = 16 << 20  # of all old files together; all new files together have this limit again
@@ -94,7 +94,7 @@ class FileChange:
     new: FileState | None
 
     @classmethod
-    def read(cls, stored: Any) -> "FileChange":
+    def parse(cls, stored: Any) -> "FileChange":
         """Parse a stored change."""
         old = FileState(**stored["old"]) if stored["old"] else None
         new = FileState(**stored["new"]) if stored["new"] else None
@@ -142,7 +142,7 @@ class _BoundedReader:
         return FileState.of(mode, content_of(fd))
 
 
-def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
+def compare_copy(workspace: Path, copy: Path, nodes: CopiedPaths, owner: int) -> list[FileChange]:
     """Return the applicable differences between a copy and its source. Raises Inapplicable.
 
     ``owner``: the account that must own all of the copy. Old contents are read from the workspace, which must
@@ -172,7 +172,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
 
 
 def _walk_copy(
-    folder: int, parent: str, nodes: Nodes, owner: int, reader: _BoundedReader, depth: int
+    folder: int, parent: str, nodes: CopiedPaths, owner: int, reader: _BoundedReader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
     """Yield every path below an open folder of the copy that is new or was touched, with its state.
 
@@ -239,7 +239,7 @@ def leads_out(path: str, target: str) -> bool:
     return steps_up > depth or ".." in steps[steps_up:]
 
 
-def _list_removed(root: int, nodes: Nodes) -> list[str]:
+def _list_removed(root: int, nodes: CopiedPaths) -> list[str]:
     """Return the copied paths that the command removed, deepest first.
 
     What was in a folder is removed with it, also if the command put something else in the folder's place.
@@ -258,7 +258,7 @@ def _list_removed(root: int, nodes: Nodes) -> list[str]:
     return list(reversed(removed))
 
 
-def _read_old_state(workspace: Path, path: str, node: Node, reader: _BoundedReader) -> FileState:
+def _read_old_state(workspace: Path, path: str, node: CopiedPath, reader: _BoundedReader) -> FileState:
     """Return the state of a path when it was copied. Raises Inapplicable if it has changed since."""
     if node.kind == "folder":
         return FileState("folder", node.mode | 0o700)

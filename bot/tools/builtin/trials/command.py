@@ -6,8 +6,8 @@ approval applies these changes to the workspace; the command itself does not run
 A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
 (``changes.py``). The changes are stored as a `TriedCommand`. With the approval they are applied
 (``applying.py``). `CommandTrials.undoing` makes the tool that undoes them. The rest of Nod tries commands and
-applies trials through the functions of `CommandTrials.trying`. What each of them must do is said in `Trying`
-(``bot/tools/tool.py``).
+applies trials through the functions of `CommandTrials.trying`. What each of them must do is said in
+`TrialFunctions` (``bot/tools/tool.py``).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from bot.domain.proposals import PreviewField, old_values
 from bot.domain.text import name_some
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.shell.process import Ended
+from bot.tools.builtin.shell.process import ProcessEnd
 from bot.tools.builtin.trials import applying
 from bot.tools.builtin.trials.cage import Cage, choose_account
 from bot.tools.builtin.trials.changes import (
@@ -50,8 +50,8 @@ from bot.tools.tool import (
     Ran,
     Tool,
     ToolOutput,
+    TrialFunctions,
     TrialOutput,
-    Trying,
     tool,
 )
 
@@ -100,9 +100,9 @@ class CommandTrials:
         threading.Thread(target=remove_abandoned_copies, args=(self.workspace,), daemon=True).start()
 
     @property
-    def trying(self) -> Trying:
+    def trying(self) -> TrialFunctions:
         """The functions by which the gate tries commands and applies their trials."""
-        return Trying(
+        return TrialFunctions(
             trial=self.trial,
             apply=self.apply,
             unchanged=self.unchanged,
@@ -131,8 +131,8 @@ class CommandTrials:
         await asyncio.to_thread(_make_copy_folder, copy)
         nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
         ended = await self.cage.run(argv, copy, seconds, CopySize.of(nodes))
-        if ended.why:
-            refusal = f"{ended.why[:1].upper()}{ended.why[1:]}."
+        if ended.reason:
+            refusal = f"{ended.reason[:1].upper()}{ended.reason[1:]}."
             return await asyncio.to_thread(self._describe_trial, ended, [], refusal)
 
         changes: list[FileChange] = []
@@ -146,7 +146,7 @@ class CommandTrials:
             refusal = f"What it did can't be read ({error.strerror})."
         return await asyncio.to_thread(self._describe_trial, ended, changes, refusal)
 
-    def _describe_trial(self, ended: Ended, changes: Sequence[FileChange], refusal: str) -> TrialOutput:
+    def _describe_trial(self, ended: ProcessEnd, changes: Sequence[FileChange], refusal: str) -> TrialOutput:
         """Return the trial as people see it. ``refusal``: why it can't be applied; empty if it can."""
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
@@ -167,7 +167,7 @@ class CommandTrials:
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
         """Return whether the files that a trial changed are still as they were before it."""
-        return not await asyncio.to_thread(applying.find_changed, self.workspace, _parse_changes(token))
+        return not await asyncio.to_thread(applying.describe_conflict, self.workspace, _parse_changes(token))
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make all changes of a trial. Raises ToolError if none was made."""
@@ -222,7 +222,7 @@ class CommandTrials:
             await _run_to_end(applying.apply, self.workspace, remaining, context.idempotency_key)
             return _report_restored(remaining)
 
-        return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undo)
+        return replace(shell_undo, offered=False, only_for_undo=True, settle=self._settle_undo)
 
     async def _settle_undo(self, arguments: Arguments, key: str) -> ToolOutput | None:
         """Finish an undo that was interrupted, as `settle` finishes an apply."""
@@ -298,7 +298,7 @@ async def _run_to_end(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def _parse_changes(stored: Mapping[str, Any]) -> list[FileChange]:
-    return [FileChange.read(change) for change in stored["changes"]]
+    return [FileChange.parse(change) for change in stored["changes"]]
 
 
 def _list_paths(changes: Sequence[FileChange]) -> list[str]:

@@ -36,7 +36,7 @@ class CopyLimits:
     """The limits of a copy."""
 
     entries: int = 50_000  # files and folders
-    size: int = 1 << 30  # bytes that are copied; shared blocks are not counted
+    unshared_bytes: int = 1 << 30  # bytes that are copied; shared blocks are not counted
     depth: int = 60  # the nesting of folders
     seconds: float = 30.0
 
@@ -60,7 +60,7 @@ class Stamp(tuple[int, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CopiedPath:
     """The state of a path when it was copied."""
 
     kind: str  # file, folder or link
@@ -71,7 +71,7 @@ class Node:
     target: str = ""  # the target of a link; empty for anything else
 
 
-Nodes = dict[str, Node]
+CopiedPaths = dict[str, CopiedPath]
 """The copied paths, relative to the workspace, each with its state. A folder comes before its entries."""
 
 
@@ -82,11 +82,13 @@ class CopySize(NamedTuple):
     bytes: int
 
     @classmethod
-    def of(cls, nodes: Nodes) -> "CopySize":
+    def of(cls, nodes: CopiedPaths) -> "CopySize":
         return cls(len(nodes), sum(node.size for node in nodes.values()))
 
 
-def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
+def copy_workspace(
+    workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None
+) -> CopiedPaths:
     """Copy a workspace into an empty folder. Raises ToolError if it is beyond the limits, or changes.
 
     ``owner``: the account that the copied files are given to. Sockets, pipes and devices are left out.
@@ -110,7 +112,7 @@ class _Copier:
     limits: CopyLimits
     owner: int | None
     deadline: float  # by time.monotonic()
-    nodes: Nodes = field(default_factory=dict)
+    nodes: CopiedPaths = field(default_factory=dict)
     unshared_bytes: int = 0
 
     def copy_entries(self, source: int, target: int, path: str, depth: int) -> None:
@@ -145,7 +147,7 @@ class _Copier:
     ) -> None:
         os.mkdir(name, 0o700, dir_fd=target)
         mode = _permissions(info)
-        self.nodes[path] = Node("folder", mode, 0, source_stamp=Stamp.of(info), copy_stamp=Stamp())
+        self.nodes[path] = CopiedPath("folder", mode, 0, source_stamp=Stamp.of(info), copy_stamp=Stamp())
         with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as copy:
             self.copy_entries(inner, copy, path, depth + 1)
             self._hand_over(copy, mode | 0o700)
@@ -162,7 +164,7 @@ class _Copier:
             source_stamp = Stamp.of(info)
             if Stamp.of(os.fstat(old)) != source_stamp:
                 raise ToolError(f"{path} changed while it was copied.")
-        self.nodes[path] = Node("file", mode, info.st_size, source_stamp, copy_stamp)
+        self.nodes[path] = CopiedPath("file", mode, info.st_size, source_stamp, copy_stamp)
 
     def _copy_link(self, name: str, source: int, target: int, path: str, info: os.stat_result) -> None:
         link_target = os.readlink(name, dir_fd=source)
@@ -170,7 +172,7 @@ class _Copier:
         if self.owner is not None:
             os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
         copy_stamp = Stamp.of(os.stat(name, dir_fd=target, follow_symlinks=False))
-        self.nodes[path] = Node("link", 0, 0, Stamp.of(info), copy_stamp, target=link_target)
+        self.nodes[path] = CopiedPath("link", 0, 0, Stamp.of(info), copy_stamp, target=link_target)
 
     def _copy_content(self, old: int, new: int, size: int) -> None:
         """Share the blocks of an open file with a new file; copy them if the file system can't share."""
@@ -178,8 +180,8 @@ class _Copier:
             fcntl.ioctl(new, _FICLONE, old)
             return
         self.unshared_bytes += size
-        if self.unshared_bytes > self.limits.size:
-            raise ToolError(f"The workspace has more than {self.limits.size >> 20:,} MB to copy.")
+        if self.unshared_bytes > self.limits.unshared_bytes:
+            raise ToolError(f"The workspace has more than {self.limits.unshared_bytes >> 20:,} MB to copy.")
         while os.sendfile(new, old, None, _CHUNK_BYTES):
             pass
 

@@ -53,7 +53,7 @@ def decode(data: bytes, report: Report) -> str:
     if without_controls is None:  # too many control characters for UTF-8
         return _decode_as_detected(data, report)
     if len(without_controls) < len(data):
-        report.leave_out("control character", len(data) - len(without_controls))
+        report.count_left_out("control character", len(data) - len(without_controls))
     is_iso_2022_jp = b"\x1b$" in without_controls  # its bytes are also valid UTF-8
     if not is_iso_2022_jp and _is_decodable(without_controls, "utf-8"):
         return without_controls.decode()
@@ -93,9 +93,9 @@ def _decode_loosely(data: bytes, codec_name: str, report: Report) -> str:
     text = data.decode(codec_name, errors="replace")
     # a replacement character that the file itself has is no damage
     own_replacements = data.count("\ufffd".encode(codec_name))
-    report.leave_out("damaged character", text.count("\ufffd") - own_replacements)
+    report.count_left_out("damaged character", text.count("\ufffd") - own_replacements)
     kept = _CONTROLS.sub("", text)
-    report.leave_out("control character", len(text) - len(kept))
+    report.count_left_out("control character", len(text) - len(kept))
     return kept
 
 
@@ -108,9 +108,9 @@ def _decode_as_detected(data: bytes, report: Report) -> str:
     text = data.decode(_SUPERSET_OF.get(codec_name, codec_name), errors="replace")
     if _has_too_many_bad_chars(text):
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
-    report.leave_out("damaged character", text.count("\ufffd"))
+    report.count_left_out("damaged character", text.count("\ufffd"))
     kept = _CONTROLS.sub("", text)
-    report.leave_out("control character", len(text) - len(kept))
+    report.count_left_out("control character", len(text) - len(kept))
     report.remark(f"The file doesn't say its encoding. I read it as {encoding}.")
     return kept.removeprefix("\ufeff")
 

@@ -38,12 +38,12 @@ def read_mail(data: bytes, report: Report) -> str:
     if body is not None:
         lines += ["", body]
     elif not message.is_multipart():
-        report.leave_out("attached file")
+        report.count_left_out("attached file")
     for part in list(message.iter_attachments())[:_MAX_PARTS]:
         if part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment":
-            report.leave_out("picture")
+            report.count_left_out("picture")
         else:
-            report.leave_out("attached file")
+            report.count_left_out("attached file")
             lines.append(f"[Attached: {part.get_filename() or part.get_content_type()}]")
     return "\n".join(lines)
 
@@ -67,7 +67,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     plain_words = set(_WORD.findall(_ONLY_IN_PLAIN_VERSION.sub("", plain_text)))
     if set(_WORD.findall(html_text)) == plain_words:
         return plain_text
-    report.leave_out("plain version with other words")
+    report.count_left_out("plain version with other words")
     report.add(html_report)
     return html_text
 

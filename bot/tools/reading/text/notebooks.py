@@ -28,14 +28,16 @@ def _read_cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
         text = output.get("text", data.get("text/plain", ""))
-        report.leave_out("picture", sum(1 for kind in data if kind.startswith("image/")))
-        report.leave_out("interactive output", sum(1 for kind in data if kind.startswith("application/")))
+        report.count_left_out("picture", sum(1 for kind in data if kind.startswith("image/")))
+        report.count_left_out(
+            "interactive output", sum(1 for kind in data if kind.startswith("application/"))
+        )
         if "ename" in output:
             text = f"{output['ename']}: {output.get('evalue', '')}"
         if text:
             yield f"[Output]\n{_join_lines(text)}\n"
     for parts in (cell.get("attachments") or {}).values():
-        report.leave_out("picture", len(parts))
+        report.count_left_out("picture", len(parts))
 
 
 def _join_lines(lines: Any) -> str:

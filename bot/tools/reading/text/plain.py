@@ -42,7 +42,7 @@ def _leave_out_base64(text: str, report: Report) -> str:
     """Leave out data in base64: a picture in a contact, a file in a calendar or in a URL."""
     if text.lstrip().startswith(("BEGIN:VCARD", "BEGIN:VCALENDAR")):
         text, count = _BASE64_PROPERTY.subn("[data left out]", text)
-        report.leave_out("picture or file", count)
+        report.count_left_out("picture or file", count)
     text, count = _DATA_URL.subn("[data left out]", text)
-    report.leave_out("picture or file", count)
+    report.count_left_out("picture or file", count)
     return text

@@ -39,15 +39,15 @@ def read_rtf(data: bytes, report: Report) -> str:
 
     if len(data) > _MAX_BYTES_WITH_PICTURES:  # nearly all bytes are the digits of its pictures
         data = _PICTURE_DIGITS.sub(b"", data)
-    report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
-    report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
+    report.count_left_out("picture", len(re.findall(rb"\\pict\b", data)))
+    report.count_left_out("embedded object", len(re.findall(rb"\\object\b", data)))
     # the control words before deleted and hidden text are "\deleted" and "\v"
     for kind, word in (("tracked deletion", rb"deleted"), ("piece of hidden text", rb"v")):
         data, removed = re.subn(_GROUP % (word, word), b"", data)
-        report.leave_out(kind, removed)
+        report.count_left_out(kind, removed)
         # text that the pattern could not remove stays
-        report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
-    report.reveal("piece of white or tiny text", _count_faint_text(data))
+        report.count_hidden(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
+    report.count_hidden("piece of white or tiny text", _count_faint_text(data))
     for pattern, replacement in _RESCUED_GROUPS:
         data = pattern.sub(replacement, data)
     code_page = re.search(rb"\\ansicpg([0-9]{3,5})", data)

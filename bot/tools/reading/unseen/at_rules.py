@@ -35,7 +35,7 @@ class Layers:
 
     _places: dict[str, int] = field(default_factory=dict)
 
-    def name(self, outer: str, name: str) -> str:
+    def add(self, outer: str, name: str) -> str:
         """Add a layer inside the layer ``outer``, unless it is there, and return its full name.
 
         A layer without a name gets a unique one.

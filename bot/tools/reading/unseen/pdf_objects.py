@@ -72,7 +72,7 @@ class UnseenText:
             else:
                 self.report.remark(_SHAPES_UNCHECKED_TEXT.format(_MAX_BACKGROUNDS))
         for kind in sorted(kinds):
-            self.report.reveal(kind)
+            self.report.count_hidden(kind)
 
 
 def _is_text(element: Any) -> bool:

@@ -25,7 +25,7 @@ class _Box(NamedTuple):
     bottom: int
 
 
-def reveal_unseen(slide: Any, width: int, height: int, report: Report) -> None:
+def report_unseen(slide: Any, width: int, height: int, report: Report) -> None:
     """Report each shape whose text is read although people do not see it.
 
     ``width`` and ``height``: of the slide, in EMU (914,400 are an inch).
@@ -37,13 +37,13 @@ def reveal_unseen(slide: Any, width: int, height: int, report: Report) -> None:
             continue
         lower_shapes = shapes[:position]  # they are drawn before it
         if _is_hidden(shape):
-            report.reveal("hidden shape")
+            report.count_hidden("hidden shape")
         elif _is_off_slide(shape, width, height):
-            report.reveal("shape off the slide")
+            report.count_hidden("shape off the slide")
         elif _has_tiny_run(shape):
-            report.reveal("piece of tiny text")
+            report.count_hidden("piece of tiny text")
         elif is_on_white and not _has_background(shape, lower_shapes) and _has_light_text(shape):
-            report.reveal("piece of white text")
+            report.count_hidden("piece of white text")
 
 
 def _is_hidden(shape: Any) -> bool:

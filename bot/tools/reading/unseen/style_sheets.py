@@ -168,7 +168,7 @@ class StyleSheets:
     """The rules of a page that set one of the ``wanted`` properties."""
 
     wanted: frozenset[str]
-    unknown: int = 0
+    unread_rules: int = 0
     """The number of rules with a wanted property that are not read: their selectors are not understood, or
     `_MAX_RULES` rules came before."""
     imports: int = 0
@@ -221,12 +221,12 @@ class StyleSheets:
             return
         self._count += 1
         if self._count > _MAX_RULES:
-            self.unknown += 1
+            self.unread_rules += 1
             return
         try:
             selectors = _parse_selectors(selectors_text)
         except _UnknownSelectorError:
-            self.unknown += 1
+            self.unread_rules += 1
             return
         self.has_uncertain_rules = self.has_uncertain_rules or not at_rules.is_certain
         for selector in selectors:
@@ -325,7 +325,7 @@ class _SheetReader:
             self.sheets.imports += 1
         elif statement.lower().startswith("@layer"):  # only names layers, and so sets their order
             for name in statement[len("@layer") :].split(","):
-                self.sheets.layers.name(self.at_rules.layer, name)
+                self.sheets.layers.add(self.at_rules.layer, name)
         elif not statement.startswith("@"):
             declarations.append(statement)
 
@@ -350,7 +350,7 @@ class _SheetReader:
         outer_at_rules = self.at_rules
         layer = outer_at_rules.layer
         if prelude.lower().startswith("@layer"):
-            layer = self.sheets.layers.name(layer, prelude[len("@layer") :])
+            layer = self.sheets.layers.add(layer, prelude[len("@layer") :])
         self.at_rules = _AtRules(outer_at_rules.is_certain and is_met is True, layer)
         self.read(outer_selectors, depth + 1)
         self.at_rules = outer_at_rules

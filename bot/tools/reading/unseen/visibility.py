@@ -88,11 +88,11 @@ class Appearance:
     opacity: float = 1.0
     is_indented_away: bool = False
     """True if ``text-indent`` moves the text off the window."""
-    hider: Any = None
+    hiding_element: Any = None
     """The outermost element that hides the text; None if people see it."""
-    reader_hider: Any = None
+    screen_reader_hiding_element: Any = None
     """The outermost element that hides the text from screen readers; None if they read it."""
-    is_hidden: bool = False
+    is_unseen: bool = False
     """True if people do not see the text, for any of these reasons."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The values of CSS variables by name ("--ink")."""
@@ -126,11 +126,11 @@ def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance)
     is_hidden = _is_hidden(look)
     hider = None
     if is_hidden:
-        hider = parent.hider if parent.is_hidden else element
-    reader_hider = parent.reader_hider
+        hider = parent.hiding_element if parent.is_unseen else element
+    reader_hider = parent.screen_reader_hiding_element
     if reader_hider is None and element.get("aria-hidden") == "true":
         reader_hider = element
-    return replace(look, is_hidden=is_hidden, hider=hider, reader_hider=reader_hider)
+    return replace(look, is_unseen=is_hidden, hiding_element=hider, screen_reader_hiding_element=reader_hider)
 
 
 def _is_hidden(look: Appearance) -> bool:

@@ -117,32 +117,32 @@ def remove_hidden(tree: Any, styles: TextStyles, report: Report) -> None:
     """Remove hidden text and rows; count text that is too faint, too small or too far away to be seen."""
     for row in find_all(tree, "tr"):
         if any(find_child(properties, "hidden") is not None for properties in find_children(row, "trPr")):
-            report.leave_out("hidden row")
+            report.count_left_out("hidden row")
             row.getparent().remove(row)
     for run in find_all(tree, "r"):
         if not "".join(run.itertext()).strip():
             continue
         run_format = styles.find_format(run)
         if run_format.is_hidden:
-            report.leave_out("piece of hidden text")
+            report.count_left_out("piece of hidden text")
             run.getparent().remove(run)
         elif run_format.is_tiny or _is_squeezed(run):
-            report.reveal("piece of tiny text")
+            report.count_hidden("piece of tiny text")
         elif _is_off_page(run):
-            report.reveal("piece of text off the page")
+            report.count_hidden("piece of text off the page")
         elif run_format.colour is not None:
             _report_faint(run, run_format, run_format.colour, report)
 
 
-def reveal_hidden_drawings(tree: Any, report: Report) -> None:
+def report_hidden_drawings(tree: Any, report: Report) -> None:
     """Count boxes of text that are hidden or off the page."""
     for drawing in find_all(tree, "anchor", "inline"):
         if not find_all(drawing, "txbxContent"):
             continue
         if any(properties.get("hidden") in ("1", "true") for properties in find_all(drawing, "docPr")):
-            report.reveal("hidden text box")
+            report.count_hidden("hidden text box")
         elif any(_is_far(offset.text, _FAR_EMU) for offset in find_all(drawing, "posOffset")):
-            report.reveal("text box off the page")
+            report.count_hidden("text box off the page")
 
 
 def _report_faint(run: Any, run_format: _Format, colour: Colour, report: Report) -> None:
@@ -150,9 +150,9 @@ def _report_faint(run: Any, run_format: _Format, colour: Colour, report: Report)
     if background is None or not is_too_faint(colour, background):
         return
     if colour == WHITE:
-        report.reveal("piece of white text")
+        report.count_hidden("piece of white text")
     else:
-        report.reveal("piece of text in the colour of its ground")
+        report.count_hidden("piece of text in the colour of its ground")
 
 
 def _find_background(run: Any, run_format: _Format) -> Colour | None:

@@ -67,7 +67,7 @@ class Trial:
         self.before, self.after = seen(self.workspace), seen(self.copy)
         changes = compare_copy(self.workspace, self.copy, nodes, os.geteuid())
         self.fields, self.files = describe_changes(changes)
-        self.changes = [FileChange.read(each) for each in changes_to_json(changes)]
+        self.changes = [FileChange.parse(each) for each in changes_to_json(changes)]
 
     def crash(self, after: int) -> bool:
         """Apply it in a process that is killed at its so many-th change of the disk; whether it was."""
@@ -94,7 +94,7 @@ class Trial:
 def test_what_is_applied_is_what_the_trial_did(before, after):
     with tempfile.TemporaryDirectory() as base:
         trial = Trial(Path(base), before, after)
-        assert applying.find_changed(trial.workspace, trial.changes) == ""
+        assert applying.describe_conflict(trial.workspace, trial.changes) == ""
         applying.apply(trial.workspace, trial.changes, KEY)
         assert seen(trial.workspace) == trial.after
         assert len({each.path for each in trial.files}) == len({each.path for each in trial.changes})
@@ -191,7 +191,7 @@ def test_a_path_that_is_no_longer_what_was_tried_leaves_everything_as_it_is(tmp_
         trial = Trial(base, BEFORE, AFTER)
         change(trial.workspace / path)
         now = seen(trial.workspace)
-        assert path in applying.find_changed(trial.workspace, trial.changes)
+        assert path in applying.describe_conflict(trial.workspace, trial.changes)
         with pytest.raises(ToolError, match="Nothing was changed"):
             applying.apply(trial.workspace, trial.changes, KEY)
         assert seen(trial.workspace) == now
@@ -203,7 +203,7 @@ def test_another_entry_in_the_place_of_a_file_too_large_to_read_is_told(tmp_path
     (trial.workspace / "big").unlink()
     put(trial.workspace / "big")
     now = seen(trial.workspace)
-    assert "big changed after it was tried" in applying.find_changed(trial.workspace, trial.changes)
+    assert "big changed after it was tried" in applying.describe_conflict(trial.workspace, trial.changes)
     with pytest.raises(ToolError, match="Nothing was changed"):
         applying.apply(trial.workspace, trial.changes, KEY)
     assert seen(trial.workspace) == now
@@ -215,7 +215,7 @@ def test_a_link_whose_target_looks_like_a_stamp_is_compared_as_a_link(tmp_path):
     (trial.workspace / "l").unlink()
     (trial.workspace / "l").symlink_to("stamp:1")
     changes = [replace(change, old=replace(change.old, mark="stamp:1"))]
-    assert applying.find_changed(trial.workspace, changes) == ""
+    assert applying.describe_conflict(trial.workspace, changes) == ""
 
 
 def test_a_folder_that_is_filled_after_the_trial_is_not_removed(tmp_path):
@@ -257,7 +257,7 @@ def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
         (workspace / str(number)).write_text("x" * 1000)
     for limits, word in (
         (CopyLimits(entries=10), "more than 10 files"),
-        (CopyLimits(size=1000), "MB to copy"),
+        (CopyLimits(unshared_bytes=1000), "MB to copy"),
         (CopyLimits(seconds=-1.0), "takes more than"),
     ):
         copy = tmp_path / word
@@ -318,7 +318,9 @@ def test_where_files_can_share_blocks_a_copy_takes_no_room_and_is_a_file_of_its_
         (workspace / "large").write_bytes(os.urandom(8 << 20))
         os.sync()
         free = os.statvfs(base).f_bavail
-        nodes = copy_workspace(workspace, copy, CopyLimits(size=1000))  # bytes of what can't share them
+        nodes = copy_workspace(
+            workspace, copy, CopyLimits(unshared_bytes=1000)
+        )  # bytes of what can't share them
         os.sync()
         taken = (free - os.statvfs(base).f_bavail) * os.statvfs(base).f_frsize
         assert taken < 1 << 20

@@ -99,7 +99,7 @@ def dies_applying(workspace: Path, token: dict[str, Any], after: int) -> bool:
 
 
 def read(token: dict[str, Any]) -> list[FileChange]:
-    return [FileChange.read(each) for each in token["changes"]]
+    return [FileChange.parse(each) for each in token["changes"]]
 
 
 @pytest.mark.parametrize("hostile", thin(COMMANDS[::4]), ids=lambda each: each.name)

@@ -16,11 +16,11 @@ from bot.tools.builtin.trials.command import CommandTrials
 
 SMALL = CageLimits(
     seconds=4.0,
-    memory=256 << 20,
-    files=2000,
-    entries=2000,
-    size=24 << 20,
-    process=CommandLimits(memory=128 << 20, file=17 << 20, processes=40, files=128),
+    memory_bytes=256 << 20,
+    memory_files=2000,
+    new_entries=2000,
+    new_bytes=24 << 20,
+    process=CommandLimits(memory_bytes=128 << 20, file_bytes=17 << 20, processes=40, open_files=128),
 )
 
 
