@@ -5,17 +5,17 @@ the message there.
 
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
-├── LostRace             another transaction changed the row first; `Database.write` runs this one again
+├── LostRace             another transaction changed the row first; `Database.write` begins a new one
 ├── UnknownCard          no row says that the pressed message is a card of that proposal
 ├── TakenOver            another process has taken over this turn, so this process must not continue it
 ├── LeasedElsewhere      another process holds the lease for this work; ``owner`` is its id
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
-│   ├── Hopeless         asking again with the same arguments cannot help
+│   ├── PermanentRefusal asking again with the same arguments cannot help
 │   ├── Disconnected     the account in whose name the call was to run is no longer connected
 │   ├── UnknownTool      the model asked for a tool that does not exist
-│   ├── Refused          the rules let no one decide it, so it cannot be asked for
-│   ├── TooMuch          this person has asked for more than anyone may
+│   ├── NoOneMayDecide   the rules let no one decide it, so it cannot be asked for
+│   ├── TooManyCalls     this person has asked for more than anyone may
 │   ├── KeyTaken         the idempotency key belongs to another request
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
@@ -116,8 +116,8 @@ class ModelError(NodError):
 
     window: int | None = None  # the number of tokens that the model takes, if its server said that
     is_transient = False  # True: the same request may be answered later
-    # True: the server did not say why it refused; the request may have been too long, so one with half of the
-    # history may be accepted
+    # True: the server did not say why it refused the request, so the request may have been too long. One with
+    # half of the history may be accepted.
     may_be_too_long = False
     # True: the model's server is down or over its limit, so another model may answer
     other_model_may_answer = False

@@ -1,16 +1,16 @@
 """Verbs: everything that people can do with a proposal by a press, and the usual button of each verb.
 
-A proposal is a call that waits for people. In the comments below, a *grant* lets calls run that are like one
-that people approved, a *trial* ran a call in a closed copy before the decision, and a *batch* is several
-proposals as the rows of one card.
+A proposal is a call that waits for people. Three more words are used below. A *grant* lets calls run that are
+like an approved call. A *trial* ran a call in a closed copy, before people decide. A *batch* is several
+proposals, which are the rows of one card.
 
 Every channel reads a verb's label, its text while it works and the input that it needs from `BUTTONS`. So a
-new button is a member of `Verb`, a row of `BUTTONS`, and what the core does with it
+new button needs a member of `Verb`, a row of `BUTTONS`, and a function for its press
 (``bot/approvals/decide.py``). The button on the card of one proposal may differ: ``bot/domain/buttons.py``.
 
-The data of a button is a `ButtonMark`, on platforms whose buttons hold about a hundred characters. It has a
-verb, the proposal, and the *way*: what a press does first. Many buttons only open a window, and the window
-sends the verb.
+The data of a button is a `ButtonMark`, for platforms whose buttons hold about a hundred characters. The mark
+has a verb, the proposal, and the *way*: what a press does first. Many buttons only open a window, and the
+window sends the verb.
 
 The *round* of a proposal is the version of its contents: an edit or a retry begins the next one. A press of a
 button from an earlier round changes nothing.
@@ -33,7 +33,7 @@ DETAILS_LABEL = "Details"
 CHOOSE_LABEL = "Choose"
 """The label of the button of a batch that lets people pick rows."""
 ROWS_LABEL = "Rows"
-"""The label in place of `CHOOSE` once no row waits: the button opens single rows, such as to undo them."""
+"""The label in place of `CHOOSE_LABEL` once no row waits: the button then opens single rows, to undo them."""
 # the way, the verb, the id, the round, the page, and perhaps the picked rows: "nod:press:approve:1a2b:1:0"
 _MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"

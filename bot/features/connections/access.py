@@ -1,8 +1,8 @@
 """The token of one connection, which is an account at another server, at the time of a call there.
 
-`AccountAccess` reads the token from the connection's row each time, refreshes it if it has expired, and gives
-none while the account of a chat rests, that is, is not used (`resting.py`). It remembers each value of the
-token, so that logs and cards hide it.
+`AccountAccess` reads the token from the connection's row each time, and refreshes an expired token. While the
+account of a chat rests, that is, is not used (`resting.py`), there is no token. Each value of the token is
+kept in memory, so that logs and cards can hide it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from bot.tools.mcp.signin import SignInTokens
 
 
 class AccountAccess:
-    """The implementation of `ConnectionAccess` over rows. One process at a time refreshes the token."""
+    """The `ConnectionAccess` whose token is in a row. One process at a time refreshes the token."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class AccountAccess:
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
         # `SignInTokens` reads and renews the tokens by the queries in the module `tokens`. It adds each token
-        # to ``sign_in_tokens``, a set of this connection alone
+        # to ``sign_in_tokens``, so this connection gets a set of its own.
         self._launch = replace(config.launch, sign_in_tokens=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = SignInTokens(

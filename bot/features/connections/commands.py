@@ -27,11 +27,11 @@ _LINK_TEXT = "The page works once, for 10 minutes, for you alone. Don't show it 
 
 
 class ConnectionCommands:
-    """The command. ``words`` has it as a subcommand of ``/nod``."""
+    """The command, whose ``subcommands`` become a part of ``/nod``."""
 
     def __init__(self, parts: CommandParts, port: AccountConnections) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._wake, self._connections_port = parts.wake, port
+        self._wake, self._port = parts.wake, port
         self._flow = ConnectFlow(port)
         self.subcommands = [
             Subcommand(
@@ -100,11 +100,13 @@ class ConnectionCommands:
         visible = ending.list_visible(session, self._policies, command.actor, self._clock())
         lines = [_describe(each) for each in visible.listed]
         # the servers at which this person could connect an account of their own
-        connections = [each.connection for each in visible.listed]
+        connections = [listed.connection for listed in visible.listed]
         connected = {each.server for each in connections if each.owner in visible.accounts}
-        servers = self._connections_port.servers
-        personal = [name for name, each in servers.items() if each.identity is Identity.PERSON]
-        missing = [name for name in personal if name not in connected]
+        missing = [
+            name
+            for name, config in self._port.servers.items()
+            if config.identity is Identity.PERSON and name not in connected
+        ]
         lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
         # the person's sign-ins that wait for their six digits
         lines += [

@@ -1,10 +1,11 @@
 """The end of connections, each in one transaction, and the texts about it for people.
 
-A connection is an account at another server, in whose name Nod makes calls there; its owner is a person or a
+A connection is an account at another server, in whose name Nod makes calls there. Its owner is a person or a
 place, which is a chat. The owner or an admin ends a connection. It also ends if the owner's account is
-unlinked or gone from its platform, or if the server's address changes. An ended connection is deleted
-(`rows.end_connection`), and its tokens are revoked at the server later, unless another connection has the
-same account.
+unlinked or gone from its platform, or if the server's address changes.
+
+An ended connection is deleted (`rows.end_connection`). Its tokens are revoked at the server later, unless
+another connection has the same account.
 """
 
 from collections.abc import Collection, Sequence
@@ -90,10 +91,10 @@ def end_connection_of_chat(
     session: Session, policies: Policies, server: str, chat: Address, actor: Actor, now: datetime
 ) -> list[Connection]:
     """End the connection of a chat at a server, for an admin there; do nothing for anyone else."""
-    where, person = str(chat), people.load_person(session, actor)
-    if Role.ADMIN not in policies.load(session).roles_of(person, where):
+    person = people.load_person(session, actor)
+    if Role.ADMIN not in policies.load(session).roles_of(person, str(chat)):
         return []
-    of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == where)
+    of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(chat))
     return _end(session, of_chat & (col(ConnectionRow.server) == server), actor, now)
 
 
@@ -104,15 +105,15 @@ def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connec
 
 
 def end_after_unlinking(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    """End a person's connections if an account was unlinked from the person, as grants do.
+    """End a person's connections after one of the person's accounts was unlinked. Implements `ChangePerson`.
 
-    No one can tell which of the two people made a connection. If an account was linked instead, it is added
-    to the owner of the person's connections. Implements `ChangePerson`.
+    They end because no one can tell which of the two people made them. If an account was linked instead, it
+    is added to the accounts of the person's connections.
     """
     current = rights.list_accounts(session, account)
     by = Author.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
-        if set(row.accounts) <= current:  # no account of the owner is missing now
+        if set(row.accounts) <= current:  # the owner has no account less than before
             rows.change_accounts(session, row, current)
         else:
             under_way.end_of_person(session, row.accounts, now)
@@ -143,7 +144,8 @@ def end_of_gone_accounts(
     for account in gone_accounts:
         is_made_by_account = is_of_chat & (col(ConnectionRow.connected_by) == account)
         for connection in rows.end_connections(session, is_made_by_account, by, now):
-            who, place = escape_markdown(names.get(account, account)), escape_markdown(connection.owner_label)
+            who = escape_markdown(names.get(account, account))
+            place = escape_markdown(connection.owner_label)
             text = _ADMIN_GONE_TEXT.format(who=who, place=place, server=connection.server)
             tell_admins(session, policies, connection.owner, account, text, now)
             ended.append(connection)
@@ -175,12 +177,12 @@ def tell_owners_of_unreadable(session: Session, now: datetime) -> int:
 
     Returns the number of such connections.
     """
-    lost = rows.list_unreadable(session)
-    for connection, was_told in lost:
-        if not was_told:
+    unreadable = rows.list_unreadable(session)
+    for connection, was_owner_told in unreadable:
+        if not was_owner_told:
             tell_owner(session, connection, _LOST_TEXT.format(server=connection.server), now)
-    rows.note_told(session, [each.id for each, _ in lost])
-    return len(lost)
+    rows.note_told(session, [connection.id for connection, _ in unreadable])
+    return len(unreadable)
 
 
 def tell_owner(session: Session, connection: Connection, text: str, now: datetime) -> None:

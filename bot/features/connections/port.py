@@ -48,13 +48,13 @@ class AccountConnections:
     ) -> Connection | None:
         """Return the newest connection at a server: of a person, or of a chat if ``identity`` is PLACE.
 
-        None without one, or if the server has another identity. ``whose`` has the accounts of the person
-        who asks, and the place of the call; a connection of its chat counts in the chat's threads as well.
+        Returns None without a connection, or if the server has another identity. ``whose`` has the accounts
+        of the person who asks, and the place of the call. A chat's connection counts in its threads, too.
         """
         config = self.servers.get(server)
         if config is None or config.identity is not identity:
             return None
-        # `list_enclosing` returns a place and the places around it
+        # a connection of the place itself, or of a chat around it
         owners = whose.accounts if identity is Identity.PERSON else frozenset(list_enclosing(whose.place))
         return rows.find_connection(session, server, address_of(config), identity, owners)
 

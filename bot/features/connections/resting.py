@@ -1,10 +1,10 @@
 """Resting: the account of a chat is not used for a while, and is used again once the reason is gone.
 
-Such an account, at another server, was connected for the chat by an admin. There are two reasons: people of
+An admin connected such an account, at another server, for the chat. There are two reasons to rest: people of
 another company read along in the chat, or this admin is no longer an admin there. Both are checked before the
-account is used, and by the sweep. A platform's answer about readers counts for a minute; where the platform
-can't say, the account is not used. The reasons are stored, so that no process offers the account's tools, and
-people are told of changes.
+account is used, and by the sweep. A platform's answer about readers counts for a minute. If the platform
+can't say, the account is not used. The reasons are stored, so that no process offers the account's tools.
+People are told when a reason appears or goes.
 """
 
 from collections.abc import Awaitable, Callable
@@ -81,6 +81,13 @@ class _Answer(NamedTuple):
         return self.at <= now < self.at + life
 
 
+class _AdminReason(NamedTuple):
+    """The reason `RestReason.ADMIN` of one connection."""
+
+    applies: bool  # the person who connected the account is no longer an admin of the chat
+    is_stored: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ChatReaderCheck:
     """The check of who reads along in the chats with accounts, and who is an admin there.
@@ -124,11 +131,11 @@ class ChatReaderCheck:
 
     async def _update_admin_reason(self, connection: Connection, now: datetime) -> bool:
         """Store whether the account rests for the reason ADMIN, and return the same."""
-        applies, is_stored = await self.database.read(_find_missing_admin, self.policies, connection)
-        if applies != is_stored:
-            store = partial(_store_reason, reason=RestReason.ADMIN, applies=applies)
+        found = await self.database.read(_find_admin_reason, self.policies, connection)
+        if found.applies != found.is_stored:
+            store = partial(_store_reason, reason=RestReason.ADMIN, applies=found.applies)
             await self.database.write(store, self.policies, connection, now)
-        return applies
+        return found.applies
 
     async def _update_shared_reason(self, connection: Connection, now: datetime) -> bool:
         """Ask the platform, store whether the account rests for the reason SHARED, and return the same.
@@ -175,17 +182,14 @@ def tell_admins(
         store_notice(session, Address.parse(chat), text, now)
 
 
-def _find_missing_admin(session: Session, policies: Policies, connection: Connection) -> tuple[bool, bool]:
-    """Return whether the person who connected a chat's account is no longer an admin of the chat.
-
-    The second value says whether the reason ADMIN is stored already.
-    """
+def _find_admin_reason(session: Session, policies: Policies, connection: Connection) -> _AdminReason:
     row = session.get(ConnectionRow, connection.id)
     if row is None:
-        return False, False
+        return _AdminReason(applies=False, is_stored=False)
     person = people.load_person(session, Actor.parse(row.connected_by))
-    is_missing = Role.ADMIN not in policies.load(session).roles_of(person, row.owner)
-    return is_missing, RestReason.ADMIN in list_reasons(session, row.id)
+    is_admin = Role.ADMIN in policies.load(session).roles_of(person, row.owner)
+    is_stored = RestReason.ADMIN in list_reasons(session, row.id)
+    return _AdminReason(applies=not is_admin, is_stored=is_stored)
 
 
 def _store_reason(

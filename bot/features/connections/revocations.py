@@ -1,9 +1,10 @@
 """Tokens that their server is to revoke (RFC 7009), since their connection or sign-in has ended.
 
-They are stored until the server was told, for at most `MOST_TRIES` tries. The sweep takes them (`sweep.py`).
+The tokens are stored until the server was told, or `MOST_TRIES` tries have failed. The sweep (`sweep.py`)
+makes the tries.
 
-A server may end every token of an account together with the one that is revoked (RFC 7009, section 2.1,
-allows it, and Google does so). So the tokens of an account that is still connected are not revoked: Nod only
+When a token is revoked, a server may end all other tokens of its account as well: RFC 7009, section 2.1,
+allows that, and Google does so. So tokens of an account that is still connected are not revoked. Nod only
 forgets them (`is_account_connected`).
 """
 
@@ -86,9 +87,9 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
     taken = []
     for row in list(session.exec(due.order_by(next_at).limit(_MAX_TAKEN))):
         tries = row.tries + 1
-        unchanged = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
-        claimed = update(RevocationRow).where(unchanged).values(tries=tries, next_at=now + _PAUSE)
-        if not count_changed(session.execute(claimed)):
+        is_unchanged = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
+        claim = update(RevocationRow).where(is_unchanged).values(tries=tries, next_at=now + _PAUSE)
+        if not count_changed(session.execute(claim)):
             continue
         try:
             taken.append(_make_revocation(session, row, tries))
@@ -98,7 +99,7 @@ def take_due(session: Session, now: datetime) -> list[Revocation]:
 
 
 def delete_revocation(session: Session, ident: str) -> None:
-    """Delete the tokens, since they are revoked, or given up."""
+    """Delete tokens that are revoked, or given up."""
     row = session.get(RevocationRow, ident)
     if row is not None:
         session.delete(row)

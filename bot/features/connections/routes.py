@@ -204,7 +204,7 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account of this browser's sign-in, if the person is signed in with the organisation."""
     flow = _make_flow(parts)
-    # this check is enough, unlike in `use_link`: browsers send the cookies only with forms of this site
+    # this check is enough here, unlike in `use_link`: only a form of this site comes with the cookies
     site.authenticate.check_origin(request)
     actor = await _find_organisation_account(request, site)
     if flow is None or actor is None:
@@ -238,13 +238,13 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
         if actor is None or not await parts.database.read(ending.is_same_person, actor, sign_in.person):
             return pages.show_text(_explain_other_person(sign_in.person_name, actor), 403, site.base_path)
     try:
-        page_there = await flow.open_sign_in(code, is_organised=is_organised)
+        sign_in_page = await flow.open_sign_in(code, is_organised=is_organised)
     except SignInError as error:
         return pages.show_text(error.message, 409, site.base_path)
-    answer = RedirectResponse(page_there.url, 303, headers=pages.HEADERS)
+    answer = RedirectResponse(sign_in_page.url, 303, headers=pages.HEADERS)
     answer.set_cookie(
         _name_cookie(request, site),
-        page_there.browser_secret,
+        sign_in_page.browser_secret,
         _COOKIE_SECONDS,
         **_make_cookie_attributes(request, site),
     )
@@ -297,7 +297,10 @@ async def _find_organisation_account(request: Request, site: Site) -> Actor | No
 
 
 def _explain_other_person(name: str, actor: Actor | None) -> str:
-    """Return the refusal of a link that is for the person ``name``, not for the person of this browser."""
+    """Return the refusal of a link that is for another person than the one of this browser.
+
+    ``name``: the name of the person for whom the link is. ``actor``: the account of this browser, or None.
+    """
     if actor is None:
         return f"Sign in with your organisation's account first. This link is for {name}."
     return (

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Text, cast, delete, or_, update
 from sqlalchemy.exc import IntegrityError
@@ -48,6 +48,13 @@ class ListedConnection:
     connected_by: str  # the account of the person who made it
     last_used_at: datetime | None
     rest: str = ""  # why it rests, in words; empty if it does not
+
+
+class UnreadableConnection(NamedTuple):
+    """A connection whose secrets no key of NOD_SECRET_KEY opens."""
+
+    connection: Connection
+    was_owner_told: bool
 
 
 def find_connection(
@@ -117,8 +124,8 @@ def add_connection(
 ) -> Connection:
     """Store the connection of a completed sign-in, in place of the owner's earlier one at this server.
 
-    ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person
-    has connected the same account.
+    ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person has
+    connected the same account.
     """
     refusal = SignInError(f"Another person here has connected that account at {sign_in.server}.")
     if find_other_owner(session, sign_in, accounts) is not None:
@@ -219,14 +226,18 @@ def note_use(session: Session, ident: str, now: datetime) -> None:
     last = col(ConnectionRow.last_used_at)
     # a time after ``now`` was noted by a clock that was ahead
     is_due = or_(last.is_(None), last <= now - USE_PAUSE, last > now)
-    use = update(ConnectionRow).where(col(ConnectionRow.id) == ident, is_due).values(last_used_at=now)
-    session.execute(use)
+    change = update(ConnectionRow).where(col(ConnectionRow.id) == ident, is_due).values(last_used_at=now)
+    session.execute(change)
 
 
-def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
-    """Return the connections whose secrets no key opens, each with whether its owner was told."""
+def list_unreadable(session: Session) -> list[UnreadableConnection]:
+    """Return the connections whose secrets no key of NOD_SECRET_KEY opens."""
     rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.tokens) != ""))
-    return [(make_connection(session, row), row.told_lost) for row in rows if not is_readable(session, row)]
+    return [
+        UnreadableConnection(make_connection(session, row), row.told_lost)
+        for row in rows
+        if not is_readable(session, row)
+    ]
 
 
 def note_told(session: Session, idents: Collection[str]) -> None:
@@ -241,7 +252,7 @@ def note_told(session: Session, idents: Collection[str]) -> None:
 
 
 def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
-    """Return the connections of people who had this account when they connected theirs."""
+    """Return the connections of people to whom this account belonged when they connected."""
     # the column is a JSON list, which is searched as text first, then exactly
     has_text = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
     candidates = select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PERSON, has_text)

@@ -1,9 +1,9 @@
 """Texts about missing connections: a section of the model's prompt, and offers to connect an account.
 
 A connection is an account at another server, which a person or a chat has. The section lists the servers at
-which the person who asks, or the chat, has none, or at which the chat's account *rests*: it is not used for a
-while (`resting.py`). The section names servers, and never the tools that other people have there. The offers
-are for a person's home, the page about Nod that some platforms show to each person.
+which the person who asks, or the chat, has none. It also lists the servers at which the chat's account
+*rests*: it is not used for a while (`resting.py`). The section never names the tools that other people have
+at a server. The offers are for a person's home, the page about Nod that some platforms show to each person.
 """
 
 from collections.abc import Sequence
@@ -65,8 +65,7 @@ class MissingConnectionsSection:
         person = people.load_person(session, actor)
         if person.outside:
             return ()
-        # `ConnectionOwner` needs a place; it does not matter here, since only people's own accounts are
-        # offered
+        # the place does not matter here, since only people's own accounts are offered
         whose = ConnectionOwner(frozenset(person.accounts | {str(actor)}), str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):

@@ -24,12 +24,12 @@ CONNECTION_SWEEP_SECONDS = 15
 
 
 class ConnectionSweep:
-    """The sweep, which remembers whether its first run of this process is over."""
+    """The sweep. Its first run in a process also checks the servers."""
 
     def __init__(self, port: AccountConnections, has_account: HasAccount) -> None:
         self._port, self._has_account = port, has_account
         self._daily_run = DailyRun("connections", port.database)
-        self._has_checked_servers = False
+        self._has_checked_servers = False  # True after the first run
 
     async def run(self, now: datetime) -> None:
         """Do the work that is due."""
@@ -52,9 +52,11 @@ class ConnectionSweep:
     async def _check_servers(self, now: datetime) -> None:
         """End the connections to changed addresses, and tell the owners of connections that no key opens."""
         addresses = {name: address_of(config) for name, config in self._port.servers.items()}
-        if ended := await self._port.database.write(ending.end_at_changed_addresses, addresses, now):
+        ended = await self._port.database.write(ending.end_at_changed_addresses, addresses, now)
+        if ended:
             log.warning("connections ended with their server's address", many=len(ended))
-        if lost := await self._port.database.write(ending.tell_owners_of_unreadable, now):
+        lost = await self._port.database.write(ending.tell_owners_of_unreadable, now)
+        if lost:
             log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)
 
     async def _end_of_gone(self, now: datetime) -> None:

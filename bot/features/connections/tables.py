@@ -83,8 +83,8 @@ class ConnectingRow(Row, table=True):
 
     ``back`` is the address to which the server sends the browser back. ``scope`` has the scopes that were
     asked for, later those that were granted. ``verifier`` proves to the server that the same Nod exchanges
-    the code (PKCE). ``issuer`` is the sign-in server; ``subject`` and ``name`` are its ID and
-    its name of the account.
+    the code (PKCE). ``issuer`` is the sign-in server; ``subject`` and ``name`` are its ID and its name of the
+    account.
     """
 
     __tablename__ = "connecting"

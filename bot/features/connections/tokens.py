@@ -26,7 +26,7 @@ MOST_REFUSALS = 2
 def find(session: Session, key: str, url: str) -> SignIn | None:
     """Return the tokens of a connection; None if it was made at another address than ``url``.
 
-    A connection whose tokens no key opens, or were deleted, is returned without tokens.
+    The tokens are empty if they were deleted, or if no key of NOD_SECRET_KEY opens them.
     """
     row = session.get(ConnectionRow, key)
     if row is None or row.url != url:
@@ -34,7 +34,8 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
     is_lost = bool(row.tokens) and not is_readable(session, row)
     client = tokens = ""
     if row.tokens and not is_lost:
-        client, tokens = (open_secret(session, row, each) for each in ("client", "tokens"))
+        client = open_secret(session, row, "client")
+        tokens = open_secret(session, row, "tokens")
     return SignIn(
         server=row.id,
         url=row.url,
@@ -55,14 +56,15 @@ def claim_refresh(session: Session, held: SignIn, now: datetime, until: datetime
     Return False if another process has the claim. A claim that ends after ``until`` was made by a clock that
     was ahead, and does not count.
     """
-    busy = col(ConnectionRow.busy_until)
-    return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
+    busy_until = col(ConnectionRow.busy_until)
+    is_free = or_(busy_until.is_(None), busy_until < now, busy_until > until)
+    return _change(session, held, is_free, busy_until=until)
 
 
 def store_refreshed_tokens(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Store new tokens, and release the claim. Return False if the tokens have changed since."""
-    kept = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
-    values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1}
+    encrypted = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
+    values = {"tokens": encrypted, "expires_at": expires_at, "version": held.version + 1}
     return _change(session, held, **values, busy_until=None, refusals=0)
 
 

@@ -59,7 +59,9 @@ _VOTE_FIELDS = 6  # a vote is stored as a list: the person's id, account, name, 
 # the verbs of votes that count as a yes, and as a no
 _YES_VERBS = frozenset({"approve", "consent"})
 _NO_VERBS = frozenset({"decline", "never", "revise"})
-_SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
+_COPY = table_of(ShownCopyRow)
+_OPENING = table_of(OpenedCardRow)
+_DECISION = table_of(ReadDecisionRow)
 _PROPOSAL = table_of(ProposalRow)
 
 
@@ -76,6 +78,14 @@ class NamedSigns(NamedTuple):
     key: str  # the id of the person
     name: str
     signs: PersonSigns
+
+
+class _DecisionKey(NamedTuple):
+    """The vote to which a note belongs."""
+
+    proposal_id: str
+    account: str
+    at: datetime
 
 
 class _CardState(NamedTuple):
@@ -117,11 +127,12 @@ class ReadingNotes:
 
     def note_copy(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None:
         """Store the time from which a posted copy shows the current rounds of its card."""
-        rounds, now = _sum_rounds(session, card_id), self._clock()
+        rounds = _sum_rounds(session, card_id)
+        now = self._clock()
         row = {"card_id": card_id, "channel": channel, "key": key, "ref": ref, "rounds": rounds, "at": now}
         session.connection().execute(insert_or_ignore(session, ShownCopyRow), row)
-        is_outdated = (_SHOWN.c.channel == channel, _SHOWN.c.ref == ref, _SHOWN.c.rounds != rounds)
-        session.connection().execute(update(_SHOWN).where(*is_outdated).values(rounds=rounds, at=now))
+        is_outdated = (_COPY.c.channel == channel, _COPY.c.ref == ref, _COPY.c.rounds != rounds)
+        session.connection().execute(update(_COPY).where(*is_outdated).values(rounds=rounds, at=now))
 
     def note_opened(
         self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime
@@ -161,12 +172,12 @@ def _find_shown_since(session: Session, shown: Proposal, press: Press) -> dateti
     the first round has been shown since it was made.
     """
     if press.address is not None:
-        copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
-            _SHOWN.c.card_id == shown.card_id,
-            _SHOWN.c.channel == press.address.channel,
-            _SHOWN.c.key == press.address.key,
+        copies = select(_COPY.c.at, _COPY.c.ref).where(
+            _COPY.c.card_id == shown.card_id,
+            _COPY.c.channel == press.address.channel,
+            _COPY.c.key == press.address.key,
         )
-        oldest_first = session.connection().execute(copies.order_by(_SHOWN.c.at)).all()
+        oldest_first = session.connection().execute(copies.order_by(_COPY.c.at)).all()
         times: list[datetime] = [row.at for row in oldest_first if press.ref is None or press.ref == row.ref]
         if times:
             return times[-1]
@@ -176,12 +187,12 @@ def _find_shown_since(session: Session, shown: Proposal, press: Press) -> dateti
 def _sum_rounds(session: Session, card_id: str) -> int:
     """Return the sum of the rounds of a card's proposals."""
     of_card = or_(_PROPOSAL.c.id == card_id, _PROPOSAL.c.batch == card_id)
-    found = session.connection().execute(select(func.sum(_PROPOSAL.c.round)).where(of_card)).scalar()
-    return int(found or 0)
+    rounds = session.connection().execute(select(func.sum(_PROPOSAL.c.round)).where(of_card)).scalar()
+    return int(rounds or 0)
 
 
 def purge(session: Session, before: datetime) -> None:
-    """Delete notes from before that time, at most `_PURGE_ROWS` of each kind."""
+    """Delete notes that are older than ``before``, at most `_PURGE_ROWS` of each kind."""
     for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
         delete_older(session, row, "at", before, _PURGE_ROWS)
 
@@ -195,7 +206,7 @@ def find_signs(
     has_notes: bool,
     zone: tzinfo | None = None,
 ) -> Signs:
-    """Return the statistics since then: an admin of all of Nod gets everyone's, anyone else their own.
+    """Return the statistics since a time: an admin of all of Nod gets everyone's, anyone else their own.
 
     ``has_notes``: NOD_INSIGHTS is `BY_PEOPLE`, so notes are stored, and admins see people by name. Otherwise
     an admin sees themselves by name, and a total of all. ``zone``: the time zone that this person has now;
@@ -204,18 +215,18 @@ def find_signs(
     everyone = rights.is_global_admin(session, policies, actor)
     own_id = people.load_person(session, actor).id
     # people are counted by the id of the person, or by the account if it is linked with no other
-    person_ids = {each.account: each.person_id for each in people.list_linked(session)}
+    person_ids = {linked.account: linked.person_id for linked in people.list_linked(session)}
     only_id = None if everyone else own_id
     decisions, names = _read_decisions(session, since, only_id, person_ids, has_notes=has_notes)
     zones = _find_zones(session, person_ids)
     if zone is not None:
         zones[own_id] = zone
     signs_by_person = count_signs(decisions, policies.load(session).book.zone, zones)
-    named_signs = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
-    named_signs.sort(key=lambda each: (-each.signs.decided, each.name))
+    signs_of_people = [NamedSigns(person, names[person], signs) for person, signs in signs_by_person.items()]
+    signs_of_people.sort(key=lambda each: (-each.signs.decided, each.name))  # the busiest first
     if everyone and has_notes:
-        return Signs(since=since, everyone=True, has_notes=True, total=None, people=tuple(named_signs))
-    own = tuple(each for each in named_signs if each.key == own_id)
+        return Signs(since=since, everyone=True, has_notes=True, total=None, people=tuple(signs_of_people))
+    own = tuple(each for each in signs_of_people if each.key == own_id)
     total = None
     if everyone and len(signs_by_person) >= MIN_DECIDERS:
         total = _sum_signs(signs_by_person.values())
@@ -234,25 +245,27 @@ def _find_zones(session: Session, person_ids: Mapping[str, str]) -> dict[str, tz
 def _read_decisions(
     session: Session, since: datetime, only_id: str | None, person_ids: Mapping[str, str], *, has_notes: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
-    """Return the votes on proposals since then, and people's names by person.
+    """Return the votes on proposals since a time, and the names of the voters by person.
 
     ``only_id``: the person whose votes are returned; None for everyone's. ``person_ids``: the ids of people
     with linked accounts, by account. ``has_notes``: notes on how people read are stored.
     """
     notes = _read_notes(session, since) if has_notes else {}
     openings = _read_openings(session, since, person_ids) if has_notes else {}
-    decisions, names = [], dict[str, str]()
+    decisions: list[ReadDecision] = []
+    names: dict[str, str] = {}
     for row in _list_voted(session, since):
         for stored_vote in row.votes:
             _person_id, account, name, verb, _reason, at_text = stored_vote[:_VOTE_FIELDS]
             person = person_ids.get(account, account)
-            is_left_out = only_id is not None and person != only_id
-            if is_left_out or verb not in _YES_VERBS | _NO_VERBS:
+            is_wanted = only_id is None or person == only_id
+            if not is_wanted or verb not in _YES_VERBS | _NO_VERBS:
                 continue
             names[person] = names.get(person) or name or account
-            at, card_id = datetime.fromisoformat(at_text), row.batch or row.id
+            at = datetime.fromisoformat(at_text)
+            card_id = row.batch or row.id
             decision = ReadDecision(person, at, card_id, approves=verb in _YES_VERBS, has_trial=row.has_trial)
-            note = notes.get((row.id, account, at))
+            note = notes.get(_DecisionKey(row.id, account, at))
             if note is not None:
                 times_by_part = openings.get(_CardState(card_id, person, note.rounds), {})
                 decision = _add_note(decision, note, times_by_part)
@@ -271,7 +284,7 @@ def _add_note(decision: ReadDecision, note: Any, times_by_part: Mapping[str, dat
         word_count=note.words,
         shown_at=note.shown_at,
         viewed_at=opened_before.get(CardPart.ALL),
-        # whichever part was opened: *View all* shows the trial's diff as well
+        # either part counts: *View all* shows the trial's diff as well
         is_diff_open=decision.has_trial and bool(opened_before),
     )
 
@@ -293,10 +306,12 @@ def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
         yield from rows
 
 
-def _read_notes(session: Session, since: datetime) -> dict[tuple[str, str, datetime], Any]:
-    """Return the rows of `ReadDecisionRow`, by proposal, account and time of the decision."""
-    rows = session.connection().execute(select(_READ).where(_READ.c.at >= since).limit(record.MAX_ROWS))
-    return {(row.proposal_id, row.account, row.at): row for row in rows}
+def _read_notes(session: Session, since: datetime) -> dict[_DecisionKey, Any]:
+    """Return the rows of `ReadDecisionRow` since a time."""
+    rows = session.connection().execute(
+        select(_DECISION).where(_DECISION.c.at >= since).limit(record.MAX_ROWS)
+    )
+    return {_DecisionKey(row.proposal_id, row.account, row.at): row for row in rows}
 
 
 def _read_openings(
@@ -304,7 +319,7 @@ def _read_openings(
 ) -> dict[_CardState, dict[str, datetime]]:
     """Return when each person first opened the parts of a card, by part."""
     openings: dict[_CardState, dict[str, datetime]] = {}
-    rows = session.connection().execute(select(_OPENED).where(_OPENED.c.at >= since).limit(record.MAX_ROWS))
+    rows = session.connection().execute(select(_OPENING).where(_OPENING.c.at >= since).limit(record.MAX_ROWS))
     for row in rows:
         person = person_ids.get(row.account, row.account)
         times_by_part = openings.setdefault(_CardState(row.card_id, person, row.rounds), {})

@@ -27,7 +27,7 @@ _MAX_DIGITS = 9  # of the number of a fact
 
 
 class MemoryCommands:
-    """The command. ``words`` has it as a subcommand of ``/nod``."""
+    """The command, whose ``subcommands`` become a part of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock

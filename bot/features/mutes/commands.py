@@ -19,7 +19,7 @@ _SHORTEST_MUTE = timedelta(minutes=1)
 
 
 class MuteCommands:
-    """The command, as a part of ``/nod``."""
+    """The command, whose ``subcommands`` become a part of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
@@ -53,11 +53,11 @@ class MuteCommands:
 
     def _list(self, session: Session, command: Command) -> str:
         now, zone = self._clock(), self._policies.load(session).book.zone
-        mine = rows.list_mutes(session, people.load_person(session, command.actor).accounts)
+        mutes = rows.list_mutes(session, people.load_person(session, command.actor).accounts)
         lines = [
-            f"- `{each.tool_name}` until {format_in_zone(each.until, zone)}"
-            for each in mine
-            if each.until > now
+            f"- `{mute.tool_name}` until {format_in_zone(mute.until, zone)}"
+            for mute in mutes
+            if mute.until > now
         ]
         if not lines:
             return _NONE_TEXT
@@ -70,16 +70,16 @@ class MuteCommands:
         until = format_in_zone(now + length, self._policies.load(session).book.zone)
         return f"You are not told of `{tool_name}` until {until}. You may still decide."
 
-    def _end(self, session: Session, command: Command, which: str) -> str:
-        if not which:
+    def _end(self, session: Session, command: Command, tool_or_all: str) -> str:
+        if not tool_or_all:
             raise CommandError("Say which, such as `end deploy` or `end all`.")
         person = people.load_person(session, command.actor)
-        mine = rows.list_mutes(session, person.accounts)
-        idents = [each.id for each in mine if which in ("all", each.tool_name)]
-        ended = rows.end_mutes(session, command.actor, person, idents, self._clock())
-        if not ended:
-            return _NONE_TEXT if which == "all" else f"You don't mute {which}."
-        return f"You are told again of {', '.join(ended)}."
+        mutes = rows.list_mutes(session, person.accounts)
+        mute_ids = [mute.id for mute in mutes if tool_or_all in ("all", mute.tool_name)]
+        tool_names = rows.end_mutes(session, command.actor, person, mute_ids, self._clock())
+        if not tool_names:
+            return _NONE_TEXT if tool_or_all == "all" else f"You don't mute {tool_or_all}."
+        return f"You are told again of {', '.join(tool_names)}."
 
 
 def _parse_length(text: str) -> timedelta:

@@ -6,7 +6,7 @@ from fastapi import Path
 from sqlmodel import Session
 
 from bot.domain.people import Actor
-from bot.features.feature import PartsDep
+from bot.features.feature import PartsDep, RouteParts
 from bot.features.mutes import rows
 from bot.store import people
 from bot.web.answers import require_or_404
@@ -15,7 +15,7 @@ from bot.web.site import Caller, api_routes
 
 router = api_routes("mutes", prefix="/api")
 
-Number = Annotated[int, Path(ge=1, lt=10**9)]
+MuteNumber = Annotated[int, Path(ge=1, lt=10**9)]
 
 
 class MuteView(View):
@@ -41,21 +41,22 @@ class MuteEndedBody(SaidBody):
 async def list_own_mutes(actor: Caller, parts: PartsDep) -> MutesBody:
     """Return your own mutes. You may decide the cards of these tools all the same."""
 
-    def read(session: Session) -> list[rows.Mute]:
-        mine = rows.list_mutes(session, people.load_person(session, actor).accounts)
-        return [each for each in mine if each.until > parts.clock()]
+    def read_current(session: Session) -> list[rows.Mute]:
+        mutes = rows.list_mutes(session, people.load_person(session, actor).accounts)
+        return [mute for mute in mutes if mute.until > parts.clock()]
 
-    return MutesBody.of(mutes=await parts.database.read(read))
+    return MutesBody.of(mutes=await parts.database.read(read_current))
 
 
 @router.delete("/mutes/{number}", summary="Be told of a kind of card again")
-async def end_own_mute(number: Number, actor: Caller, parts: PartsDep) -> MuteEndedBody:
-    ended = await parts.database.write(_end, actor, number, parts)
-    tool_name = require_or_404(ended, "You don't mute that.")
+async def end_own_mute(number: MuteNumber, actor: Caller, parts: PartsDep) -> MuteEndedBody:
+    ended_tool = await parts.database.write(_end_mute, actor, number, parts)
+    tool_name = require_or_404(ended_tool, "You don't mute that.")
     return MuteEndedBody(id=number, tool_name=tool_name, text=f"You are told again of {tool_name}.")
 
 
-def _end(session: Session, actor: Actor, number: int, parts: PartsDep) -> str | None:
+def _end_mute(session: Session, actor: Actor, number: int, parts: RouteParts) -> str | None:
+    """End a mute of this person, and return the name of its tool; None if there is no such mute."""
     person = people.load_person(session, actor)
-    ended = rows.end_mutes(session, actor, person, [number], parts.clock())
-    return ended[0] if ended else None
+    tool_names = rows.end_mutes(session, actor, person, [number], parts.clock())
+    return tool_names[0] if tool_names else None

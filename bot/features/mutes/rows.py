@@ -1,7 +1,7 @@
 """The queries of mutes, and `Mutes`, a copy of all mutes in memory.
 
-Each change of a mute is in the audit log, and raises the version of the rulebook: so processes notice that
-their copy is old when they compare versions.
+Each change of a mute is in the audit log, and raises the version of the rulebook. By this version, a process
+notices that its copy is old.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,7 +31,7 @@ MAX_MUTES = 50
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """A mute: the person of an account is not told of a tool's cards until a time."""
+    """A mute: until a time, the person of an account is not told of a tool's cards."""
 
     id: int
     account: str  # the account that muted; the mute counts for all accounts linked with it
@@ -87,7 +87,7 @@ def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Seq
 def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -> Mute | None:
     """Return a person's current mute of a tool, or None.
 
-    Linked accounts may each have one: then it is the one that ends last.
+    If several linked accounts mute the tool, the mute that ends last is returned.
     """
     mutes = list_mutes(session, person.accounts)
     current = [mute for mute in mutes if mute.tool_name == tool_name and mute.until > now]

@@ -1,9 +1,9 @@
 """The check of a model's answer about a call, before any of it is shown on a card as a second opinion.
 
-The call may be written by an attacker, and so may steer the model's words. An answer is refused if it breaks
-the schema, if it names a number, name, path or address that the call does not have, or if it could be read as
-advice to approve. The verdict on whether the person asked for the call is shown only if it is no. This module
-reads no database and calls no model.
+An attacker may have written the call, and its words may steer the model. So an answer is refused if it breaks
+the schema, or if it could be read as advice to approve. It is also refused if it has a number, name, path or
+address that the call does not have. The verdict on whether the person asked for the call is shown only if it
+is no. This module reads no database and calls no model.
 """
 
 import json
@@ -28,8 +28,8 @@ _NUMBER = re.compile(r"\d+(?:[.,\u202f']\d+)*")  # "14", "1,000", "3.5"
 _SEPARATE_NUMBER = re.compile(rf"(?<![\w-]){_NUMBER.pattern}(?![\w-])")  # not the "2" of "v2"
 # "1.234" and "1,234": each is 1234 in one language, and less than 2 in another
 _AMBIGUOUS_NUMBER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
-# a whole part, perhaps with separators of thousands, and perhaps decimals after a point or a comma. That sign
-# must differ from the separator, if there is one: "1,234.50", "1234,5"
+# a whole part, perhaps with separators of thousands, and perhaps decimals after a point or a comma, such as
+# "1,234.50" and "1234,5". The sign before the decimals must not be the separator of thousands.
 _VALUE = re.compile(
     r"(?P<whole>[1-9]\d{0,2}(?P<separator>[.,\u202f'])\d{3}(?:(?P=separator)\d{3})*|0|[1-9]\d*)"
     r"(?:(?!(?P=separator))[.,](?P<decimals>\d+))?"
@@ -94,19 +94,21 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
     """
     fenced = _FENCE.fullmatch(answer)
     try:
-        found = json.loads(fenced[1] if fenced else answer)
+        content = json.loads(fenced[1] if fenced else answer)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.keys() != {"does", "asked", "concerns"}:
+    if not isinstance(content, dict) or content.keys() != {"does", "asked", "concerns"}:
         return None
-    does, asked, concerns = found["does"], found["asked"], found["concerns"]
+    does, asked, concerns = content["does"], content["asked"], content["concerns"]
     if not isinstance(concerns, list) or len(concerns) > _MAX_CONCERNS:
         return None
-    if not (_is_line(does, _MAX_DOES_CHARS) and all(_is_line(each, _MAX_CONCERN_CHARS) for each in concerns)):
+    if not _is_line(does, _MAX_DOES_CHARS):
+        return None
+    if not all(_is_line(concern, _MAX_CONCERN_CHARS) for concern in concerns):
         return None
     if not isinstance(asked, str) or asked not in set(Asked):
         return None
-    if any(_may_mislead(each, facts) for each in (does, *concerns)):
+    if any(_may_mislead(text, facts) for text in (does, *concerns)):
         return None
     verdict = Asked(asked) if has_request else Asked.UNCLEAR
     return OpinionWords(_begin_in_lower_case(does), verdict, tuple(map(_begin_in_lower_case, concerns)))
@@ -121,7 +123,7 @@ def _is_line(text: Any, max_chars: int) -> bool:
 
 
 def _begin_in_lower_case(text: str) -> str:
-    """Return a text with its first letter in lower case, unless it begins with an acronym, as ``URL``."""
+    """Return a text with its first letter in lower case, unless it begins with an acronym such as ``URL``."""
     if text[1:2].islower():
         return text[:1].lower() + text[1:]
     return text
@@ -178,7 +180,7 @@ def _list_readings(word: str) -> set[str]:
 def _normalise_number(number: str) -> str:
     """Return a number with a decimal point, without other separators and without zeros at its end.
 
-    An ambiguous number, and what has no value as one, such as "1.2.3" and "007", is returned as it is.
+    An ambiguous number is returned as it is, and so is a text that has no value, such as "1.2.3" or "007".
     """
     value = _VALUE.fullmatch(number)
     if value is None or _AMBIGUOUS_NUMBER.fullmatch(number):

@@ -33,7 +33,7 @@ _USAGE_TEXT = "Say who decides for you and until when, such as `/nod away @ben u
 
 
 class AwayCommands:
-    """The two commands. ``words`` has them as subcommands of ``/nod``."""
+    """The two commands, whose ``subcommands`` become a part of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock

@@ -38,7 +38,9 @@ MAX_TRIES = 12
 PUSH_NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # the most cards in one transaction
-_AGAIN, _DEVICE, _NOTIFICATION = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
+_ASKED_AGAIN = table_of(AskedAgainRow)
+_DEVICE = table_of(DeviceRow)
+_NOTIFICATION = table_of(NotificationRow)
 # an account that is given to a query, and an account of the same person
 _GIVEN_ACCOUNT, _LINKED_ACCOUNT = aliased(AccountRow), aliased(AccountRow)
 _IS_DUE = _NOTIFICATION.c.sent < _NOTIFICATION.c.wanted
@@ -120,16 +122,18 @@ def note_card_asks_again(session: Session, proposal: Proposal, more: int, now: d
     session.connection().execute(insert_or_ignore(session, AskedAgainRow), row)
 
 
-def find_due_work(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
-    """Return the due work, with at most ``room`` devices.
+def find_due_work(session: Session, now: datetime, max_devices: int, busy: Collection[str]) -> DueWork:
+    """Return the due work, with at most ``max_devices`` devices.
 
     ``busy``: the devices to which this process is sending, which are left out.
     """
-    has_asked_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
+    has_asked_again = (
+        session.connection().execute(select(_ASKED_AGAIN.c.card_id).limit(1)).first() is not None
+    )
     has_changed = bool(_list_changed(session, 1))
     due = exists().where(_NOTIFICATION.c.device_id == _DEVICE.c.id, _IS_DUE, _NOTIFICATION.c.next_at <= now)
     found = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
-    ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(room)
+    ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(max_devices)
     return DueWork(has_asked_again, has_changed, session.connection().execute(ordered).scalars().all())
 
 
@@ -139,7 +143,7 @@ def request_noted_cards(session: Session, policies: Policies, now: datetime) -> 
     Takes the oldest notes of `note_card_asks_again`, at most `_MAX_CARDS`, and deletes them. Left out are
     people who muted the kind of card, or from whom the card is held back.
     """
-    oldest = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
+    oldest = select(_ASKED_AGAIN.c.card_id).order_by(_ASKED_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(oldest).scalars().all()
     live_devices = session.exec(select(DeviceRow).where(is_live(now))).all()
     owners = {device.account: device.account_name for device in live_devices}
@@ -163,8 +167,8 @@ def request_noted_cards(session: Session, policies: Policies, now: datetime) -> 
 def close_changed(session: Session, policies: Policies, now: datetime) -> None:
     """Check the shown cards that have changed, and close those that no longer wait for the device's person.
 
-    Here only the message is requested by which the device closes a card. Each card is checked once for each
-    version.
+    A card is not closed here: a message is requested, and the device closes the card when it gets this
+    message. Each card is checked once for each version.
     """
     for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
         device = session.get(DeviceRow, row.device_id)
@@ -205,24 +209,24 @@ def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown:
     requested in the meantime. ``version``: the version of the card in the message.
     """
     if not is_shown:
-        over = delete(NotificationRow).where(
+        deletion = delete(NotificationRow).where(
             col(NotificationRow.card_id) == row.card_id,
             col(NotificationRow.device_id) == row.device_id,
             col(NotificationRow.wanted) == row.wanted,
         )
-        if count_changed(session.execute(over)):
+        if count_changed(session.execute(deletion)):
             return
     values = {"sent": row.wanted, "version": version, "is_shown": is_shown, "tries": 0}
     session.connection().execute(_update_row(row.card_id, row.device_id).values(**values))
 
 
 def postpone(session: Session, row: NotificationRow, until: datetime) -> None:
-    """Send a notification later."""
+    """Store that a notification is not sent before ``until``."""
     session.connection().execute(_update_row(row.card_id, row.device_id).values(next_at=until))
 
 
 def count_try(session: Session, row: NotificationRow) -> None:
-    """Count a try that did not arrive."""
+    """Count a try to send a message that did not arrive."""
     session.connection().execute(
         _update_row(row.card_id, row.device_id).values(tries=_NOTIFICATION.c.tries + 1)
     )
@@ -267,7 +271,7 @@ def list_open(session: Session, card_id: str) -> list[Proposal]:
         )
     )
     found = (proposals.get(session, ident) for ident in members)
-    return [each for each in found if each is not None]
+    return [proposal for proposal in found if proposal is not None]
 
 
 def list_decidable(
@@ -323,19 +327,27 @@ def _request_message(
 
     If the device has a row for the card already, another message is requested only with ``repeat``.
     """
-    values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
-    values |= {"is_shown": False, "tries": 0, "next_at": now}
+    values = {
+        "card_id": card_id,
+        "device_id": device_id,
+        "wanted": 1,
+        "sent": 0,
+        "version": 0,
+        "is_shown": False,
+        "tries": 0,
+        "next_at": now,
+    }
     insertion = insert_or_ignore(session, NotificationRow, "card_id")
     is_known = session.connection().execute(insertion, values).first() is None
     if repeat and is_known:
-        another = {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
-        session.connection().execute(_update_row(card_id, device_id).values(**another))
+        values_of_repeat = {"wanted": _NOTIFICATION.c.wanted + 1, "tries": 0, "next_at": now}
+        session.connection().execute(_update_row(card_id, device_id).values(**values_of_repeat))
 
 
-def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
+def _list_changed(session: Session, limit: int) -> Sequence[NotificationRow]:
     """Return shown notifications whose card has another version than when it was checked last."""
     shown = select(NotificationRow).where(col(NotificationRow.is_shown).is_(True))
-    return session.exec(shown.where(col(NotificationRow.version) != _CARD_VERSION).limit(most)).all()
+    return session.exec(shown.where(col(NotificationRow.version) != _CARD_VERSION).limit(limit)).all()
 
 
 def _has_voted(session: Session, proposal: Proposal, actor: Actor) -> bool:

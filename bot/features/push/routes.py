@@ -128,15 +128,15 @@ async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
     push_client = make_push_client(parts.settings)
     visible = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
     quiet = await parts.database.read(rows.find_quiet, actor)
-    mine = [_view(each, mine=True) for each in visible.mine]
-    others = [_view(each, mine=False) for each in visible.others]
+    mine = [_make_view(each, mine=True) for each in visible.mine]
+    others = [_make_view(each, mine=False) for each in visible.others]
     return DeviceList(
         on=push_client is not None,
         key=push_client.key.public if push_client else "",
         most=rows.MAX_DEVICES,
         everyone=visible.everyone,
         devices=[*mine, *others],
-        quiet=_view_quiet(quiet) if quiet else None,
+        quiet=_make_quiet_view(quiet) if quiet else None,
     )
 
 
@@ -154,7 +154,7 @@ async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep
         added = await parts.database.write(rows.add_device, actor, device, parts.clock())
     except DeviceRefused as error:
         raise Fault(409, error.message) from None
-    return DeviceAdded(device=_view(added, mine=True))
+    return DeviceAdded(device=_make_view(added, mine=True))
 
 
 @router.patch("/push/devices/{device_id}", summary="Change what a device shows")
@@ -280,7 +280,7 @@ def _copy_own(session: Session, device_id: str, actor: Actor, now: datetime) -> 
     return DeviceRow(**row.model_dump()) if row else None
 
 
-def _view(device: DeviceRow, *, mine: bool) -> DeviceView:
+def _make_view(device: DeviceRow, *, mine: bool) -> DeviceView:
     return DeviceView(
         id=device.id,
         name=device.name,
@@ -294,6 +294,6 @@ def _view(device: DeviceRow, *, mine: bool) -> DeviceView:
     )
 
 
-def _view_quiet(quiet: QuietHours) -> QuietView:
+def _make_quiet_view(quiet: QuietHours) -> QuietView:
     begins, ends = quiet.hours
     return QuietView(begins=f"{begins:%H:%M}", ends=f"{ends:%H:%M}", zone=quiet.zone)

@@ -2,9 +2,11 @@
 
 A device is a browser's subscription at a push service. It is live as long as the session in which it was
 added (`is_live`). Nod stores no session of people whom a proxy signs in, or who need no sign-in: a device of
-theirs is live until a time, ``until``. ``vapid`` marks the key pair of Nod with which the browser subscribed:
-with another key pair, the device can't be used any longer. Nothing is sent to a device before ``next_at``. A
-row that is used after its transaction is a copy (``DeviceRow(**row.model_dump())``).
+theirs is live until a time, ``until``. ``vapid`` is the fingerprint of the key pair
+of Nod with which the browser subscribed. If Nod has another key pair now, the device can't be used any
+longer. Nothing is sent to a device before ``next_at``.
+
+A row that is used after its transaction is a copy (``DeviceRow(**row.model_dump())``).
 """
 
 import hmac
@@ -67,7 +69,7 @@ class NewDevice:
     session: str | None  # the hash of the session; None without a session
     until: datetime | None  # the end of a device without a session
     name: str
-    key_fingerprint: str  # the mark of the key pair with which the browser subscribed
+    key_fingerprint: str  # of the key pair of Nod with which the browser subscribed
     is_detailed: bool = False  # its notifications say what is asked and by whom
 
 
@@ -213,10 +215,10 @@ def end_devices(session: Session, ids: Sequence[str]) -> int:
     return count_changed(session.execute(delete(DeviceRow).where(col(DeviceRow.id).in_(ids))))
 
 
-def delete_dead_devices(session: Session, vapid: str, now: datetime) -> int:
+def delete_dead_devices(session: Session, key_fingerprint: str, now: datetime) -> int:
     """Delete devices that are not live, or that subscribed with another key pair. Return their number."""
-    over = select(DeviceRow.id).where(~is_live(now) | (col(DeviceRow.vapid) != vapid)).limit(MAX_LISTED)
-    ids = session.exec(over).all()
+    has_other_key = col(DeviceRow.vapid) != key_fingerprint
+    ids = session.exec(select(DeviceRow.id).where(~is_live(now) | has_other_key).limit(MAX_LISTED)).all()
     return end_devices(session, ids) if ids else 0
 
 

@@ -41,7 +41,7 @@ MAX_ASKED_PAUSE = timedelta(hours=6)
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
 _MAX_RUN_SECONDS = 2.0  # the longest run of the sweep: a service that hangs keeps no other device waiting
-_CLEAN_PAUSE = timedelta(minutes=1)  # between two deletions of ended devices
+_DELETION_PAUSE = timedelta(minutes=1)  # between two deletions of ended devices
 _GONE_STATUSES = frozenset({404, 410})
 _DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)  # "nod.example.com", and no name of a single machine
 
@@ -119,19 +119,17 @@ def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
 
 def open_subscription(session: Session, device: DeviceRow) -> Subscription:
     """Return the subscription of a device. Raises SecretLost."""
-    opened = {
-        name: decrypt_in(session, DeviceRow, name, device.id, getattr(device, name))
-        for name in ("endpoint", "secret")
-    }
-    return Subscription(opened["endpoint"], device.public_key, opened["secret"])
+    endpoint = decrypt_in(session, DeviceRow, "endpoint", device.id, device.endpoint)
+    secret = decrypt_in(session, DeviceRow, "secret", device.id, device.secret)
+    return Subscription(endpoint, device.public_key, secret)
 
 
 @dataclass(eq=False)
 class PushSender:
     """The sweep that sends due notifications.
 
-    ``has_account`` tells if an account still exists. It is only asked about the account that the console has
-    without sign-in.
+    ``has_account`` tells if an account still exists. It is asked only about the account of a console that
+    needs no sign-in.
     """
 
     settings: Settings
@@ -141,11 +139,11 @@ class PushSender:
     push_client: PushClient
     has_account: Callable[[Actor], Awaitable[bool]]
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _cleaned_at: datetime | None = None
+    _devices_deleted_at: datetime | None = None
 
     async def run(self, now: datetime) -> None:
         """Send the due notifications. Tasks that take longer continue during the next sweeps."""
-        await self._clean(now)
+        await self._delete_ended_devices(now)
         room, busy = AT_A_TIME - len(self._tasks), frozenset(self._tasks)
         due = await self.database.read(notifications.find_due_work, now, room, busy)
         if due.has_asked_again:
@@ -155,7 +153,7 @@ class PushSender:
         if due.has_asked_again or due.has_changed:  # that may have made further messages due
             due = await self.database.read(notifications.find_due_work, now, room, busy)
         for device_id in due.devices:
-            task = asyncio.create_task(self._serve(device_id), name=f"push to {device_id}")
+            task = asyncio.create_task(self._send_due(device_id), name=f"push to {device_id}")
             self._tasks[device_id] = task
             task.add_done_callback(partial(self._remove_task, device_id))
         if not self._tasks:
@@ -170,17 +168,20 @@ class PushSender:
     def _remove_task(self, device_id: str, _: "asyncio.Task[None]") -> None:
         self._tasks.pop(device_id, None)
 
-    async def _clean(self, now: datetime) -> None:
+    async def _delete_ended_devices(self, now: datetime) -> None:
         """Delete devices that have ended, once a minute: nothing is sent to them in any case."""
         # a time in the future is from before the clock was set back: it does not count
-        if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
+        if (
+            self._devices_deleted_at is not None
+            and timedelta() <= now - self._devices_deleted_at < _DELETION_PAUSE
+        ):
             return
-        self._cleaned_at = now
+        self._devices_deleted_at = now
         ended = await self.database.write(rows.delete_dead_devices, self.push_client.key.fingerprint, now)
         if ended:
             log.info("devices are no longer notified: their sessions or their key ended", many=ended)
 
-    async def _serve(self, device_id: str) -> None:
+    async def _send_due(self, device_id: str) -> None:
         """Send the due notifications of a device. An error is logged; another try follows after the lease."""
         try:
             device = await self.database.write(notifications.claim_device, device_id, self.clock())
@@ -226,9 +227,11 @@ class PushSender:
             await self.database.write(rows.end_devices, [device.id])
             return False
         outcome = await self.push_client.send(subscription, letter, now)
-        return await self._store(device, row, letter, outcome)
+        return await self._store_outcome(device, row, letter, outcome)
 
-    async def _store(self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome) -> bool:
+    async def _store_outcome(
+        self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome
+    ) -> bool:
         """Store the outcome of one notification. Return whether more can be sent to the device now."""
         now, write = self.clock(), self.database.write
         if outcome.is_gone:

@@ -53,12 +53,12 @@ class SchedulesBody(DoneBody):
 async def listed(actor: Caller, parts: PartsDep) -> SchedulesBody:
     """Return your schedules; to admins (``everyone``) all. At most 200, and those due next come first."""
 
-    def read(session: Session) -> tuple[bool, list[Schedule]]:
+    def read_visible(session: Session) -> tuple[bool, list[Schedule]]:
         everyone = rights.is_global_admin(session, parts.policies, actor)
         return everyone, runs.list_visible(session, parts.policies, actor)
 
-    everyone, found = await parts.database.read(read)
-    return SchedulesBody.of(everyone=everyone, schedules=found)
+    everyone, visible = await parts.database.read(read_visible)
+    return SchedulesBody.of(everyone=everyone, schedules=visible)
 
 
 class Doing(Body):

@@ -77,9 +77,8 @@ def list_of_people(
     listed = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
         listed = listed.where(_TABLE.c.person.in_(sorted(accounts)))
-    ordered = listed.order_by(
-        _TABLE.c.due_at.is_(None), _TABLE.c.due_at, _TABLE.c.id
-    )  # without ``due_at``: last
+    # schedules without ``due_at`` come last
+    ordered = listed.order_by(_TABLE.c.due_at.is_(None), _TABLE.c.due_at, _TABLE.c.id)
     return [_make_schedule(row) for row in session.exec(ordered.limit(_MAX_LISTED))]
 
 
@@ -105,9 +104,9 @@ def list_due(
 ) -> list[Schedule]:
     """Return the schedules whose time has come, then those whose proposal has ended, the longest due first.
 
-    Of each of the two sorts at most ``limit`` are returned, and at most one in each conversation. Left out
-    are schedules with a turn under way in their conversation. ``excluded_ids``: schedules that can't run for
-    now, which are left out as well.
+    At most ``limit`` of either sort are returned, and of either sort at most one in each conversation. Left
+    out are schedules with a turn under way in their conversation, and those of ``excluded_ids``, which can't
+    run for now.
     """
     is_free = ~_TURN_UNDER_WAY.exists() & _TABLE.c.id.not_in(sorted(excluded_ids))
     # 1 for the schedule that is due first in its conversation
@@ -116,13 +115,12 @@ def list_due(
     )
     numbered = select(_TABLE.c.id, place_in_conversation.label("nth")).where(_LIVE, is_free)
     is_due = _TABLE.c.due_at <= now
-    is_settled = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (
-        col(ProposalRow.id) == _TABLE.c.follows
-    )
-    has_settled = select(ProposalRow.id).where(is_settled).correlate(_TABLE).exists()
-    follows_settled = _TABLE.c.follows.is_not(None) & (_TABLE.c.runs == 0) & has_settled
-    found = list[Schedule]()
-    for condition in (is_due, follows_settled):
+    is_followed = col(ProposalRow.id) == _TABLE.c.follows
+    has_ended = is_one_of(col(ProposalRow.state), sorted(SETTLED))
+    ended_proposal = select(ProposalRow.id).where(is_followed, has_ended).correlate(_TABLE)
+    follows_ended = _TABLE.c.follows.is_not(None) & (_TABLE.c.runs == 0) & ended_proposal.exists()
+    found: list[Schedule] = []
+    for condition in (is_due, follows_ended):
         ranked = numbered.where(condition).subquery()
         rows = select(ScheduleRow).join(ranked, ranked.c.id == _TABLE.c.id).where(ranked.c.nth == 1)
         found += [_make_schedule(row) for row in session.exec(rows.order_by(_TABLE.c.due_at).limit(limit))]

@@ -83,7 +83,7 @@ class ScheduleChange:
 def store_schedule(
     session: Session, policies: Policies, schedule: Schedule, limit: int, now: datetime
 ) -> None:
-    """Store an approved schedule. Raises Hopeless, in words, if it can't run.
+    """Store an approved schedule. Raises PermanentRefusal if it can't run.
 
     ``limit``: the most schedules of one person.
     """
@@ -112,12 +112,12 @@ def find_followed(
 ) -> str:
     """Return the id of the proposal that a schedule waits for, which begins with ``id_prefix``.
 
-    The proposal is in the conversation, or the person may see it elsewhere. Raises Hopeless if there is no
-    such proposal, or if several ids begin that way.
+    The proposal is in the conversation, or the person may see it elsewhere. Raises PermanentRefusal if there
+    is no such proposal, or if several ids begin that way.
     """
     found = proposals.find_by_prefix(session, id_prefix)
     if len(found) == 1:
-        [proposal] = found
+        proposal = found[0]
         if proposal.conversation_id == conversation_id:
             return proposal.id
         if rights.may_see_proposal(session, policies, proposal, person):
@@ -138,17 +138,23 @@ def run_schedule(
     conversation = conversations.get_conversation(session, due.conversation_id)
     if conversation is None or policies.load(session).book.paused:
         return ()
-    why = _find_hindrance(session, policies, due, conversation, standing, now)
-    if why:
-        has_ended = _end_with_grants(session, due, Author.nod(Act.END_BY_ITSELF, why), now, why)
-        return _tell(session, policies, due, f"has ended. {why}", now) if has_ended else ()
+    hindrance = _find_hindrance(session, policies, due, conversation, standing, now)
+    if hindrance:
+        by = Author.nod(Act.END_BY_ITSELF, hindrance)
+        if not _end_with_grants(session, due, by, now, hindrance):
+            return ()
+        return _tell(session, policies, due, f"has ended. {hindrance}", now)
     is_early = _is_waiting_for_proposal(session, due)  # a person wants it now, before the proposal's end
     due_at = due.times.find_next(now) if due.times else None
     if not rows.claim_run(session, due, due_at, now, counts=not is_early):
         return ()
-    late = _describe_lateness(due, now)
     current_id = conversations.find_current_id(session, conversation.address) or conversation.id
-    words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
+    words = {
+        "label": due.label,
+        "who": one_line(due.person.label),
+        "task": due.task,
+        "late": _describe_lateness(due, now),
+    }
     after = messages.find_last_heard(session, current_id)
     messages.add_notice(session, current_id, _DUE_NOTICE.format(**words), after, now, delivered=False)
     note = _DUE_NOTE.format(when=_describe_occasion(session, due), **words)
@@ -214,9 +220,8 @@ def run_now(session: Session, schedule: Schedule, by: Actor, now: datetime) -> b
     """Make a schedule due now. Return False if it is paused or has ended."""
     if schedule.paused_at is not None:
         return False
-    return rows.change_schedule(
-        session, schedule.id, people.make_author(session, Act.RUN, by), now, due_at=now
-    )
+    who = people.make_author(session, Act.RUN, by)
+    return rows.change_schedule(session, schedule.id, who, now, due_at=now)
 
 
 def pause_for_unknown_membership(
@@ -269,7 +274,8 @@ def _find_hindrance(
     ``standing``: the person's membership in the chat; None if they have left. Raises ForbiddenForNow, with
     the rule in words, if it may run there at another time.
     """
-    who, policy = due.person.label, policies.load(session)
+    who = due.person.label
+    policy = policies.load(session)
     if conversation.deleted:
         return "Its conversation was deleted"
     if standing is None:
@@ -303,7 +309,8 @@ def _tell(
 
     ``predicate``: what became of the schedule, such as ``has ended. Ana is no longer there``.
     """
-    text, conversation_id = f"A schedule for {due.person.label} {predicate}", due.conversation_id
+    text = f"A schedule for {due.person.label} {predicate}"
+    conversation_id = due.conversation_id
     place = conversations.load_place(session, conversation_id).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
         notices.store_notice(session, Address.parse(admin), f"{text}: {due.label}.", now)

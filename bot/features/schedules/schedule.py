@@ -2,10 +2,10 @@
 
 This module reads no database. Moments are in UTC.
 
-A repetition in days is by the calendar and the clock: "1d" is the same time of day in the schedule's time
-zone. A repetition in hours or minutes is by real time: "24h" may be another time of day after a change of the
-clocks. In a night in which the clocks go from 2 to 3, 02:30 is taken as 03:30. In a night in which they go
-from 3 back to 2, 02:30 comes twice, and the first counts.
+A repetition in days goes by the calendar: "1d" is the same time of day in the schedule's time zone. A
+repetition in hours or minutes goes by real time: "24h" may be another time of day after a change of the
+clocks. If the clocks go from 2 to 3 in a night, 02:30 is taken as 03:30. If they go from 3 back to 2, 02:30
+comes twice, and the first counts.
 """
 
 from calendar import monthrange
@@ -96,7 +96,7 @@ class Times:
 
     def count_missed(self, due: datetime, now: datetime) -> int:
         """Return the number of times after ``due`` up to now, at most `MAX_COUNTED_MISSES`."""
-        return sum(each <= now for each in islice(self._iterate_after(due), MAX_COUNTED_MISSES))
+        return sum(time <= now for time in islice(self._iterate_after(due), MAX_COUNTED_MISSES))
 
     def _iterate_after(self, moment: datetime) -> Iterator[datetime]:
         """Yield the times after a moment, in order."""
@@ -157,19 +157,21 @@ class Times:
         first = self.start.astimezone(self.zone)
         begin = max(first, moment.astimezone(self.zone)).date()
         time_of_day = first.time().replace(fold=0)
-        changes = []
-        for ahead in range(_YEAR_DAYS):
-            day = begin + _DAY * ahead
+        sentences = []
+        for days_ahead in range(_YEAR_DAYS):
+            day = begin + _DAY * days_ahead
             if not self._falls_on(day, first.date(), self.interval):
                 continue
             at = datetime.combine(day, time_of_day, self.zone)
-            on = f"on {day.day} {day:%b %Y}"
+            day_text = f"{day.day} {day:%b %Y}"
             if is_skipped(at):
                 real = at.astimezone(UTC).astimezone(self.zone)
-                changes.append(f"{time_of_day:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
+                sentences.append(
+                    f"{time_of_day:%H:%M} does not exist on {day_text}. It runs at {real:%H:%M} then."
+                )
             if is_repeated(at):
-                changes.append(f"{time_of_day:%H:%M} comes twice {on}. It runs at the first.")
-        return changes
+                sentences.append(f"{time_of_day:%H:%M} comes twice on {day_text}. It runs at the first.")
+        return sentences
 
     def _falls_on(self, day: date, first: date, interval: timedelta | None) -> bool:
         """Return whether a run falls on a day.
@@ -206,8 +208,8 @@ class Times:
             else:
                 hours = format_span(length)
             return f"every {hours} from {self.format_moment(self.start)}"
-        how = "every day" if length == _DAY else f"every {length.days} d"
-        return f"{how} at {first:%H:%M}"
+        days_text = "day" if length == _DAY else f"{length.days} d"
+        return f"every {days_text} at {first:%H:%M}"
 
     def format_moment(self, at: datetime) -> str:
         """Return a moment as text in the schedule's zone: ``Thursday 26 Nov 2026, 16:00``."""

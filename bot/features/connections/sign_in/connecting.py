@@ -82,9 +82,8 @@ class ReturnedBrowser:
 class SignInPage:
     """The page of the server's sign-in."""
 
-    url: str  # the address of the page
-    # the secret that the browser keeps in a cookie, by which it is known when it comes back
-    browser_secret: str
+    url: str
+    browser_secret: str  # for a cookie, by which the browser is known when it comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +154,12 @@ class ConnectFlow:
         chat = find_chat(place)
         if chat is None or chat.channel in CHANNELS_WITHOUT_CHATS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
-        where, person = str(chat), people.load_person(session, actor)
-        if Role.ADMIN not in self._port.policies.load(session).roles_of(person, where):
+        chat_address = str(chat)
+        person = people.load_person(session, actor)
+        if Role.ADMIN not in self._port.policies.load(session).roles_of(person, chat_address):
             raise SignInError("Only an admin connects an account for a chat.")
-        return _Owner(where, bound_name(people.find_known_names(session, [where]).get(where, where)))
+        name = people.find_known_names(session, [chat_address]).get(chat_address, chat_address)
+        return _Owner(chat_address, bound_name(name))
 
     async def find_link(self, code: str) -> AccountSignIn | None:
         """Return the sign-in of a link without changing it; None if the link is of no use now."""
@@ -170,7 +171,7 @@ class ConnectFlow:
     def _find_server(self, sign_in: AccountSignIn) -> ServerConfig | None:
         """Return the server of a sign-in; None if the settings no longer have it.
 
-        A server that has another address or identity now than when the link was made is another one.
+        None is also returned if the server's address or identity has changed since the link was made.
         """
         config = self._port.servers.get(sign_in.server)
         if config is None or address_of(config) != sign_in.url or config.identity != sign_in.identity:
@@ -202,7 +203,7 @@ class ConnectFlow:
             raise SignInError(LINK_OVER_TEXT)
         config = self._find_server(sign_in)
         if config is None or not isinstance(config.launch, Http):
-            await self._end(sign_in)
+            await self._end_sign_in(sign_in)
             raise SignInError(LINK_OVER_TEXT)
         return_url = f"{self._port.site_url()}{CALLBACK_PATH}/{sign_in.server}"
         more_scopes = await self._database.read(_list_more_scopes, sign_in)
@@ -221,9 +222,9 @@ class ConnectFlow:
                     more_scopes=" ".join(more_scopes),
                 )
         except SignInError:
-            await self._end(sign_in)
+            await self._end_sign_in(sign_in)
             raise
-        # but for the page and the state, the fields of the request are columns of the row
+        # all fields of the request are columns of the row, except the page and the state
         columns = asdict(request)
         page, state = columns.pop("page"), columns.pop("state")
         await self._database.write(under_way.store_request, sign_in.id, state, columns)
@@ -236,7 +237,8 @@ class ConnectFlow:
 
         ``parameters``: those of the return's address. ``browser``: the secret of the browser's cookie.
         """
-        now, state = self._clock(), parameters.get("state", "")
+        now = self._clock()
+        state = parameters.get("state", "")
         sign_in = None
         if state and browser:
             sign_in = await self._database.write(under_way.claim_return, server, state, browser, now)
@@ -245,11 +247,11 @@ class ConnectFlow:
         try:
             return await self._exchange_code(sign_in, parameters)
         except OtherOwner as error:
-            await self._end(error.sign_in)
+            await self._end_sign_in(error.sign_in)
             await self._database.write(self._tell_owner, error)
             raise
         except SignInError:
-            await self._end(sign_in)
+            await self._end_sign_in(sign_in)
             raise
 
     async def _exchange_code(self, sign_in: AccountSignIn, parameters: Mapping[str, str]) -> ReturnedBrowser:
@@ -279,14 +281,15 @@ class ConnectFlow:
         tokens = await exchange_code(sign_in.server, sign_in.url, request, bounded_parameters)
         if not tokens.scope:  # without a scope, the one that was asked for is granted (RFC 6749, 5.1)
             tokens = tokens.model_copy(update={"scope": sign_in.scope or None})
-        tokens_json, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
+        tokens_json = tokens.model_dump_json(exclude_none=True)
+        scope = tokens.scope or ""
         if not await self._database.write(under_way.store_tokens, sign_in, tokens_json, scope, self._clock()):
             raise SignInError(SIGN_IN_OVER_TEXT)
         account = await find_account(config, sign_in.issuer, scope, tokens.access_token)
         columns = {"name": account.name, "subject": account.subject}
-        return await self._database.write(self._keep_account, sign_in, columns, account.email)
+        return await self._database.write(self._store_account, sign_in, columns, account.email)
 
-    def _keep_account(
+    def _store_account(
         self, session: Session, sign_in: AccountSignIn, columns: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
         """Store the account, and ask the person in their private chat to confirm it. Raises SignInError.
@@ -316,20 +319,20 @@ class ConnectFlow:
 
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
         """Tell the person whose account someone else tried to connect."""
-        sign_in, owner = error.sign_in, error.owner
+        sign_in = error.sign_in
         text = _OTHER_TRIED_TEXT.format(
             who=escape_markdown(bound_name(sign_in.person_name)),
             server=sign_in.server,
             name=escape_markdown(_describe_account(sign_in)),
         )
-        store_private_notice(session, owner, text, self._clock())
+        store_private_notice(session, error.owner, text, self._clock())
 
     async def confirm(self, actor: Actor, digits: str) -> Connected:
         """Connect the account of the sign-in with these six digits. Raises SignInError."""
-        done = await self._database.write(self.confirm_in_transaction, actor, digits.strip())
-        if isinstance(done, str):
-            raise SignInError(done)
-        return done
+        connected = await self._database.write(self.confirm_in_transaction, actor, digits.strip())
+        if isinstance(connected, str):
+            raise SignInError(connected)
+        return connected
 
     def has_sign_in_to_confirm(self, session: Session, actor: Actor) -> bool:
         """Return whether a sign-in of this person waits for its six digits."""
@@ -351,10 +354,10 @@ class ConnectFlow:
 
     async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
         """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""
-        done = await self._database.write(self._confirm_in_browser, actor, browser)
-        if isinstance(done, str):
-            raise SignInError(done)
-        return done
+        connected = await self._database.write(self._confirm_in_browser, actor, browser)
+        if isinstance(connected, str):
+            raise SignInError(connected)
+        return connected
 
     def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | str:
         """Connect the account, or return the refusal in words, as `confirm_in_transaction` does."""
@@ -378,7 +381,7 @@ class ConnectFlow:
         jobs = waiting.continue_waiting(session, sign_in.server, accounts, now)
         return Connected(connection, (CHANGED, *jobs))
 
-    async def _end(self, sign_in: AccountSignIn) -> None:
+    async def _end_sign_in(self, sign_in: AccountSignIn) -> None:
         """End a sign-in without a connection, and have its tokens revoked."""
         await self._database.write(under_way.end_sign_in, sign_in, self._clock())
 
@@ -438,7 +441,7 @@ def _refuse_account_of_other(session: Session, sign_in: AccountSignIn, person: P
     other = rows.find_other_owner(session, sign_in, accounts)
     if other is not None:
         raise OtherOwner(sign_in, other)
-    # the account of the console that the person with this email address has
+    # the person with this email address signs in to the console with this account
     console_account = account_of(email) if "@" in email else None
     if console_account is None or str(console_account) in accounts:
         return

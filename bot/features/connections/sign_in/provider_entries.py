@@ -42,7 +42,7 @@ class AccountEndpoint:
 class Provider(ServerConfig):
     """An OAuth 2 server, with the addresses of its endpoints.
 
-    ``launch``, which says how an MCP server is reached, has here the address of the token endpoint.
+    ``launch`` has the address of the token endpoint. (For an MCP server, it says how the server is reached.)
     """
 
     issuer: str
@@ -68,7 +68,7 @@ _Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,100}$")]  # 
 
 
 class _StrictModel(BaseModel):
-    """The base of what the file has: unknown keys and values of another type are errors."""
+    """The base of the models of the file: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -127,9 +127,9 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
     if entry.secret and not secret:
         raise SettingsError(f"{where}: the environment variable {entry.secret} is not set; set it")
     parts = urlsplit(entry.authorization)
-    question = None
+    account_endpoint = None
     if entry.whoami is not None:
-        question = AccountEndpoint(entry.whoami.url, entry.whoami.field, entry.whoami.subject)
+        account_endpoint = AccountEndpoint(entry.whoami.url, entry.whoami.field, entry.whoami.subject)
     return Provider(
         name,
         Http(entry.token, {}, OAuthClient(entry.client, secret, tuple(entry.scopes))),
@@ -138,6 +138,6 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
         authorization=entry.authorization,
         revocation=entry.revocation or "",
         write_scopes=tuple(entry.write_scopes),
-        account_endpoint=question,
+        account_endpoint=account_endpoint,
         is_secret_in_header=entry.client_auth == "header",
     )

@@ -97,7 +97,7 @@ def begin_sign_in(
     if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MAX_SIGN_INS:
         raise SignInError(MANY_TEXT)
     code = secrets.token_urlsafe(32)
-    columns = {each.name: getattr(wanted, each.name) for each in fields(WantedConnection)}
+    columns = {column.name: getattr(wanted, column.name) for column in fields(WantedConnection)}
     session.add(
         ConnectingRow(
             **columns, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + SIGN_IN_LIFE
@@ -235,7 +235,7 @@ def list_unconfirmed(session: Session, accounts: Collection[str], now: datetime)
 def end_sign_in(session: Session, sign_in: AccountSignIn, now: datetime) -> None:
     """End a sign-in without a connection, and have its tokens revoked.
 
-    ``sign_in`` has the account at the server, which the row may not have yet.
+    ``sign_in`` has the account at the server, which may not be stored in the row yet.
     """
     row = session.get(ConnectingRow, sign_in.id)
     if row is None:
@@ -327,8 +327,9 @@ def _end_row(session: Session, row: ConnectingRow, now: datetime) -> None:
 
 def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return values of columns with the secrets among them encrypted."""
-    secret = [name for name in _SECRETS if name in values]
-    return values | {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret}
+    secret_names = [name for name in _SECRETS if name in values]
+    encrypted = {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret_names}
+    return values | encrypted
 
 
 def _make_sign_in(session: Session, row: ConnectingRow | None) -> AccountSignIn | None:
@@ -336,9 +337,9 @@ def _make_sign_in(session: Session, row: ConnectingRow | None) -> AccountSignIn 
     if row is None:
         return None
     try:
-        opened = {
+        decrypted = {
             name: decrypt_in(session, ConnectingRow, name, row.id, getattr(row, name)) for name in _SECRETS
         }
     except SecretLost:
         return None
-    return value_of(AccountSignIn, row, **opened)
+    return value_of(AccountSignIn, row, **decrypted)

@@ -63,7 +63,7 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
                 return await _ask_issuer(launch.url, issuer, token)
     except Exception as error:
         if isinstance(error, SignInError):
-            raise
+            raise  # it says already what is wrong
         log.warning("a server did not tell whose account it is", server=config.name, why=type(error).__name__)
         raise SignInError(f"{config.name} does not say whose account this is. Start again.") from None
     return FoundAccount()
@@ -71,16 +71,16 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
 
 async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccount:
     """Return the account from the address that the settings name; empty if they name no address."""
-    question = provider.account_endpoint
-    if question is None:
+    endpoint = provider.account_endpoint
+    if endpoint is None:
         return FoundAccount()
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
     async with sign_in_client(url) as http:
-        response = await http.get(question.url, headers=headers)
+        response = await http.get(endpoint.url, headers=headers)
     response.raise_for_status()
-    account = _read_account(response.json(), question.field, question.subject, token)
+    account = _read_account(response.json(), endpoint.field, endpoint.subject, token)
     if account is None:
-        raise SignInError(f"{provider.name} does not say whose account this is ({question.url}).")
+        raise SignInError(f"{provider.name} does not say whose account this is ({endpoint.url}).")
     return account
 
 
