@@ -1,8 +1,8 @@
 """The `Feature` value, which names all that a feature adds to Nod, and the parts that its functions receive.
 
-A feature is a part without which Nod would still be the same program. The kernel knows no
-feature by name: ``bot/app.py`` lists the `Feature` values, calls their functions with the parts of the
-kernel, and puts the results (tools, commands, sweeps, hooks, routes) where the kernel asks for them.
+A feature is a part without which Nod would still be the same program. The kernel knows no feature by name.
+``bot/app.py`` lists the `Feature` values, and calls their functions with the parts of the kernel. It puts the
+results (tools, commands, sweeps, hooks, routes) where the kernel asks for them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from bot.tools.tool import FixedToolset
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that every function of a feature receives; subclasses add more for some."""
+    """The parts of the kernel that all functions of a feature receive. Subclasses add parts for some."""
 
     settings: Settings
     database: Database
@@ -113,8 +113,8 @@ async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
 class Feature:
     """A feature: its name, and all that it adds to Nod.
 
-    The functions ``make_…`` are called when Nod starts. They return what the feature adds, by the settings:
-    where it is off, most return nothing.
+    The functions ``make_…`` are called when Nod starts. They return what the feature adds by the settings.
+    If the feature is off, most of them return nothing.
     """
 
     name: str

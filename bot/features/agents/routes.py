@@ -1,14 +1,14 @@
 """The HTTP interface of agents, which are programs that call the team's tools for one person.
 
-The routes under ``/tools`` and ``/calls`` are for an agent, which calls with its own token. A call that
-does more than read becomes a proposal that people decide: it stays open until it has run or was refused, and
-the agent asks for its status. The routes under ``/agents`` are for people: they list, make and end tokens.
+The routes under ``/tools`` and ``/calls`` are for an agent, which sends its own token. A call that does more
+than read becomes a proposal that people decide. The call stays open until it has run or was refused, and the
+agent asks for its status. The routes under ``/agents`` are for people: they list, make and end tokens.
 """
 
 from base64 import b64encode
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Header, Path, Response
 from pydantic import Field
@@ -290,19 +290,30 @@ def _as_fault(error: ToolError) -> Fault:
 @router.get("/agents", summary="The agents that call tools for you")
 async def list_agents(actor: Caller, parts: PartsDep) -> AgentList:
     """Return your agents; to an admin of all of Nod everyone's."""
-
-    def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
-        # ``whose``: the accounts whose agents are listed; None: everyone's
-        whose = rights.find_visible_accounts(session, parts.policies, actor)
-        mine = rights.list_accounts(session, actor)
-        return whose, mine, tokens.list_agents(session, whose, parts.clock())
-
-    whose, mine, found = await parts.database.read(read)
-    return AgentList(everyone=whose is None, agents=[_make_view(each, mine) for each in found])
+    visible = await parts.database.read(_list_visible, parts, actor)
+    agents = [_make_view(token, visible.own_accounts) for token in visible.tokens]
+    return AgentList(everyone=visible.everyone, agents=agents)
 
 
-def _make_view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
-    """Return a token for the person who has the accounts ``mine``."""
+class _VisibleAgents(NamedTuple):
+    """The tokens of agents that a person may see."""
+
+    everyone: bool  # the tokens are those of all people, for an admin of all of Nod
+    own_accounts: frozenset[str]  # the accounts of the person
+    tokens: list[IssuedToken]
+
+
+def _list_visible(session: Session, parts: RouteParts, actor: Actor) -> _VisibleAgents:
+    accounts = rights.find_visible_accounts(session, parts.policies, actor)  # None: everyone's
+    return _VisibleAgents(
+        everyone=accounts is None,
+        own_accounts=rights.list_accounts(session, actor),
+        tokens=tokens.list_agents(session, accounts, parts.clock()),
+    )
+
+
+def _make_view(token: IssuedToken, own_accounts: frozenset[str]) -> AgentView:
+    """Return a token as the person with these accounts sees it."""
     return AgentView(
         label=token.label,
         name=token.name,
@@ -315,7 +326,7 @@ def _make_view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
         made_at=token.made_at,
         until=token.until,
         last_used_at=token.last_used_at,
-        mine=token.person in mine,
+        mine=token.person in own_accounts,
     )
 
 
@@ -326,14 +337,16 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
     An agent of another person needs this person's consent: ``nod token new NAME --as`` asks for it.
     """
     try:
-        patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)
+        patterns = read_patterns(body.tools)
+        lasts = parse_duration(body.lasts)
     except ValueError as error:
         raise Fault(422, str(error)) from None
     if lasts > _MAX_LIFE:
         raise Fault(422, "A token lasts for 366 days at most.")
     until = parts.clock() + lasts
     matching_tools = await list_matching(site.channel.registry, actor, patterns)
-    servers, names = find_servers(matching_tools), sorted(tool.name for tool in matching_tools)
+    servers = find_servers(matching_tools)
+    names = sorted(tool.name for tool in matching_tools)
     token = label = None
     if not body.dry_run:
         terms = AgentTerms(
@@ -358,7 +371,7 @@ async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
     The grants given to the agent end with it, and its open calls are withdrawn.
     """
 
-    def write(session: Session) -> tuple[int, tuple[Job, ...]]:
+    def end_token(session: Session) -> tuple[int, tuple[Job, ...]]:
         now = parts.clock()
         if rights.is_global_admin(session, parts.policies, actor):
             ended = tokens.revoke_agent_for_admin(session, label, actor, now)
@@ -366,7 +379,7 @@ async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
             ended = tokens.revoke_own_agent(session, label, actor, now)
         return len(ended), end_work_of_tokens(session, ended, now)
 
-    ended_count, jobs = await parts.database.write(write)
+    ended_count, jobs = await parts.database.write(end_token)
     if not ended_count:
         raise Fault(404, "There is no such token of yours.")
     await parts.wake(*jobs)

@@ -1,8 +1,8 @@
 """The tool `allow_agent`: a person's consent that an agent, which is a program, calls tools in their name.
 
-The kernel opens a proposal to call this tool when someone makes a token for an agent of another person, and
-when an agent gets tools at further servers. Only this person sees its card and decides it; no model is
-offered the tool. Its run confirms the token.
+The kernel opens a proposal to call this tool in two cases: someone makes a token for an agent of another
+person, or an agent gets tools at further servers. Only the person of the agent sees the card and decides it.
+No model is offered the tool. Its run confirms the token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,10 +76,10 @@ def make_agent_toolset(database: Database, clock: Clock) -> FixedToolset:
 
         """
         person = Actor.parse(context.requested_by)
-        agreed = await database.write(tokens.confirm_agent, label, person, servers or [], clock())
-        if agreed is None or list(agreed.tools) != patterns:
+        token = await database.write(tokens.confirm_agent, label, person, servers or [], clock())
+        if token is None or list(token.tools) != patterns:
             raise ToolError(_GONE_TEXT)
-        return f"{agreed.name} may call tools for you. What it would change still asks."
+        return f"{token.name} may call tools for you. What it would change still asks."
 
     consent_tool = replace(allow_agent, offered=False, kind=kinds.AGENT)  # ``offered``: to models
     if consent_tool.name != ALLOW:

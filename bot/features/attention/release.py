@@ -59,8 +59,8 @@ class ReleaseSweep:
             return
         for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):
             await self.database.write(_release, self.policies, account, now)
-        for proposal_id in await self.database.read(rows.list_unrecorded, _AT_A_TIME):
-            jobs = await self.database.write(_record_release, proposal_id, now)
+        for card_id in await self.database.read(rows.list_unrecorded, _AT_A_TIME):
+            jobs = await self.database.write(_record_release, card_id, now)
             await self.wake(*jobs)
         # the absolute difference, as the clock may have been set back
         if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
@@ -111,27 +111,27 @@ def _describe_count(cards: int) -> str:
 def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
     """Return a row of the table: the card, who asked, the time that is left, and the button that opens it."""
     first = card[0]
-    more = f" and {len(card) - 1} more of its batch" if len(card) > 1 else ""
+    others = f" and {len(card) - 1} more of its batch" if len(card) > 1 else ""
     title = shorten(one_line(redact_text(first.description)), _MAX_TITLE_CHARS)
     asker = one_line(first.agent or first.requester.label)
     time_left = format_span(first.expires_at - now)
-    about = f"{title}{more}, asked by {asker}, {time_left} left"
+    about = f"{title}{others}, asked by {asker}, {time_left} left"
     return CommandOffer(about, "Open", f"open {first.card_id}")
 
 
-def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+def _record_release(session: Session, card_id: str, now: datetime) -> tuple[Job, ...]:
     """Record in a card's history that people are told now, and remove the hold line.
 
     Nothing is recorded for a decided card, or while the card is still held back from others.
     """
-    conversation_lock.lock_conversation_of(session, proposal_id)
-    if not rows.mark_recorded(session, proposal_id):
+    conversation_lock.lock_conversation_of(session, card_id)
+    if not rows.mark_recorded(session, card_id):
         return ()
-    proposal = proposals.get(session, proposal_id)
+    proposal = proposals.get(session, card_id)  # a card has the id of its first proposal
     if proposal is None or proposal.state is not State.PROPOSED:
         return ()
-    if any(row.released_at is None for row in rows.find_held(session, proposal_id).values()):
+    if any(row.released_at is None for row in rows.find_held(session, card_id).values()):
         return ()  # the hold line still applies to the others
     by = Author.nod(Act.RELEASE, "told together with others")
-    moved = transitions.move(session, proposal, by, now, annotations=without_hold_line(proposal))
-    return () if moved is None else (redraw(session, moved),)
+    changed = transitions.move(session, proposal, by, now, annotations=without_hold_line(proposal))
+    return () if changed is None else (redraw(session, changed),)

@@ -1,10 +1,11 @@
 """The queries of attention, over two tables: cards that reached people, and cards that were held back.
 
-A card shows people a proposal, or a batch of several, for their decision; by a rule of attention only so many
+A card shows people a proposal, or a batch of several, for their decision. By a rule of attention only so many
 cards an hour reach a person. A card that reached an account counts for `HOUR`. A held card is due at
-``until``: then it is released, which means that the account is told, and afterwards the release is recorded
-in the card's history. Each change is guarded by the database, so of several processes only one makes it.
-The id of a card, in the column ``proposal_id``, is that of its only proposal, or of the first of its batch.
+``until``: then it is released, that is, the account is told. Afterwards the release is recorded in the card's
+history. Each change is guarded by the database, so of several processes only one makes it.
+
+The column ``proposal_id`` has the id of a card: that of its only proposal, or of the first of its batch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -60,11 +61,11 @@ def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bo
     return found is not None
 
 
-def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
-    """Return whether the asker has at least ``most`` open cards that are older than the card of ``proposal``.
+def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], count: int) -> bool:
+    """Return whether the asker has ``count`` open cards, or more, that are older than that of ``proposal``.
 
-    The asker is the person with ``accounts``. If an agent, a program, asked for the proposal, the agent is
-    the asker, and ``accounts`` does not matter.
+    The asker is the person with ``accounts``. For the proposal of an agent, a program, the agent is the
+    asker, and ``accounts`` does not matter.
     """
     table = _PROPOSAL
     if proposal.agent:
@@ -81,9 +82,9 @@ def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[
         select(card_id)
         .where(is_of_asker, is_open, is_earlier, card_id != proposal.card_id)
         .distinct()
-        .limit(most)
+        .limit(count)
     )
-    return len(session.connection().execute(earlier_cards).all()) == most
+    return len(session.connection().execute(earlier_cards).all()) == count
 
 
 def find_held(session: Session, card_id: str) -> Mapping[str, HeldRow]:
@@ -103,7 +104,7 @@ def end_hold(session: Session, card_id: str, now: datetime) -> None:
     session.connection().execute(update(_HELD).where(*is_not_due).values(until=now))
 
 
-def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
+def list_due_accounts(session: Session, now: datetime, limit: int) -> Sequence[str]:
     """Return the accounts with held cards that are due, the longest due first."""
     is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST_HOLD)  # or the clock was set back
     due = (
@@ -111,7 +112,7 @@ def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[st
         .where(_HELD.c.released_at.is_(None), is_due)
         .group_by(_HELD.c.account)
         .order_by(func.min(_HELD.c.until))
-        .limit(most)
+        .limit(limit)
     )
     return list(session.connection().execute(due).scalars())
 
@@ -128,13 +129,13 @@ def release_all(session: Session, account: str, now: datetime) -> ReleasedCards:
     return ReleasedCards(proposals.list_waiting_on_cards(session, ids), shared_chat)
 
 
-def list_unrecorded(session: Session, most: int) -> Sequence[str]:
+def list_unrecorded(session: Session, limit: int) -> Sequence[str]:
     """Return released cards whose history does not have the release yet, the oldest release first."""
     oldest_first = (
         select(_HELD.c.proposal_id)
         .where(~_HELD.c.recorded, _HELD.c.released_at.is_not(None))
         .order_by(_HELD.c.released_at)
-        .limit(most)
+        .limit(limit)
     )
     return list(dict.fromkeys(session.connection().execute(oldest_first).scalars()))  # each card once
 

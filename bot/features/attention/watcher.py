@@ -62,10 +62,10 @@ class AttentionWatcher:
     ) -> Collection[str]:
         """Hold the card back from the people who have reached their limit of cards in the last hour.
 
-        Return the accounts from which the card is held back, with those of earlier calls. A card that is held
+        Return the accounts from which the card is held back now, also by earlier calls. A card that is held
         back from an account is held back from all accounts of its person. No hold is added for a card that
         may not wait (`_may_wait`), or that would be held for less than a minute. A card is never held back
-        from a person whom it has reached, nor from an account for which its hold has ended.
+        from a person whom it has reached, or again from an account whose hold has ended.
         """
         # the holds of earlier calls
         rows_by_account = rows.find_held(session, proposal.card_id)
@@ -85,7 +85,7 @@ class AttentionWatcher:
             if account not in rows_by_account and not _has_reached(session, account, proposal)
         } - already_held
 
-        # whether, and for how long, the card may be held back
+        # no hold is added if the card may not wait, would be held too shortly, or was decided just now
         if not newly_held or not self._may_wait(session, proposal):
             return already_held
         until = find_release_time(now, proposal.expires_at)

@@ -77,9 +77,8 @@ class ConnectingRow(Row, table=True):
     ``person`` is the account that goes through the sign-in. It also owns the connection, unless that is for a
     chat. ``is_organised``: the browser is signed in as that person with the organisation's account.
 
-    Four columns are hashes: ``id`` of the link's code, ``browser`` of the secret in the browser's cookie,
-    ``state`` of the text that comes back with the browser, and ``digits`` of the six digits by which the
-    person confirms. This last hash is encrypted as well, as six digits can be found by trying all.
+    Four columns are hashes, as `under_way.py` explains: ``id``, ``browser``, ``state`` and ``digits``. The
+    hash of the digits is encrypted as well.
 
     ``back`` is the address to which the server sends the browser back. ``scope`` has the scopes that were
     asked for, later those that were granted. ``verifier`` proves to the server that the same Nod exchanges

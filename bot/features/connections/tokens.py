@@ -1,10 +1,12 @@
 """The tokens of connections, read and renewed: the implementation of the protocol `SignInRows`.
 
-Its caller is `SignInTokens` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. A renewal goes
-like this: one process claims the row (`claim_refresh`), asks the server for new tokens, and then stores them
+Its caller is `SignInTokens` of ``bot/tools/mcp/signin.py``, which renews tokens of any kind. For a renewal,
+one process claims the row (`claim_refresh`), and asks the server for new tokens. Then it stores the tokens
 (`store_refreshed_tokens`), counts a final refusal (`clear_refused_tokens`), or gives up for now
-(`release_refresh`). ``held`` is the row as the caller read it by `find`. The protocol is also used for tokens
-of Nod itself, which are found by their server; here, ``key`` and ``held.server`` are the id of a connection.
+(`release_refresh`).
+
+``held`` is the row as the caller read it by `find`. The protocol is also used for tokens of Nod itself, which
+are found by their server. Here, ``key`` and ``held.server`` are the id of a connection.
 """
 
 from datetime import datetime

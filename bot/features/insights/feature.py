@@ -33,10 +33,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 
 def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
-    """Return the function that deletes old notes on how people read their cards.
-
-    If the setting does not allow such notes, notes of any age are deleted.
-    """
+    """Return the function that deletes old notes; if no notes are allowed, it deletes notes of any age."""
     retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta(0)
 
     async def forget(now: datetime) -> None:

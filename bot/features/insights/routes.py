@@ -213,8 +213,8 @@ async def people(
     zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
     """Return signs of how people decide, which are no guilt: by name only with ``NOD_INSIGHTS=people``."""
-    by_name = parts.settings.insights == reading.BY_PEOPLE
-    find_signs = partial(reading.find_signs, has_notes=by_name, zone=zone)
+    has_notes = parts.settings.insights == reading.BY_PEOPLE
+    find_signs = partial(reading.find_signs, has_notes=has_notes, zone=zone)
     with site.export_limit.hold(str(actor)):
         found = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(

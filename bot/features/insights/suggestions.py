@@ -1,9 +1,9 @@
 """Suggested rules: if people always approved the calls of a tool in a place unchanged, admins are asked.
 
 A suggestion is a proposal of Nod itself, which no model makes or sees. Its approval sets a rule, in the name
-of the admin who approved: such calls run without asking, except destructive calls. An admin who presses *Not
-now* is asked again after a month, one who presses *Never suggest this* is not. The sweep finds and opens
-suggestions once a day (`find_suggestions`, `open_suggestions`); the tool `set_suggested_rule` sets an
+of the admin who approved: such calls run without asking, except destructive calls. After *Not now* the same
+rule may be suggested again a month later, after *Never suggest this* it is not. The sweep finds and opens
+suggestions once a day (`find_suggestions`, `open_suggestions`). The tool `set_suggested_rule` sets an
 approved rule.
 """
 
@@ -45,7 +45,7 @@ from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
+from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, tool
 
 RULE_TOOL_NAME = "set_suggested_rule"
 _SUGGESTER = Actor(NOD, "suggestions", "Nod")  # the requester of suggestions
@@ -68,7 +68,7 @@ class Suggested(NamedTuple):
     tool_name: str
     place: str
     times: int  # the number of calls in the last month
-    median_wait_seconds: float  # the median of the seconds until each approval
+    median_wait_seconds: float  # until the approval
 
     @property
     def arguments(self) -> dict[str, str]:
@@ -138,14 +138,13 @@ def _set_rule(session: Session, policies: Policies, rule: Rule, key: str, now: d
         raise ToolError(_NOT_APPROVED_TEXT)
     approver = approvals[-1].actor
     policy, person = policies.load_with_person(session, approver)
-    workspace = policies.find_workspace_bound(
-        session, approver
-    )  # the only one whose rules this admin sets; None: any
+    # the only workspace whose rules this admin may set; None: any
+    workspace = policies.find_workspace_bound(session, approver)
     is_admin = Role.ADMIN in policy.roles_for(person, suggestion)
     if not is_admin or (workspace and not covers(workspace, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
-    set_now = rules.set_rule(session, rule, approver, now)
-    return people.put_names_in(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
+    new_rule = rules.set_rule(session, rule, approver, now)
+    return people.put_names_in(session, f"Set: {new_rule.words}. Each run still has a card and an audit row.")
 
 
 def find_suggestions(
@@ -165,8 +164,8 @@ def find_suggestions(
         median_seconds = median(group.approval_seconds[:_MAX_WAITS])
         suggested = Suggested(name, place, len(group.approval_seconds), median_seconds)
         policy_with_rule = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
-        # the suggestion promises that no one is asked about such calls under the rule (`Effect.SPARED`); but
-        # a rule of a smaller place may still ask
+        # `Effect.SPARED`: under the rule, no one would have been asked. Another rule, of a smaller place, may
+        # still ask; then the suggestion would promise too much.
         effects = (effect_on(session, row, policy, policy_with_rule) for row in group.rows)
         if not all(effect is Effect.SPARED for effect in effects):
             continue
@@ -214,12 +213,12 @@ def _find_place(row: Any) -> str:
 
 def _is_harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
     """Return whether the tool exists and is not destructive, and none of these calls has a secret."""
-    offered = available.tools.get(name)
-    if offered is None or offered.destructive:
+    found_tool = available.tools.get(name)
+    if found_tool is None or found_tool.destructive:
         return False
     for row in rows:
         proposal = proposals.get(session, row.id)
-        if proposal is None or _has_secret(proposal, offered.form):
+        if proposal is None or _has_secret(proposal, found_tool.form):
             return False
     return True
 
@@ -261,28 +260,32 @@ def open_suggestions(
     """
     rule_tool = available.get(RULE_TOOL_NAME)
     proposals.store_schema(session, rule_tool.name, rule_tool.version, rule_tool.form)
-    for each in suggestions:
-        if _was_suggested(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
-            continue
-        title = each.make_title(people.find_known_names(session, [each.place]))
-        request = Request(_SUGGESTER, RULE_TOOL_NAME, {}, Address(NOD, "suggestions"), title, private=True)
-        conversation_id = conversations.find_current_id(session, request.address)
-        if conversation_id is None:
-            conversation_id = conversations.begin_conversation(session, request, "Suggestions", now)
-        verdict = Verdict(
-            Judgement.ASK,
-            Risk(Level.WRITE, ""),
-            "Nod suggests rules to admins",
-            Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
-            ttl=_TIME_TO_DECIDE,
-        )
-        preview = _preview_rule(each.arguments)
-        drafted = draft(
-            rule_tool, each.arguments, preview, verdict, _SUGGESTER, reason="", now=now, title=title
-        )
-        message_id = messages.add_notice(session, conversation_id, title, after=0, now=now, delivered=True)
-        opened = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
-        transitions.insert_proposals(session, [opened], Author.nod(Act.PROPOSE))
+    for suggested in suggestions:
+        has_admin = bool(policies.load(session).holders(Role.ADMIN, suggested.place))
+        if has_admin and not _was_suggested(session, suggested, now):
+            _open_suggestion(session, rule_tool, suggested, now)
+
+
+def _open_suggestion(session: Session, rule_tool: Tool, suggested: Suggested, now: datetime) -> None:
+    title = suggested.make_title(people.find_known_names(session, [suggested.place]))
+    request = Request(_SUGGESTER, RULE_TOOL_NAME, {}, Address(NOD, "suggestions"), title, private=True)
+    conversation_id = conversations.find_current_id(session, request.address)
+    if conversation_id is None:
+        conversation_id = conversations.begin_conversation(session, request, "Suggestions", now)
+    verdict = Verdict(
+        Judgement.ASK,
+        Risk(Level.WRITE, ""),
+        "Nod suggests rules to admins",
+        Deciders(requester=False, roles=(Role.ADMIN,), place=suggested.place),
+        ttl=_TIME_TO_DECIDE,
+    )
+    preview = _preview_rule(suggested.arguments)
+    drafted = draft(
+        rule_tool, suggested.arguments, preview, verdict, _SUGGESTER, reason="", now=now, title=title
+    )
+    message_id = messages.add_notice(session, conversation_id, title, after=0, now=now, delivered=True)
+    proposal = replace(drafted, conversation_id=conversation_id, message_id=message_id, warn_at=None)
+    transitions.insert_proposals(session, [proposal], Author.nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:

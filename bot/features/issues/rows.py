@@ -1,9 +1,10 @@
 """The queries of the built-in issue tracker, which its tools use (`tools.py`).
 
 Issue numbers are never given twice, so an approval that waited can't change another issue that came later.
-Functions that read or change one issue raise `PermanentRefusal` if it does not exist: no retry helps then. A
-row has the idempotency key of the call that made it (``key``; None for rows that no call makes): when the
-call is made again, it finds the row, and makes no second one.
+Functions that read or change one issue raise `PermanentRefusal` if it does not exist: no retry helps then.
+
+A row has the idempotency key of the call that made it (``key``), or None if no call made it. If the call is
+made again, it finds the row by the key, and makes no second one.
 """
 
 import json
@@ -60,7 +61,7 @@ class Workload:
 
 
 def find(session: Session, number: int, *, lock: bool = False) -> Issue:
-    """Return an issue. Raises Hopeless if there is no such issue.
+    """Return an issue. Raises PermanentRefusal if there is no such issue.
 
     ``lock``: no other transaction changes the issue until this one ends (on PostgreSQL, by a lock of the row;
     SQLite has only one writer).

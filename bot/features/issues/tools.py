@@ -1,12 +1,12 @@
 """The tools of the built-in issue tracker, and its sample issues for the demo.
 
-Around the run of a call, the kernel calls further functions of a tool that changes an issue:
+A tool that changes an issue has further functions, which the kernel calls before and after the run:
 
-- A preview, before people are asked: the fields with the old and new values that people approve. It raises
-  `ToolError` if the call could not run, or would change nothing.
-- A look at the current values, after the call ran, to check that the change was made (``current``).
-- An undo: the call of another tool that reverses the change. It is made from the values that the run of the
-  first call returned as ``kept``, in its `ToolOutput`. ``told`` there is the text for people.
+- ``preview``, before people are asked. It returns the fields with the old and new values that people approve,
+  and raises `ToolError` if the call could not run, or would change nothing.
+- ``current``, after the run. It returns the current values, to check that the change was made.
+- ``undo``. It returns the call of another tool that reverses the change. It gets the values that the run
+  returned as ``kept`` in its `ToolOutput`. (``told`` there is the text for people.)
 
 The preview is computed again in the transaction that makes the change (`_change_as_shown`). If the old values
 have changed since people saw them, nothing is done.
@@ -129,7 +129,7 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
 
         """
         found, total = await database.read(issues.search, query, state, limit=_MAX_LISTED)
-        return _as_page(found, total)
+        return _make_page(found, total)
 
     @tool(writes=False, group="issues", summary="Read issue #{number}")
     async def get_issue(number: Number) -> dict[str, Any]:
@@ -139,9 +139,15 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
             number: the issue's number, without #
 
         """
-        issue, found = await database.read(_with_comments, number)
-        comments = [{**asdict(each), "created_at": each.created_at.isoformat()} for each in found]
-        return {**_as_json(issue), "body": issue.body, "author": issue.author, "comments": comments}
+        issue, comments = await database.read(_load_with_comments, number)
+        return {
+            **_describe_issue(issue),
+            "body": issue.body,
+            "author": issue.author,
+            "comments": [
+                {**asdict(comment), "created_at": comment.created_at.isoformat()} for comment in comments
+            ],
+        }
 
     @tool(writes=False, group="issues", summary="List issues")
     async def list_issues(
@@ -162,7 +168,7 @@ def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
         found, total = await database.read(
             issues.list_issues, state, assignee, label, priority, limit=_MAX_LISTED
         )
-        return _as_page(found, total)
+        return _make_page(found, total)
 
     @tool(writes=False, group="issues", summary="Count open issues by assignee")
     async def workload() -> dict[str, Any]:
@@ -183,7 +189,7 @@ def _make_issue_decorator(database: Database) -> Callable[..., ToolDecorator]:
         current: Callable[[Session, Arguments], Mapping[str, str | None]],
         undo: Undo | None = None,
     ) -> ToolDecorator:
-        async def title(arguments: Arguments) -> str:
+        async def make_title(arguments: Arguments) -> str:
             issue = await database.read(issues.find, arguments["number"])
             return f"{summary(arguments)} “{issue.title}”"
 
@@ -191,7 +197,7 @@ def _make_issue_decorator(database: Database) -> Callable[..., ToolDecorator]:
             group="issues",
             idempotent=True,
             summary=summary,
-            title=title,
+            title=make_title,
             key=_find_similarity_key,
             preview=lambda arguments: database.read(preview, arguments),
             touches=touches,
@@ -267,7 +273,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             now=clock(),
         )
         issue = await database.write(create)
-        return ToolOutput(_as_json(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
+        return ToolOutput(_describe_issue(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
 
     @issue_tool(
         summary=_describe_update,
@@ -310,7 +316,7 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         )
         kept = {name: getattr(before, name) for name in wanted}
         told = f"Changed {_join_names(wanted)} of {_name_issue(issue)}"
-        return ToolOutput(_as_json(issue), told=told, kept=kept)
+        return ToolOutput(_describe_issue(issue), told=told, kept=kept)
 
     @issue_tool(
         summary=_describe_commenting,
@@ -327,11 +333,13 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
             body: the comment, in Markdown
 
         """
-        comment = partial(issues.add_comment, **_make_authorship(context), now=clock())
-        issue = await database.write(comment, number, body)
+        add_comment = partial(issues.add_comment, **_make_authorship(context), now=clock())
+        issue = await database.write(add_comment, number, body)
         comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
         told = f"Commented on {_name_issue(issue)}"
-        return ToolOutput({**_as_json(issue), "comment": body}, told=told, kept={"comment": comment_id})
+        return ToolOutput(
+            {**_describe_issue(issue), "comment": body}, told=told, kept={"comment": comment_id}
+        )
 
     @issue_tool(
         summary=_describe_closing,
@@ -360,10 +368,10 @@ def _make_writing_tools(database: Database, clock: Clock) -> tuple[Tool, ...]:
         if reason:
             comment_id = await database.read(issues.find_comment_id, context.idempotency_key)
             kept = {"comment": comment_id, "reopen": True}
-        return ToolOutput(_as_json(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
+        return ToolOutput(_describe_issue(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
 
     async def describe_deletion(arguments: Arguments) -> str:
-        issue, comments = await database.read(_with_comments, arguments["number"])
+        issue, comments = await database.read(_load_with_comments, arguments["number"])
         return f"Delete {_name_issue(issue)}{_describe_comments(len(comments))}"
 
     @tool(
@@ -424,7 +432,7 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
         given = {"number": number, "comment": comment, "reopen": reopen}
         _, issue = await _change_as_shown(database, context, _preview_taking_back, given, change)
         done = "Reopened" if reopen else "Removed the comment on"
-        return ToolOutput(_as_json(issue), told=f"{done} {_name_issue(issue)}")
+        return ToolOutput(_describe_issue(issue), told=f"{done} {_name_issue(issue)}")
 
     return replace(take_back_comment, offered=False, only_for_undo=True)
 
@@ -466,7 +474,7 @@ def _preview_closing(session: Session, arguments: Arguments) -> Sequence[Preview
 
 
 def _preview_deletion(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    issue, comments = _with_comments(session, arguments["number"])
+    issue, comments = _load_with_comments(session, arguments["number"])
     fields = [PreviewField("title", issue.title, None), PreviewField("state", issue.state, None)]
     if comments:
         fields.append(PreviewField("comments", str(len(comments)), None))
@@ -585,7 +593,7 @@ def _format_value(value: Any) -> str | None:
 # -- descriptions of an issue
 
 
-def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:
+def _load_with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:
     return issues.find(session, number), issues.list_comments(session, number)
 
 
@@ -595,7 +603,7 @@ def _make_authorship(context: CallContext) -> dict[str, Any]:
 
 
 async def _find_similarity_key(arguments: Arguments) -> Arguments:
-    """Return the key that similar calls share: *Approve similar* is for calls about the same issue."""
+    """Return the key of *Approve similar*: calls about the same issue are similar."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -624,7 +632,7 @@ def _describe_comments(count: int) -> str:
     return f" and its {count} comments"
 
 
-def _as_json(issue: Issue) -> dict[str, Any]:
+def _describe_issue(issue: Issue) -> dict[str, Any]:
     """Return an issue for the model, without its body."""
     return {
         "number": issue.number,
@@ -638,9 +646,9 @@ def _as_json(issue: Issue) -> dict[str, Any]:
     }
 
 
-def _as_page(found: list[Issue], total: int) -> dict[str, Any]:
+def _make_page(found: list[Issue], total: int) -> dict[str, Any]:
     """Return listed issues for the model. ``total``: the number of matches, of which these are the newest."""
-    return {"issues": [_as_json(issue) for issue in found], "total": total}
+    return {"issues": [_describe_issue(issue) for issue in found], "total": total}
 
 
 # -- the demo

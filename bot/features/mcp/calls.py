@@ -34,6 +34,10 @@ _UNKNOWN_TOKEN_TEXT = "Nod does not know this token. `nod token new NAME` makes 
 KEY_META = "nod/idempotency-key"
 """The key of ``_meta`` under which a client gives an idempotency key: calls with one key are one call."""
 _HEADER_KEY = "x-mcp-header"  # the key of a parameter's schema that names an HTTP header for the argument
+# the limits of the HTTP interface for a call
+_MAX_KEY_CHARS = 200
+_MAX_DEPTH = 1000
+_MAX_REASON_CHARS = 2000
 _CALL_ID = re.compile(r"[0-9a-f]{32}")
 _UNQUOTED = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # printable ASCII that an idempotency key keeps in a header
 
@@ -50,7 +54,7 @@ class Connect(Protocol):
 
 
 class ApiFailure(Exception):
-    """The words for an agent if Nod did not answer, or refused. ``status``: of HTTP; 0 without an answer."""
+    """Nod did not answer, or refused. The message is for the agent. ``status``: of HTTP; 0 for no answer."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
@@ -71,13 +75,13 @@ def is_agent(client: httpx2.AsyncClient) -> bool:
 
 
 async def list_tools(client: httpx2.AsyncClient) -> list[Json]:
-    """Return the tools of a token as MCP lists them, by name. Raises Unreachable."""
+    """Return the tools of a token as MCP lists them, by name. Raises ApiFailure."""
     listed = (await _send(client, "GET", "/api/tools", _MARGIN_SECONDS))["tools"]
     return [_describe_tool(each) for each in listed]
 
 
 async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
-    """Return the tools after a cursor, which is the last name of the page before. Raises Unreachable."""
+    """Return the tools after a cursor, which is the last name of the page before. Raises ApiFailure."""
     after_cursor = [tool for tool in await list_tools(client) if cursor is None or tool["name"] > cursor]
     page = after_cursor[:PAGE_TOOLS]
     has_more = len(after_cursor) > len(page)
@@ -87,20 +91,21 @@ async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
 async def make_call(
     client: httpx2.AsyncClient, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]
 ) -> Json:
-    """Call a tool, and return the call in its current state. Raises Unreachable with the reason.
+    """Call a tool, and return the call in its current state. Raises ApiFailure with the reason.
 
     ``arguments`` may have a reason for the people who decide. ``meta``: the ``_meta`` of the MCP request.
     """
-    given = dict(arguments)
-    reason = given.pop(REASON_PARAMETER, "")
+    tool_arguments = dict(arguments)
+    reason = tool_arguments.pop(REASON_PARAMETER, "")
     headers: dict[str, str] = {}
-    key, depth = meta.get(KEY_META), meta.get(DEPTH_META)
+    key = meta.get(KEY_META)
     if isinstance(key, str):
-        headers["Idempotency-Key"] = quote(key, safe=_UNQUOTED)[:200]
+        headers["Idempotency-Key"] = quote(key, safe=_UNQUOTED)[:_MAX_KEY_CHARS]
     # the number of calls that led to this one: too many end a chain of agents that call each other
+    depth = meta.get(DEPTH_META)
     if isinstance(depth, int):
-        headers["Nod-Depth"] = str(max(0, min(depth, 1000)))
-    body = {"arguments": given, "reason": str(reason)[:2000]}
+        headers["Nod-Depth"] = str(max(0, min(depth, _MAX_DEPTH)))
+    body = {"arguments": tool_arguments, "reason": str(reason)[:_MAX_REASON_CHARS]}
     path = f"/api/tools/{quote(name, safe='')}/calls"
     answer = await _send(client, "POST", path, _CALL_SECONDS, json=body, headers=headers)
     call: Json = answer["call"]
@@ -110,7 +115,7 @@ async def make_call(
 async def look_up_call(client: httpx2.AsyncClient, call_id: str, wait: float = 0) -> Json:
     """Return a call of this token once it has ended, or as it is after ``wait`` seconds (60 at most).
 
-    Raises Unreachable with the reason.
+    Raises ApiFailure with the reason.
     """
     seconds = min(wait, LONGEST_WAIT)
     query = {"params": {"wait": seconds}} if seconds else {}
@@ -155,7 +160,7 @@ def list_files(call: Json) -> list[Json]:
 
 
 def describe_status(call: Json) -> str:
-    """Return the state of an open call, for example ``Waiting for a decision by any admin``."""
+    """Return the state of an open call in words, such as ``Waiting for a decision by any admin``."""
     remark = " (the same call was made before)" if call["joined"] else ""
     if call["end"] == "running":
         return f"Approved, and running now{remark}"
@@ -172,8 +177,12 @@ def _describe_tool(tool: Json) -> Json:
     if not only_reads and REASON_PARAMETER not in properties:
         schema["properties"] = {**properties, REASON_PARAMETER: _REASON_SCHEMA}
     hints = {"readOnlyHint": only_reads, "destructiveHint": not only_reads and tool["risk"] != "write"}
-    described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
-    return {**described, "annotations": hints}
+    return {
+        "name": tool["name"],
+        "description": tool["description"],
+        "inputSchema": schema,
+        "annotations": hints,
+    }
 
 
 def _without_header(schema: Any) -> Any:
@@ -213,13 +222,13 @@ def _path_of(call_id: str) -> str:
     return f"/api/calls/{call_id}"
 
 
-async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **given: Any) -> Json:
-    """Send a request to Nod, and return the body of the response. Raises Unreachable with the reason.
+async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **options: Any) -> Json:
+    """Send a request to Nod, and return the body of the response. Raises ApiFailure with the reason.
 
-    ``seconds``: how long the response may take. ``given``: the body, the query and headers, as for httpx.
+    ``seconds``: how long the response may take. ``options``: the body, the query and headers, as for httpx.
     """
     try:
-        response = await client.request(method, path, timeout=seconds, **given)
+        response = await client.request(method, path, timeout=seconds, **options)
         content: Json = response.json()
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."

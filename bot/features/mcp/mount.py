@@ -26,12 +26,12 @@ PROMPT_WAIT_SECONDS = 600
 class McpMount:
     """The ASGI application at ``/mcp``, as a `Service`. The protocol keeps no state between two requests.
 
-    The first request loads the SDK and starts its application, in a task that runs until `stop`: loading
-    takes half a second, which most installations never need.
+    The first request loads the SDK and starts its application, in a task that runs until `stop`. Nothing is
+    loaded earlier, since it takes half a second and most installations get no such request.
     """
 
     def __init__(self, patience_seconds: int = PROMPT_WAIT_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
+        self._prompt_wait_seconds = patience_seconds
         self._sdk_app_future: asyncio.Future[ASGIApp] | None = None
         self._sdk_task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
@@ -68,7 +68,7 @@ class McpMount:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
             wait_seconds = app.state.features.settings.agent_wait
             connect = partial(_connect, app)
-            async with mcp_server.run_http_app(connect, self._patience_seconds, wait_seconds) as http_app:
+            async with mcp_server.run_http_app(connect, self._prompt_wait_seconds, wait_seconds) as http_app:
                 sdk_app_future.set_result(http_app)
                 await self._stopped.wait()
         except Exception as error:
@@ -81,7 +81,9 @@ class McpMount:
 async def _connect(app: ASGIApp, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client for this same server, with the token of the agent's request."""
     authorization = (headers or {}).get("authorization")
-    given = {"Authorization": authorization} if authorization else {}
+    own_headers = {"Authorization": authorization} if authorization else {}
     transport = httpx2.ASGITransport(app=app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=given) as client:
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1", headers=own_headers
+    ) as client:
         yield client

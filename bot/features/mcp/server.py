@@ -199,10 +199,10 @@ class ToolLister:
             except calls.ApiFailure as error:
                 raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
         own_tools = first["tools"] if cursor is None else []
-        listed = {**first, "tools": [*own_tools, *page.tools]}
+        answer = {**first, "tools": [*own_tools, *page.tools]}
         if page.next_cursor:
-            listed["nextCursor"] = page.next_cursor
-        return listed
+            answer["nextCursor"] = page.next_cursor
+        return answer
 
 
 @asynccontextmanager
@@ -225,10 +225,10 @@ async def run_http_app(
         yield manager.handle_request
 
 
-async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
+async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **options: Any) -> Json:
     """Return the approval request in Nod's answer. Raises ToolError with the reason, for the agent."""
     try:
-        response = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN_SECONDS, **given)
+        response = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN_SECONDS, **options)
         content: Json = response.json()
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."

@@ -83,7 +83,7 @@ class TasksExtension(Extension):
                 while call["end"] in OPEN_STATES and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.describe_status(call))
                     step = min(PROGRESS_SECONDS, self._wait - waited)
-                    # ``joined``: the client had made this call before. A look-up can't say so, so the value
+                    # A look-up can't say if the client had made this call before (``joined``), so the value
                     # of the first answer is kept.
                     joined = call["joined"]
                     call = {**await calls.look_up_call(client, call["id"], step), "joined": joined}
@@ -113,8 +113,8 @@ class TasksExtension(Extension):
     async def _find(self, ctx: Context, params: TaskParams) -> Json:
         """Return the call of a task of this token; both have the same id. Raises MCPError."""
         require_client_extension(ctx, EXTENSION_NAME)
-        named = (get_headers(ctx) or {}).get("mcp-name")
-        if named is not None and named != params.task_id:
+        task_in_header = (get_headers(ctx) or {}).get("mcp-name")
+        if task_in_header is not None and task_in_header != params.task_id:
             raise MCPError(code=_HEADER_MISMATCH_CODE, message="Mcp-Name is not the task of the body.")
         async with self._connect(get_headers(ctx)) as client:
             try:

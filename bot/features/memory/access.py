@@ -1,9 +1,12 @@
 """The rights of people to see and change remembered facts, and the changes themselves.
 
-Each fact is about a person, a place (a chat) or a team. A fact about a person is seen and changed by this
-person alone. A fact about a place is seen by everyone who is in the chat or wrote there, one about a team by
-its people; the person who had it remembered and admins there may change it. The tools, commands and routes of
-memory go through this module.
+Each fact is about a person, a place (a chat) or a team:
+
+- Only the person sees and changes a fact about a person.
+- Everyone who is in a chat, or wrote there, sees the facts about it; the people of a team see those about it.
+  The person who asked Nod to remember such a fact may change it, and so may the admins there.
+
+The tools, commands and routes of memory go through this module.
 """
 
 from collections import defaultdict
@@ -36,6 +39,7 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 _NO_SUCH_FACT_TEXT = "There is no fact {} that you may change. `/nod memory` lists them."
+_NEARLY_FULL_CHARS = MAX_SCOPE_CHARS * 3 // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class VisibleFact:
     fact: str
     about: About
     whose: str  # the name of the place or team that the fact is about, or "you"
-    asked_by: str  # the account of the person who had it remembered
+    asked_by: str  # the account of the person who asked Nod to remember it
     asked_name: str  # that person's name, or "you"
     said_at: datetime
     until: datetime | None
@@ -55,14 +59,14 @@ class VisibleFact:
 
 
 def remember(session: Session, fact: Fact) -> bool:
-    """Store a fact. Return False if the same fact is stored already: then it holds until the later end.
+    """Store a fact. Return False if the same fact is stored already.
 
-    Raises ToolError if there is no room for it.
+    A fact that is stored already holds until the later of both ends. Raises ToolError if there is no room.
     """
     conversation_lock.lock_everything(session)  # facts that are added at the same time are counted in turn
     stored = rows.list_facts(session, [fact.scope], fact.said_at)
     by = people.make_author(session, Act.REMEMBER, fact.asked_by)
-    same = next((each for each in stored if each.text == fact.text), None)
+    same = next((stored_fact for stored_fact in stored if stored_fact.text == fact.text), None)
     if same is not None:
         ends_later = same.until is not None and (fact.until is None or fact.until > same.until)
         if ends_later:
@@ -73,16 +77,19 @@ def remember(session: Session, fact: Fact) -> bool:
     return True
 
 
-def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
-    """Return the facts that the model is told in the conversation ``here`` when ``asker`` asks.
+def list_for_prompt(session: Session, conversation: Conversation, asker: Actor, now: datetime) -> list[Fact]:
+    """Return the facts that the model is told in a conversation when ``asker`` asks.
 
     Facts about a person are included only in a private conversation of this person, where they ask.
     """
     person = people.load_person(session, asker)
-    is_alone = here.private and people.load_person(session, here.requester) == person
-    return rows.list_facts(
-        session, find_scopes_of_conversation(person, asker, here.origin, is_private_to_asker=is_alone), now
+    is_private_to_asker = (
+        conversation.private and people.load_person(session, conversation.requester) == person
     )
+    scopes = find_scopes_of_conversation(
+        person, asker, conversation.origin, is_private_to_asker=is_private_to_asker
+    )
+    return rows.list_facts(session, scopes, now)
 
 
 def list_visible(
@@ -166,10 +173,11 @@ def forget_person(
 
     Return None unless this person, or an admin of all of Nod, asks for it (``actor``).
     """
-    person, theirs = people.load_person(session, actor), people.load_person(session, whose)
-    if person != theirs and not rights.is_global_admin(session, policies, actor):
+    person = people.load_person(session, actor)
+    subject = people.load_person(session, whose)
+    if person != subject and not rights.is_global_admin(session, policies, actor):
         return None
-    return rows.remove_about_person(session, theirs.accounts, Author.press(Act.FORGET, actor, person), now)
+    return rows.remove_about_person(session, subject.accounts, Author.press(Act.FORGET, actor, person), now)
 
 
 class _FactRights:
@@ -180,10 +188,9 @@ class _FactRights:
         policy, self.person = policies.load_with_person(session, actor)
         self._own_scopes = own_scopes(self.person)  # the person's own, and those of their teams
         self._is_admin = Role.ADMIN in policy.roles_of(self.person)
-        self._admin_scope = (
-            policies.find_workspace_bound(session, actor) or EVERYWHERE
-        )  # where the rights of this admin hold
-        # asked only once about each chat
+        # where the rights of this admin hold
+        self._admin_scope = policies.find_workspace_bound(session, actor) or EVERYWHERE
+        # with a cache, so that the database is asked only once about each chat
         self._has_written_in = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
     def may_see(self, fact: Fact) -> bool:
@@ -224,13 +231,13 @@ def _find_oldest(facts: list[Fact]) -> Fact:
 
 
 def _find_oldest_of_full_scopes(facts: list[Fact]) -> set[int]:
-    """Return the number of the oldest fact of each scope that has less than a quarter of its room left."""
+    """Return the id of the oldest fact of each scope that is nearly full."""
     by_scope = defaultdict(list)
     for fact in facts:
         by_scope[fact.scope].append(fact)
     oldest_ids = set()
     for facts_there in by_scope.values():
-        if sum(len(fact.text) for fact in facts_there) > MAX_SCOPE_CHARS * 3 // 4:
+        if sum(len(fact.text) for fact in facts_there) > _NEARLY_FULL_CHARS:
             oldest_ids.add(_find_oldest(facts_there).id)
     return oldest_ids
 

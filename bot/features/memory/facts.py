@@ -1,7 +1,7 @@
 """A fact that people had Nod remember: one sentence about a person, a place (a chat) or a team.
 
-The scope of a fact is the person, place or team: the model is told the fact in conversations there. What a
-fact may be, and how much room there is for facts, is checked here as well. This module reads no database.
+The scope of a fact is this person, place or team. The model is told the fact in the conversations of its
+scope. `check_fact` says which texts can be facts. This module reads no database.
 """
 
 import re
@@ -46,9 +46,9 @@ _WORDS = {
 
 
 class FactScope(NamedTuple):
-    """The scope of a fact.
+    """The scope of a fact: the person, place or team that the fact is about.
 
-    Such as ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` or ``(TEAM, "slack:T1")``.
+    Examples: ``(PERSON, "slack:T1/U7")``, ``(PLACE, "slack:T1/C2")`` and ``(TEAM, "slack:T1")``.
     """
 
     about: About  # the kind of the subject

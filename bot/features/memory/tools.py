@@ -122,8 +122,9 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
         _find_facts(session, context, given["fact"], About(given["about"]), clock())
 
     # ``check`` may refuse a call of the model before it becomes a proposal
-    checked = (replace(remember, check=check_remember), replace(forget, check=check_forget))
-    return FixedToolset(GROUP, tuple(replace(each, kind=kinds.MEMORY) for each in checked))
+    remember_tool = replace(remember, check=check_remember, kind=kinds.MEMORY)
+    forget_tool = replace(forget, check=check_forget, kind=kinds.MEMORY)
+    return FixedToolset(GROUP, (remember_tool, forget_tool))
 
 
 async def _undo_remember(ran: Ran) -> InverseCall | str:
@@ -134,10 +135,7 @@ async def _undo_remember(ran: Ran) -> InverseCall | str:
 
 
 def _load_asker(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Return the account and the Person who asks, and the conversation.
-
-    Raises ToolError if the conversation is gone.
-    """
+    """Return the account that asks, its person, and the conversation. Raises ToolError if that is gone."""
     asker = Actor.parse(context.requested_by)
     conversation = conversations.get_conversation(session, context.conversation_id)
     if conversation is None:
@@ -173,11 +171,11 @@ def _find_facts(session: Session, context: CallContext, text: str, about: About,
     Raises ToolError without such a fact.
     """
     asker, _, conversation = _load_asker(session, context)
-    told = access.list_for_prompt(session, conversation, asker, now)
-    found = [each for each in told if each.text == text and each.about is about]
-    if not found:
+    visible = access.list_for_prompt(session, conversation, asker, now)
+    matching = [fact for fact in visible if fact.text == text and fact.about is about]
+    if not matching:
         raise ToolError("Nothing is remembered here in these words.")
-    return found
+    return matching
 
 
 def _forget(

@@ -1,11 +1,11 @@
-"""The case of a second opinion: the facts about a call.
+"""The case of a second opinion: the facts about a call, for a model.
 
-A model gets these facts, and its answer is checked against them.
-
-A second opinion is a line on a card, in which another model says what a call does. That model gets the
+A second opinion is a line on a card, in which another model says what a call does. The model gets the
 person's request, the call, and the contents of its card, with secrets hidden. It gets neither the agent's own
-words about the call nor earlier decisions of people. The request is left out if someone who sees the card may
-not read the conversation, since the opinion could repeat it.
+words about the call nor earlier decisions of people. Its answer is checked against the facts (`review.py`).
+
+The opinion could repeat the request. So the request is left out if someone who sees the card may not read the
+conversation.
 """
 
 import json
@@ -78,17 +78,16 @@ def read_case(
         return None
     if proposal.state not in (State.PROPOSED, State.APPROVED):
         return None
-    # only a proposal from a call of the model (``is_from_model``) has an answer, and so a message that led to
-    # it
+    # only a proposal from a call of the model has a message that led to it
     found = rows.find_request(session, proposal) if proposal.is_from_model else None
-    order, request = found or (0, "")
+    message_id, request = found or (0, "")
     place = conversations.load_place(session, proposal.conversation_id).address
-    if is_used_up(session, policies.load(session).book, place, proposal.requester, order, now):
+    if is_used_up(session, policies.load(session).book, place, proposal.requester, message_id, now):
         return None
     if not _may_all_read(session, policies, all_card_chats, proposal):
         request = ""
     card = card_of(proposal, proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {})
-    return Case(proposal, _describe(card), redact_text(request), order)
+    return Case(proposal, _describe(card), redact_text(request), message_id)
 
 
 def _may_all_read(

@@ -1,9 +1,10 @@
 """The sweep that asks models for second opinions on calls, and adds them to the cards.
 
 The wish for an opinion is a row (`rows.py`), which one process takes. It asks the model about the case
-(`case.py`), checks the answer (`review.py`), and stores the outcome: its cost and a line on the card. If the
-rule says so (``raising`` in the row), the call needs one more approval after the model's no, or also after an
-opinion that did not come in time. A call that was approved earlier may have waited for the outcome, and then
+(`case.py`), checks the answer (`review.py`), and stores the outcome: its cost and a line on the card.
+
+By the rule (``raising`` in the row), the call may need one more approval after the model's no, or also if the
+opinion does not come in time. A call that was approved earlier may have waited for the outcome, and then
 runs.
 """
 
@@ -93,9 +94,8 @@ class Reviewer:
         """Ask for one opinion, and store its outcome. An error is logged, and another try follows later."""
         try:
             now = self.clock()
-            all_card_chats = self.all_card_chats
             case = await self.database.read(
-                read_case, self.policies, all_card_chats, row.proposal_id, row.round, now
+                read_case, self.policies, self.all_card_chats, row.proposal_id, row.round, now
             )
             seconds_left = (row.due_at - now).total_seconds()
             answer = _Answer()
@@ -131,20 +131,23 @@ class Reviewer:
         except (ModelError, TimeoutError) as error:
             log.warning("a second opinion did not come", model=name, why=str(error) or "it took too long")
             return _Answer(usage=Usage(model_calls=1, model=name))
+        words = None
+        if finished:  # otherwise the answer was too long, or was cut
+            words = read_review(text, case.facts, has_request=bool(case.request))
+        return _Answer(words, self._count_usage(name, finished))
+
+    def _count_usage(self, name: str, finished: Finished | None) -> Usage:
+        """Return the cost of a question to a model; without tokens if the answer did not finish."""
         prompt = finished.prompt_tokens if finished else 0
         completion = finished.completion_tokens if finished else 0
         cached = finished.cached_tokens if finished else 0
-        usage = Usage(
+        return Usage(
             model_calls=1,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost=self.prices.cost(name, prompt, completion, cached),
             model=name,
         )
-        words = None
-        if finished:  # otherwise the answer was too long, or was cut
-            words = read_review(text, case.facts, has_request=bool(case.request))
-        return _Answer(words, usage)
 
     def _store_outcome(
         self, session: Session, row: OpinionRow, case: Case | None, answer: _Answer, now: datetime
@@ -156,14 +159,13 @@ class Reviewer:
         if not rows.end_opinion(session, row.proposal_id, row.round):
             return ()
         if case is not None and answer.usage is not None:
-            proposal = case.proposal
-            asker = str(proposal.requester)
-            order = case.request_message_id or None
-            turns.add_cost(session, proposal.conversation_id, asker, order, answer.usage, now)
+            asker = str(case.proposal.requester)
+            message_id = case.request_message_id or None
+            turns.add_cost(session, case.proposal.conversation_id, asker, message_id, answer.usage, now)
         words = answer.words
         is_no = words is not None and words.asked is Asked.NO
-        is_missing = words is None and row.raising == OpinionEffect.NO_OR_MISSING
-        if is_missing or (is_no and row.raising):
+        is_required_and_missing = words is None and row.raising == OpinionEffect.NO_OR_MISSING
+        if is_required_and_missing or (is_no and row.raising):
             return self._require_approval(session, row, words, now)
         jobs = self._run_approved(session, row)
         if words is not None:

@@ -1,9 +1,8 @@
 """The queries of second opinions: a model's words about a call, for the people who decide it.
 
-A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion has
-ended: the opinion came, or is missing. ``raising`` says after which opinions the proposal needs one more
-approval (`OpinionEffect`; empty: never). An approved proposal waits for its opinion only if ``raising`` is
-set.
+A row is stored with its proposal, taken by one process, and ended once. It ``waits`` until the opinion came,
+or is known to be missing. ``raising`` says after which opinions the proposal needs one more approval
+(`OpinionEffect`; empty: never). An approved proposal waits for its opinion only if ``raising`` is set.
 """
 
 from collections.abc import Sequence

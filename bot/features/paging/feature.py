@@ -22,15 +22,13 @@ PAGE_NOTIFIER = "page"
 
 
 def _make_service(settings: Settings) -> PagingService:
-    """Return the paging service of the settings.
-
-    Its ``missing_settings_text`` says what the settings lack.
-    """
-    key, secret = settings.pager_key, settings.webhook_secret
+    """Return the paging service of the settings. Its ``missing_settings_text`` says what they lack."""
+    key = settings.pager_key
+    secret = settings.webhook_secret
     return PagingService(
-        settings.pager_url or "",
-        key.get_secret_value() if key else "",
-        secret.get_secret_value() if secret else "",
+        url=settings.pager_url or "",
+        key=key.get_secret_value() if key else "",
+        secret=secret.get_secret_value() if secret else "",
     )
 
 

@@ -37,9 +37,8 @@ SWEEP_SECONDS = 2
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
 """The pause after each failed attempt. There are as many attempts as pauses; then the event is given up."""
-_TELL_ADMINS_AFTER = (
-    4  # the failed attempt after which admins are told; the page is almost a minute late by then
-)
+# the number of failed attempts after which admins are told; the page is almost a minute late by then
+_TELL_ADMINS_AFTER = 4
 _MAX_PAUSE = timedelta(hours=1)  # the longest pause, whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
 _MAX_SENT = 20  # the most events in one run of the sweep
@@ -110,9 +109,8 @@ class Pager:
         """Claim an event, try to send it once, and store the outcome."""
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
-        until = now + timedelta(
-            seconds=MAX_POST_SECONDS + _GRACE_SECONDS
-        )  # `MAX_POST_SECONDS`: the longest attempt
+        # `MAX_POST_SECONDS`: the longest attempt
+        until = now + timedelta(seconds=MAX_POST_SECONDS + _GRACE_SECONDS)
         if not await self._database.write(rows.claim_page, page, now + pause, until):
             return
         claimed = rows.copy_as_claimed(page)
@@ -136,9 +134,9 @@ class Pager:
             headers = [("Content-Type", "application/json"), ("User-Agent", "nod")]
         else:
             body = json.dumps(content, ensure_ascii=False).encode()
-            opened = int(due.page.paged_at.timestamp())
-            ident = f"page-{due.page.proposal_id}-{opened}-{due.page.event}"
-            headers = sign_webhook(self._service.secret, ident, now, body)
+            paged_at_seconds = int(due.page.paged_at.timestamp())
+            message_id = f"page-{due.page.proposal_id}-{paged_at_seconds}-{due.page.event}"
+            headers = sign_webhook(self._service.secret, message_id, now, body)
         return await self._client.post(self._service.address, headers, body)
 
     def _store_fault(
@@ -162,8 +160,8 @@ class Pager:
             next_step = "Nod tries again."
         else:
             return
-        what = "The page" if claimed.event == PageEvent.TRIGGER else "The end of the page"
-        text = f"{what} about {due.card_text} did not arrive: {fault.rstrip('.')}. {next_step}"
+        subject = "The page" if claimed.event == PageEvent.TRIGGER else "The end of the page"
+        text = f"{subject} about {due.card_text} did not arrive: {fault.rstrip('.')}. {next_step}"
         for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
             notices.store_notice(session, Address.parse(admin), text, now)
 
@@ -174,8 +172,8 @@ def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_ur
     if page.event == PageEvent.RESOLVE:
         return content
     place = _name_place(session, proposal)
-    more = f" and {page.more} more" if page.more else ""
-    summary = f"{one_line(proposal.tool_name)} in {place} waits for a decision{more}"
+    others = f" and {page.more} more" if page.more else ""
+    summary = f"{one_line(proposal.tool_name)} in {place} waits for a decision{others}"
     return {
         **content,
         "payload": {

@@ -1,7 +1,7 @@
 """The early end of an absence: the rights to end it, and who is told.
 
 While a person is absent, the stand-in whom they named may decide in their place. People end an absence with
-``/nod back`` or in the console; one whose time is over ends by itself (`sweep.py`).
+``/nod back`` or in the console. An absence whose time is over ends by itself (`sweep.py`).
 """
 
 from collections.abc import Collection
@@ -36,7 +36,7 @@ def end_if_allowed(
     if ``actor`` may not end its absence.
     """
     absences = policies.load(session).absences
-    absent = next((each.who for each in absences if str(each.who) == account), None)
+    absent = next((absence.who for absence in absences if str(absence.who) == account), None)
     if absent is None:
         return None
     accounts = people.load_person(session, absent).accounts

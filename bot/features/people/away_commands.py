@@ -63,12 +63,10 @@ class AwayCommands:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._find_stand_in, command.actor, request["who"])
         private_chat = Address.parse(str(stand_in))  # an account is also the address of its private chat
-        if command.address.channel == stand_in.channel:
-            await self._check_member(stand_in, command.address)
-        else:
-            await self._check_member(stand_in, private_chat)
+        is_same_channel = command.address.channel == stand_in.channel
+        await self._check_member(stand_in, command.address if is_same_channel else private_chat)
 
-        def begin(session: Session) -> tuple[Absence, list[int]]:
+        def begin_absence(session: Session) -> tuple[Absence, list[int]]:
             absence = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
             zone = self._policies.load(session).book.zone
             notice = (
@@ -78,7 +76,7 @@ class AwayCommands:
             notices.store_notice(session, private_chat, notice, now)
             return absence, posted_cards.mark_open_outdated(session)
 
-        absence, outdated_ids = await self._database.write(begin)
+        absence, outdated_ids = await self._database.write(begin_absence)
         await self._wake(*make_redraw_jobs(outdated_ids))
         end = absence.end(self._policies.last_read.book.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)

@@ -3,7 +3,7 @@
 1. The first account asks for a code (`make_code`).
 2. The second account is shown the first (`find_offered_pair`), and agrees by giving the code (`give_code`).
 3. The first account is shown the second (`find_agreed_pair`), and confirms it (`confirm`).
-4. If one of them gains a role by that, an admin must allow the link as well (`allow`).
+4. If one of the accounts gains a role by the link, an admin must allow it as well (`allow`).
 
 A row has the state of one agreement: ``actor`` is the first account, ``other`` the second once it has agreed,
 and ``wanted`` says that the link waits for an admin. The row is deleted when the accounts are linked.

@@ -1,8 +1,8 @@
 """The end of a person's rights once their platform no longer knows their account.
 
 A sweep asks the platforms about the accounts of everyone with a session, a grant or a stand-in. If an account
-is gone, its sessions end, as well as the grants that it gave and the absence in which a stand-in may decide
-for that person. The account is also unlinked from the person's other accounts.
+is gone, its sessions end, and so do the grants that it gave. The person's absence, in which a stand-in may
+decide for them, ends as well. The account is also unlinked from the person's other accounts.
 """
 
 from datetime import datetime
@@ -35,7 +35,7 @@ class DepartureSweep:
     async def run(self, now: datetime) -> None:
         """End the rights of departed accounts.
 
-        First, the hooks of features that failed at an earlier change of an account are called again.
+        Features are told of each change of an account. Those whose hook failed are told again first.
         """
         untold_count, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
@@ -54,7 +54,7 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
     Left out are the accounts of the console and the command line, which belong to no platform
     (`CHANNELS_WITHOUT_CHATS`).
     """
-    # the people with rights that can end, each by one of their accounts
+    # each person with such a right, by one of their accounts
     holders = [actor for actor, _ in sign_in_links.list_sessions(session, now)]
     holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
     accounts = {str(holder) for holder in holders}

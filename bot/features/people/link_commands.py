@@ -29,7 +29,7 @@ _MAX_WRONG_CODES = 5  # the most wrong codes of an account within the window
 _WRONG_CODES_WINDOW = timedelta(minutes=1)
 _INVALID_CODE_TEXT = "That code is invalid or has expired. Ask for a new one from the other account."
 _OUTDATED_AGREEMENT_TEXT = "That code was used or has expired. Ask for a new one with `/nod link`."
-_YES = "yes"
+_YES = "yes"  # the word by which a person agrees
 _ACCOUNTS_OF_LINK = 2  # a link joins two accounts
 
 
@@ -59,7 +59,7 @@ class LinkCommands:
 
     async def _link(self, command: Command, text: str) -> str:
         """Take the next step of a link; see the steps at the top of the module."""
-        first, _, rest = text.partition(" ")
+        first, _, rest = text.partition(" ")  # a code, or the word yes and an account
         if not first:
             return await self._make_code(command)
         if first.lower() == _YES:

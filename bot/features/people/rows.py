@@ -37,7 +37,7 @@ def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime
     session.flush()
     raise_version(session)
     by = Author.press(Act.LEAVE, who, person)
-    admin_changes.record(session, Thing.ABSENCE, row.account, by, None, _state(row), now)
+    admin_changes.record(session, Thing.ABSENCE, row.account, by, None, _make_audit_state(row), now)
     return make_absence(row)
 
 
@@ -63,12 +63,12 @@ def _end(session: Session, condition: ColumnElement[bool], by: Author, now: date
         row.ended_at, row.ended_by = now, by.actor
         session.add(row)
         session.flush()
-        admin_changes.record(session, Thing.ABSENCE, row.account, by, _state(row), None, now)
+        admin_changes.record(session, Thing.ABSENCE, row.account, by, _make_audit_state(row), None, now)
     if rows:
         raise_version(session)
     return [make_absence(row) for row in rows]
 
 
-def _state(row: AbsenceRow) -> admin_changes.ThingState:
+def _make_audit_state(row: AbsenceRow) -> admin_changes.ThingState:
     """Return an absence's state for the audit log."""
     return {"absence": row.id, "stand_in": row.stand_in, "until": row.until.isoformat()}

@@ -1,8 +1,8 @@
 """A letter: the push message to one device about one card.
 
 A letter is written only when it is sent, so it follows the rights that the person has at that moment. There
-are three sorts: one shows a card, one closes the notification of a card that no longer waits, and one
-announces that more cards wait than the device shows (a "crowd").
+are three sorts. The first shows a card. The second closes the notification of a card that no longer waits.
+The third announces a "crowd": more cards wait than the device shows.
 
 A letter names the tool and the place, and gives details only if the person wants them. It has no URL: the
 service worker of the console makes the path from the id of the proposal, and refuses any text that is not an
@@ -137,7 +137,12 @@ def _write_card(
     }
     urgency = "high" if is_urgent(session, first) else "normal"
     return Letter(
-        _encode(content), find_topic(notification.card_id), urgency, ttl_seconds, version, shows_card=True
+        text=_encode(content),
+        topic=find_topic(notification.card_id),
+        urgency=urgency,
+        ttl_seconds=ttl_seconds,
+        version=version,
+        shows_card=True,
     )
 
 

@@ -1,10 +1,11 @@
 """The queries of notifications: the cards that each device is to show, and the hooks that request messages.
 
-A row of `NotificationRow` is for one card on one device. A message about the card is requested by adding 1 to
-the row's count ``wanted``, because the card is new, asks people again, or has to be closed. After a message,
-``sent`` is set to the ``wanted`` of that time, and the row is due while ``sent`` is less. So a crash between
-two statements repeats a message rather than losing it; on the device, the second replaces the first. The
-message itself is written when it is sent (`letter.py`).
+A row of `NotificationRow` is for one card on one device. A message about the card is requested if the card is
+new, asks people again, or has to be closed. To request it, 1 is added to the row's count ``wanted``. After a
+message, ``sent`` is set to the ``wanted`` of that time, and the row is due while ``sent`` is less.
+
+So a crash between two statements repeats a message rather than losing it. On the device, the second message
+replaces the first. The message itself is written when it is sent (`letter.py`).
 """
 
 from collections.abc import Collection, Sequence

@@ -2,9 +2,9 @@
 
 A device is a browser's subscription at a push service. It is live as long as the session in which it was
 added (`is_live`). Nod stores no session of people whom a proxy signs in, or who need no sign-in: a device of
-theirs is live until a time, ``until``. ``vapid`` is the fingerprint of the key pair
-of Nod with which the browser subscribed. If Nod has another key pair now, the device can't be used any
-longer. Nothing is sent to a device before ``next_at``.
+theirs is live until a time, ``until``. ``vapid`` is the fingerprint of the key pair of Nod with which the
+browser subscribed. If Nod has another key pair now, the device can't be used any longer. Nothing is sent to a
+device before ``next_at``.
 
 A row that is used after its transaction is a copy (``DeviceRow(**row.model_dump())``).
 """

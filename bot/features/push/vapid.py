@@ -42,7 +42,7 @@ class PushKey:
 
     def check(self) -> None:
         """Raise ValueError if the private key is not valid."""
-        _ = self.public  # computing the public key checks the private key
+        _ = self.public  # to compute the public key, the private key is checked
 
     @cached_property
     def public(self) -> str:

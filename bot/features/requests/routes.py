@@ -1,7 +1,7 @@
 """The routes of requests: a script or another agent asks people for approval, and learns how it ended.
 
-A request is a proposal of the tool `request_approval` or `permit_tool_use`, which Nod never runs: the
-requester acts on the approval. The requester polls for the end (`look`), or is told at its ``callback_url``.
+A request is a proposal of the tool `request_approval` or `permit_tool_use`. Nod never runs these tools: the
+requester acts on the approval. The requester asks for the end (`look`), or is told at its ``callback_url``.
 """
 
 import json
@@ -185,8 +185,8 @@ async def _open(
     if reply.answer is Answer.LATER:
         raise TooManyRequests(reply.text)
     if reply.answer in _STATUS_OF_REFUSAL:
-        more = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(_STATUS_OF_REFUSAL[reply.answer], reply.text, **more)
+        details = {"fields": dict(reply.fields)} if reply.fields else {}
+        raise Fault(_STATUS_OF_REFUSAL[reply.answer], reply.text, **details)
     if reply.answer is Answer.DUPLICATE:
         answer.status_code = 200
     return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))

@@ -6,10 +6,12 @@ UPDATE, so that no link and no return of a browser counts twice. The row has all
 process can take the next step. A sign-in lasts `SIGN_IN_LIFE`, counted from its link. A sign-in that ends
 without a connection is deleted, and its tokens are stored to be revoked at the server (`revocations.py`).
 
-The row has only hashes of the link's code, of the secret in the browser's cookie (``browser``), of the text
-that the browser brings back from the server (``state``, as OAuth calls it) and of the digits. So no reader of
-the database can use these. The hash of the digits is encrypted as well, since six digits can be found by
-trying all.
+Four values are stored only as hashes, so that no reader of the database can use them:
+
+- the code of the link (``id``)
+- the secret in the browser's cookie (``browser``)
+- the text that the browser brings back from the server (``state``, as OAuth calls it)
+- the digits. Their hash is encrypted as well, since six digits can be found by trying all.
 """
 
 import hmac
