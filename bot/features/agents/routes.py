@@ -240,19 +240,19 @@ async def show_call(call_id: CallId, actor: Caller, parts: PartsDep, poll: Waiti
     """
     _require_agent(actor)
     _limit_polling(parts, actor)
-    found = require_or_404(await _wait(parts, actor, call_id, poll), _NO_CALL_TEXT)
-    return OneCall(call=AgentCallView.of_status(found))
+    status = require_or_404(await _wait(parts, actor, call_id, poll), _NO_CALL_TEXT)
+    return OneCall(call=AgentCallView.of_status(status))
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
 async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: PartsDep) -> OneCall:
     """Withdraw a call that waits. A call that was decided already stays as it is; the answer has its end."""
     _require_agent(actor)
-    found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
-    if found.proposal is not None and found.end == "waiting":
-        await site.submit(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
-    found = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
-    return OneCall(call=AgentCallView.of_status(found))
+    before = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
+    if before.proposal is not None and before.end == "waiting":
+        await site.submit(Press(actor, Verb.CANCEL, before.proposal.id, by_api=True))
+    after = require_or_404(await parts.agents.find_call(actor, call_id), _NO_CALL_TEXT)
+    return OneCall(call=AgentCallView.of_status(after))
 
 
 async def _wait(parts: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:

@@ -91,5 +91,5 @@ def _list_names(names: Sequence[str]) -> str:
     """Return the first names for a card, and the number of the others."""
     if not names:
         return "none yet"
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
+    others = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + others

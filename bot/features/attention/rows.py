@@ -28,7 +28,9 @@ LONGEST_HOLD = timedelta(minutes=30)
 """The longest time for which a card is held back."""
 _RELEASED_KEPT_FOR = timedelta(days=1)  # the time for which rows of released cards stay, to be looked up
 # the tables, for statements in SQLAlchemy's core
-_REACHED, _HELD, _PROPOSAL = table_of(ReachedRow), table_of(HeldRow), table_of(ProposalRow)
+_REACHED = table_of(ReachedRow)
+_HELD = table_of(HeldRow)
+_PROPOSAL = table_of(ProposalRow)
 
 
 class ReleasedCards(NamedTuple):
@@ -57,8 +59,8 @@ def note_reached(session: Session, accounts: Collection[str], card_id: str, now:
 def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bool:
     """Return whether a card reached one of a person's accounts. Rows older than an hour may be deleted."""
     is_same = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.proposal_id == card_id)
-    found = session.connection().execute(select(_REACHED.c.account).where(*is_same).limit(1)).first()
-    return found is not None
+    row = session.connection().execute(select(_REACHED.c.account).where(*is_same).limit(1)).first()
+    return row is not None
 
 
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], count: int) -> bool:

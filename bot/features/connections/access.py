@@ -39,9 +39,14 @@ class AccountAccess:
         # `SignInTokens` reads and renews the tokens by the queries in the module `tokens`. It adds each token
         # to ``sign_in_tokens``, so this connection gets a set of its own.
         self._launch = replace(config.launch, sign_in_tokens=set())
-        again = f"Send: /nod connections connect {config.name}"
         self._keys = SignInTokens(
-            config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
+            config.name,
+            self._launch,
+            database,
+            clock,
+            rows=tokens,
+            key=connection.id,
+            again=f"Send: /nod connections connect {config.name}",
         )
         self._use_noted_at: datetime | None = None
         self._storing_tasks: set[asyncio.Future[None]] = set()  # held here, so that they are not lost
@@ -79,7 +84,8 @@ class AccountAccess:
 
     async def _note_use(self) -> None:
         """Store the time of this use, unless a use was stored within `rows.USE_PAUSE`."""
-        now, noted_at = self._clock(), self._use_noted_at
+        now = self._clock()
+        noted_at = self._use_noted_at
         # a time in the future was noted by a clock that was ahead
         was_just_noted = noted_at is not None and noted_at <= now < noted_at + rows.USE_PAUSE
         if not was_just_noted:

@@ -68,11 +68,11 @@ class ConnectionCommands:
 
     async def _confirm(self, command: Command, digits: str) -> str | CommandReply:
         try:
-            done = await self._flow.confirm(command.actor, "".join(digits.split()))
+            connected = await self._flow.confirm(command.actor, "".join(digits.split()))
         except SignInError as error:
             return CommandReply(error.message, answer=Answer.STALE)
-        await self._wake(*done.jobs)
-        return ending.describe_connected(done.connection)
+        await self._wake(*connected.jobs)
+        return ending.describe_connected(connected.connection)
 
     async def _end(self, command: Command, server_or_id: str) -> str | CommandReply:
         """End the person's connections at a server; without any, that of this chat at the server.

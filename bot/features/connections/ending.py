@@ -210,8 +210,8 @@ def describe_ended(ended: Collection[Connection]) -> str:
     if not ended:
         return "Nothing was connected."
     named = [f"{each.server} ({each.account})" for each in list(ended)[:_MAX_NAMED]]
-    more = f" and {len(ended) - _MAX_NAMED} more" if len(ended) > _MAX_NAMED else ""
-    return f"Disconnected: {', '.join(named)}{more}."
+    others = f" and {len(ended) - _MAX_NAMED} more" if len(ended) > _MAX_NAMED else ""
+    return f"Disconnected: {', '.join(named)}{others}."
 
 
 def _is_owned_by(session: Session, actor: Actor) -> ColumnElement[bool]:

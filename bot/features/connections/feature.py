@@ -62,7 +62,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     section = MissingConnectionsSection(parts.connections)
     return Hooks(
         add_to_prompt=(section.write,),
-        # a warning on a card of who sees the data that a call in a person's name returns
+        # on a card of a call in a person's name: a warning about who sees the data that it returns
         annotate_card=(readings.warn_of_answer,),
         answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
         offer_commands=(section.offer_commands,),
@@ -80,15 +80,15 @@ def _list_connected(session: Session, _: datetime) -> Sequence[ActiveLine]:
 
 
 async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
-    """Return a finding on the connections; none if no server asks for connections."""
+    """Return a finding on the connections; none if accounts are connected at no server."""
     if not isinstance(parts.connections, AccountConnections):
         return ()
-    found = await parts.database.read(rows.list_connections, None)
-    expired = [each.connection.words for each in found if each.connection.is_expired]
+    listed = await parts.database.read(rows.list_connections, None)
+    expired = [each.connection.words for each in listed if each.connection.is_expired]
     if expired:
         return (warn("connections", f"connect again: {name_some(expired, _MAX_NAMED)}"),)
     servers = ", ".join(sorted(parts.connections.servers))
-    return (ok("connections", f"{len(found)} at {servers}"),)
+    return (ok("connections", f"{len(listed)} at {servers}"),)
 
 
 CONNECTIONS = Feature(

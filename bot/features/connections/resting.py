@@ -131,11 +131,11 @@ class ChatReaderCheck:
 
     async def _update_admin_reason(self, connection: Connection, now: datetime) -> bool:
         """Store whether the account rests for the reason ADMIN, and return the same."""
-        found = await self.database.read(_find_admin_reason, self.policies, connection)
-        if found.applies != found.is_stored:
-            store = partial(_store_reason, reason=RestReason.ADMIN, applies=found.applies)
+        reason = await self.database.read(_find_admin_reason, self.policies, connection)
+        if reason.applies != reason.is_stored:
+            store = partial(_store_reason, reason=RestReason.ADMIN, applies=reason.applies)
             await self.database.write(store, self.policies, connection, now)
-        return found.applies
+        return reason.applies
 
     async def _update_shared_reason(self, connection: Connection, now: datetime) -> bool:
         """Ask the platform, store whether the account rests for the reason SHARED, and return the same.
@@ -175,10 +175,10 @@ def forget_rest(session: Session, ident: str, now: datetime) -> None:
 def tell_admins(
     session: Session, policies: Policies, chat: str, except_account: str, text: str, now: datetime
 ) -> None:
-    """Tell the admins of a chat in private, but for one account; if that reaches no one, tell the chat."""
+    """Tell the admins of a chat in private, except one account. If that reaches no one, tell the chat."""
     admins = policies.load(session).holders(Role.ADMIN, chat) - {except_account}
-    told = [store_private_notice(session, Actor.parse(each), text, now) for each in sorted(admins)]
-    if not any(told):
+    was_told = [store_private_notice(session, Actor.parse(admin), text, now) for admin in sorted(admins)]
+    if not any(was_told):
         store_notice(session, Address.parse(chat), text, now)
 
 

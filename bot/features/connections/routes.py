@@ -162,11 +162,11 @@ async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
 async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
     """Connect the account of your sign-in with these digits. A wrong number ends the sign-in."""
     try:
-        done = await ConnectFlow(_require_port(parts)).confirm(actor, body.digits)
+        connected = await ConnectFlow(_require_port(parts)).confirm(actor, body.digits)
     except SignInError as error:
         raise Fault(409, error.message) from None
-    await parts.wake(*done.jobs)
-    return SaidBody(text=f"Connected: {done.connection.words}.")
+    await parts.wake(*connected.jobs)
+    return SaidBody(text=f"Connected: {connected.connection.words}.")
 
 
 @router.delete("/connections", summary="Disconnect everywhere")
@@ -210,14 +210,16 @@ async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Resp
     if flow is None or actor is None:
         return pages.show_text(LINK_OVER_TEXT, 403, site.base_path)
     try:
-        done = await flow.confirm_in_browser(actor, _read_cookie(request, site))
+        connected = await flow.confirm_in_browser(actor, _read_cookie(request, site))
     except SignInError as error:
         return pages.show_text(error.message, 409, site.base_path)
-    await parts.wake(*done.jobs)
-    # plain words, unlike in chats: a page shows Markdown as it is written
-    connected = f"Connected: {done.connection.words}."
-    how_to_end = f"/nod connections end {done.connection.server} ends it."
-    return pages.show_text(f"{connected} {how_to_end}\nYou can close this page.", 200, site.base_path)
+    await parts.wake(*connected.jobs)
+    # plain text, unlike in chats: a page would show the signs of Markdown
+    text = (
+        f"Connected: {connected.connection.words}. "
+        f"/nod connections end {connected.connection.server} ends it.\nYou can close this page."
+    )
+    return pages.show_text(text, 200, site.base_path)
 
 
 @pages_router.post(f"{LINK_PATH}/{{code}}")

@@ -69,8 +69,8 @@ class MissingConnectionsSection:
         whose = ConnectionOwner(frozenset(person.accounts | {str(actor)}), str(actor))
         offers = []
         for name, config in sorted(self._port.servers.items()):
-            found = self._port.find(session, name, config.identity, whose)
-            if config.identity is Identity.PERSON and (found is None or found.is_expired):
+            connection = self._port.find(session, name, config.identity, whose)
+            if config.identity is Identity.PERSON and (connection is None or connection.is_expired):
                 about = f"You have no account connected at {name}. With one, Nod acts as you there."
                 offers.append(CommandOffer(about, f"Connect {name}", f"connections connect {name}"))
         return offers[:_MAX_OFFERS]
@@ -84,10 +84,10 @@ class MissingConnectionsSection:
         whose = ConnectionOwner(accounts, str(transcript.conversation.origin))
         servers_by_case: dict[_Case, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
-            found = self._port.find(session, name, config.identity, whose)
-            if found is not None and found.is_resting:
+            connection = self._port.find(session, name, config.identity, whose)
+            if connection is not None and connection.is_resting:
                 servers_by_case.setdefault(_Case.RESTING, []).append(name)
-            elif found is None or found.is_expired:
+            elif connection is None or connection.is_expired:
                 is_personal = config.identity is Identity.PERSON
                 case = _Case.MISSING if is_personal else _Case.MISSING_OF_CHAT
                 servers_by_case.setdefault(case, []).append(name)

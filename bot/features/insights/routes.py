@@ -106,8 +106,8 @@ async def _find_insights(
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.export_limit.hold(str(actor)):
-        found = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
-    yield found
+        counted = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
+    yield counted
 
 
 InsightsDep = Annotated[Insights, Depends(_find_insights)]
@@ -216,13 +216,13 @@ async def people(
     has_notes = parts.settings.insights == reading.BY_PEOPLE
     find_signs = partial(reading.find_signs, has_notes=has_notes, zone=zone)
     with site.export_limit.hold(str(actor)):
-        found = await parts.database.read(find_signs, parts.policies, actor, begin)
+        signs = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(
-        since=found.since,
-        everyone=found.everyone,
-        timed=found.has_notes,
-        total=found.total,
-        people=list(found.people),
+        since=signs.since,
+        everyone=signs.everyone,
+        timed=signs.has_notes,
+        total=signs.total,
+        people=list(signs.people),
     )
 
 

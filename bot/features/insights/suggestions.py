@@ -205,7 +205,8 @@ def _find_place(row: Any) -> str:
 
     A conversation that only one account has, such as over HTTP, counts as the place of this account.
     """
-    origin, asker = Address.parse(row.place), Actor.parse(row.requester)
+    origin = Address.parse(row.place)
+    asker = Actor.parse(row.requester)
     if origin.is_own(asker):
         return str(asker)
     return str(chat_of(origin))

@@ -134,7 +134,8 @@ def list_issues(
 
 def count_workload(session: Session) -> list[Workload]:
     """Return the load of each assignee, the largest first, and the issues without an assignee last."""
-    count, name = func.count(), col(IssueRow.assignee)
+    count = func.count()
+    name = col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
     rows = session.execute(select(name, count, urgent).where(IssueRow.state == "open").group_by(name))
     loads = [Workload(*row) for row in rows]

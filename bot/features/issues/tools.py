@@ -114,8 +114,12 @@ CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 def make_issue_toolset(database: Database, clock: Clock) -> FixedToolset:
     """Return all tools of the tracker, over ``database``."""
-    reading, writing = _make_reading_tools(database), _make_writing_tools(database, clock)
-    return FixedToolset("issues", (*reading, *writing, _make_undo_tool(database, clock)))
+    tools = (
+        *_make_reading_tools(database),
+        *_make_writing_tools(database, clock),
+        _make_undo_tool(database, clock),
+    )
+    return FixedToolset("issues", tools)
 
 
 def _make_reading_tools(database: Database) -> tuple[Tool, ...]:
@@ -429,10 +433,10 @@ def _make_undo_tool(database: Database, clock: Clock) -> Tool:
             wanted = {"state": "open"} if reopen else {}  # without a field, only the issue is returned
             return issues.change_issue(session, number, wanted, clock())
 
-        given = {"number": number, "comment": comment, "reopen": reopen}
-        _, issue = await _change_as_shown(database, context, _preview_taking_back, given, change)
-        done = "Reopened" if reopen else "Removed the comment on"
-        return ToolOutput(_describe_issue(issue), told=f"{done} {_name_issue(issue)}")
+        arguments = {"number": number, "comment": comment, "reopen": reopen}
+        _, issue = await _change_as_shown(database, context, _preview_taking_back, arguments, change)
+        action = "Reopened" if reopen else "Removed the comment on"
+        return ToolOutput(_describe_issue(issue), told=f"{action} {_name_issue(issue)}")
 
     return replace(take_back_comment, offered=False, only_for_undo=True)
 

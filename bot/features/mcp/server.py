@@ -262,7 +262,8 @@ async def _open_request(
 
 async def _withdraw(client: httpx2.AsyncClient, request: Json) -> None:
     """Withdraw a request. If this fails, the request expires by itself."""
-    path, body = f"/api/proposals/{request['id']}/cancel", {"reason": _WITHDRAWAL_REASON}
+    path = f"/api/proposals/{request['id']}/cancel"
+    body = {"reason": _WITHDRAWAL_REASON}
     with suppress(httpx2.HTTPError):
         await client.post(path, json=body, timeout=_MARGIN_SECONDS)
 
@@ -274,7 +275,8 @@ async def _wait_for_end(
 
     Progress is reported every `PROGRESS_SECONDS`.
     """
-    reports, seconds_left = 0, wait
+    reports = 0
+    seconds_left = wait
     while request["end"] == "waiting" and seconds_left > 0:
         await context.report_progress(reports, message="Waiting for a person to decide")
         reports += 1

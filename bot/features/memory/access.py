@@ -97,11 +97,11 @@ def list_visible(
 ) -> list[VisibleFact]:
     """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
     reader = _FactRights(session, policies, actor)
-    here = scope_of(About.PLACE, actor, at) if at else None
+    scope_here = scope_of(About.PLACE, actor, at) if at else None
 
     def is_listed(fact: Fact) -> bool:
-        if here is not None and fact.about is About.PLACE:
-            return fact.scope == here  # the person is in this chat, so they see its facts
+        if scope_here is not None and fact.about is About.PLACE:
+            return fact.scope == scope_here  # the person is in this chat, so they see its facts
         return reader.may_see(fact)
 
     facts = rows.list_all_but_about_others(session, reader.person.accounts, now)

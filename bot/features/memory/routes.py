@@ -53,8 +53,8 @@ async def listed(actor: Caller, parts: PartsDep) -> Facts:
 
     No one else sees those about you. Admins get the facts about all chats and teams as well.
     """
-    found = await parts.database.read(access.list_visible, parts.policies, actor, parts.clock())
-    return Facts.of(facts=found)
+    facts = await parts.database.read(access.list_visible, parts.policies, actor, parts.clock())
+    return Facts.of(facts=facts)
 
 
 class FactChangedBody(SaidBody):

@@ -2,7 +2,7 @@
 
 Each call is a proposal of the kind "memory", which no rule and no grant can approve: a fact from a tool's
 answer or a file is stored only if a person approves its card. Each tool is undone by the other, with the
-value that its run returned as ``kept``. ``told`` is the text for people about the run.
+value that its run returned as ``kept``. ``told`` is the text about the run, for people.
 """
 
 from collections.abc import Sequence
@@ -185,7 +185,7 @@ def _forget(
 
     Returns the time until which the first of them held; None if it held without an end.
     """
-    found = _find_facts(session, context, text, about, now)
+    facts = _find_facts(session, context, text, about, now)
     asker, person, _ = _load_asker(session, context)
-    rows.remove_facts(session, [each.id for each in found], Author.press(Act.FORGET, asker, person), now)
-    return found[0].until
+    rows.remove_facts(session, [fact.id for fact in facts], Author.press(Act.FORGET, asker, person), now)
+    return facts[0].until

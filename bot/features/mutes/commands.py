@@ -52,7 +52,8 @@ class MuteCommands:
         return await self._database.write(self._set, command, first, _parse_length(length))
 
     def _list(self, session: Session, command: Command) -> str:
-        now, zone = self._clock(), self._policies.load(session).book.zone
+        now = self._clock()
+        zone = self._policies.load(session).book.zone
         mutes = rows.list_mutes(session, people.load_person(session, command.actor).accounts)
         lines = [
             f"- `{mute.tool_name}` until {format_in_zone(mute.until, zone)}"
@@ -64,7 +65,8 @@ class MuteCommands:
         return "\n".join(["You are not told of these, and may decide them all the same:", *lines])
 
     def _set(self, session: Session, command: Command, tool_name: str, length: timedelta) -> str:
-        now, person = self._clock(), people.load_person(session, command.actor)
+        now = self._clock()
+        person = people.load_person(session, command.actor)
         if not rows.set_mute(session, command.actor, person, tool_name, now + length, now):
             raise CommandError(f"You mute {MAX_MUTES} kinds already. End one first.")
         until = format_in_zone(now + length, self._policies.load(session).book.zone)

@@ -62,25 +62,25 @@ class Mutes:
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
         """Return all mutes as this transaction sees them, also mutes that are over and not deleted yet."""
         version = self._policies.load(session).book.version
-        copied_version, mutes = self._copy
+        copied_version, copied_mutes = self._copy
         if version == copied_version:
-            return mutes
-        found = tuple(list_mutes(session))
+            return copied_mutes
+        mutes = tuple(list_mutes(session))
         # only in a snapshot the version and the mutes belong together; otherwise the mutes may be newer
         if database.is_snapshot(session):
             with self._lock:
                 if version > self._copy[0]:
-                    self._copy = (version, found)
-        return found
+                    self._copy = (version, mutes)
+        return mutes
 
 
 def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Sequence[Mute]:
     """Return the mutes of these accounts, by default of all accounts, in the order of their ends."""
-    found = select(MuteRow).order_by(col(MuteRow.until), col(MuteRow.id))
+    query = select(MuteRow).order_by(col(MuteRow.until), col(MuteRow.id))
     if accounts is not None:
-        found = found.where(col(MuteRow.account).in_(sorted(accounts)))
+        query = query.where(col(MuteRow.account).in_(sorted(accounts)))
     return [
-        Mute(row.id or 0, row.account, row.tool_name, row.set_at, row.until) for row in session.exec(found)
+        Mute(row.id or 0, row.account, row.tool_name, row.set_at, row.until) for row in session.exec(query)
     ]
 
 

@@ -102,7 +102,8 @@ def _may_all_read(
         return False
     if proposal.escalation_targets:  # further people and chats get the card later
         return False
-    policy, requester = policies.load(session), people.load_person(session, proposal.requester)
+    policy = policies.load(session)
+    requester = people.load_person(session, proposal.requester)
     for place in find_card_places(session, policy, conversation, proposal, all_card_chats):
         if place == conversation.origin:
             continue

@@ -99,7 +99,9 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
         return None
     if not isinstance(content, dict) or content.keys() != {"does", "asked", "concerns"}:
         return None
-    does, asked, concerns = content["does"], content["asked"], content["concerns"]
+    does = content["does"]
+    asked = content["asked"]
+    concerns = content["concerns"]
     if not isinstance(concerns, list) or len(concerns) > _MAX_CONCERNS:
         return None
     if not _is_line(does, _MAX_DOES_CHARS):
@@ -133,7 +135,8 @@ def _may_mislead(text: str, facts: str) -> bool:
     """Return whether a text gives advice, or has a number, name, path or address that the call lacks."""
     if _ADVICE.search(text):
         return True
-    folded_facts, numbers = facts.casefold(), _find_numbers(facts)
+    folded_facts = facts.casefold()
+    numbers = _find_numbers(facts)
     for word in _split(_begin_in_lower_case(text)):  # the capital of the first word does not make it a name
         if _NUMBER.fullmatch(word):
             if numbers.isdisjoint(_list_readings(word)):
@@ -185,7 +188,8 @@ def _normalise_number(number: str) -> str:
     value = _VALUE.fullmatch(number)
     if value is None or _AMBIGUOUS_NUMBER.fullmatch(number):
         return number
-    whole, decimals = _keep_digits(value["whole"]), (value["decimals"] or "").rstrip("0")
+    whole = _keep_digits(value["whole"])
+    decimals = (value["decimals"] or "").rstrip("0")
     return f"{whole}.{decimals}" if decimals else whole
 
 

@@ -115,7 +115,8 @@ class Reviewer:
         if model is None:
             log.warning("no model gives second opinions", model=name)
             return _Answer()
-        text, finished = "", None
+        text = ""
+        finished: Finished | None = None
         try:
             async with asyncio.timeout(seconds), aclosing(model.stream(case.prompt, ())) as parts:  # type: ignore[type-var]
                 async for part in parts:

@@ -77,9 +77,9 @@ def claim_waiting(session: Session, now: datetime, limit: int) -> Sequence[Opini
     """
     dialect = session.connection().dialect.name
     is_free = col(OpinionRow.taken_until).is_(None) | (col(OpinionRow.taken_until) < now)
-    found = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at)).limit(limit)
+    oldest_first = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at))
     taken = []
-    for row in session.exec(found).all():
+    for row in session.exec(oldest_first.limit(limit)).all():
         claim = _update_waiting(row.proposal_id, row.round).where(is_free)
         until = max(row.due_at, now) + _LEASE
         if count_changed(session.connection().execute(claim.values(taken_until=until))):

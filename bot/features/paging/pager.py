@@ -97,13 +97,13 @@ class Pager:
 
     def _read_due(self, session: Session, now: datetime) -> list[_Due]:
         """Return the due events. Their contents are made now, from the current state of the card."""
-        found = []
+        due = []
         for page in rows.list_due(session, now, _MAX_SENT):
             proposal = proposals.get(session, page.proposal_id)
             if proposal is not None:
                 content = _describe_event(session, page, proposal, self._site_url())
-                found.append(_Due(page, content, escape_markdown(proposal.description)))
-        return found
+                due.append(_Due(page, content, escape_markdown(proposal.description)))
+        return due
 
     async def _send(self, due: _Due, now: datetime) -> None:
         """Claim an event, try to send it once, and store the outcome."""

@@ -77,8 +77,8 @@ def list_due(session: Session, now: datetime, limit: int) -> list[PageRow]:
     """Return the events that are to be sent by now, the oldest first."""
     dialect = session.connection().dialect.name
     due = select(PageRow).where(_IS_OPEN[dialect], col(PageRow.next_at) <= now)
-    found = session.exec(due.order_by(col(PageRow.next_at)).limit(limit)).all()
-    return [PageRow(**row.model_dump()) for row in found]
+    rows = session.exec(due.order_by(col(PageRow.next_at)).limit(limit)).all()
+    return [PageRow(**row.model_dump()) for row in rows]
 
 
 def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:

@@ -87,12 +87,12 @@ class AwayCommands:
 
     def _parse_end(self, moment: str | None, length: str | None, now: datetime) -> datetime:
         """Return the end of an absence, given as a moment or as a length. Raises CommandError."""
-        here = now.astimezone(self._policies.last_read.book.zone)
+        local_now = now.astimezone(self._policies.last_read.book.zone)
         try:
             if length is not None:
-                until = add_length(here, parse_duration(length))
+                until = add_length(local_now, parse_duration(length))
             else:
-                until = parse_moment(moment or "", here)
+                until = parse_moment(moment or "", local_now)
         except ValueError as error:
             raise CommandError(f"{moment or length!r}: {error}.") from None
         if until.astimezone(UTC) > now.astimezone(UTC) + MAX_ABSENCE:

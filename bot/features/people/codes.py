@@ -137,8 +137,9 @@ def _link(
     if row is None:
         return LinkOutcome.NOTHING
     first, first_name, second, second_name = row
-    first_actor, second_actor = Actor.parse(first, first_name), Actor.parse(second, second_name)
-    linking.link_accounts(session, policies, first_actor, second_actor, by, now)
+    linking.link_accounts(
+        session, policies, Actor.parse(first, first_name), Actor.parse(second, second_name), by, now
+    )
     return LinkOutcome.LINKED
 
 

@@ -35,8 +35,8 @@ async def back(
     parts: PartsDep,
 ) -> AbsencesEndedBody:
     """End your absence; admins end anyone's. The stand-in no longer decides for that person."""
-    done = await parts.database.write(absences.end_if_allowed, parts.policies, account, actor, parts.clock())
-    ended = require_or_404(done, "That account is not away.")
+    found = await parts.database.write(absences.end_if_allowed, parts.policies, account, actor, parts.clock())
+    ended = require_or_404(found, "That account is not away.")
     await parts.wake(*ended.jobs)
     return AbsencesEndedBody.of(ended=ended.absences, text=absences.describe_ended(ended.absences))
 
@@ -58,10 +58,12 @@ async def unlink(
 
     The grants that the person gave end with the link.
     """
-    done = await parts.database.write(
+    found = await parts.database.write(
         linking.unlink_if_allowed, parts.policies, account, actor, parts.clock()
     )
-    unlinking = require_or_404(done, "That account is not linked with another one.")
+    unlinking = require_or_404(found, "That account is not linked with another one.")
     await parts.wake(*unlinking.jobs)
-    ended = unlinking.grants_ended
-    return UnlinkedBody(account=account, grants_ended=ended, text=linking.describe_unlinking(account, ended))
+    grants_ended = unlinking.grants_ended
+    return UnlinkedBody(
+        account=account, grants_ended=grants_ended, text=linking.describe_unlinking(account, grants_ended)
+    )

@@ -123,10 +123,12 @@ def _write_card(
     tool = first.tool_name
     if len(waiting) > 1:
         tool = f"{tool} ({len(waiting)} changes)"
-    title, body = f"{tool} waits for you", f"Asked in {place}"
     if device.is_detailed:
         title = _describe(session, first)
         body = f"{tool}, asked by {first.requester.label} in {place}"
+    else:
+        title = f"{tool} waits for you"
+        body = f"Asked in {place}"
     content = {
         "tag": notification.card_id,
         "id": first.id,

@@ -133,9 +133,10 @@ def find_due_work(session: Session, now: datetime, max_devices: int, busy: Colle
     )
     has_changed = bool(_list_changed(session, 1))
     due = exists().where(_NOTIFICATION.c.device_id == _DEVICE.c.id, _IS_DUE, _NOTIFICATION.c.next_at <= now)
-    found = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
-    ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(max_devices)
-    return DueWork(has_asked_again, has_changed, session.connection().execute(ordered).scalars().all())
+    query = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
+    ordered = query.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(max_devices)
+    devices = session.connection().execute(ordered).scalars().all()
+    return DueWork(has_asked_again, has_changed, devices)
 
 
 def request_noted_cards(session: Session, policies: Policies, now: datetime) -> None:
@@ -199,8 +200,8 @@ def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow |
 def list_due(session: Session, device_id: str, now: datetime) -> Sequence[NotificationRow]:
     """Return the due notifications of a device, the oldest first."""
     due = (_NOTIFICATION.c.device_id == device_id) & _IS_DUE & (_NOTIFICATION.c.next_at <= now)
-    found = select(NotificationRow).where(due).order_by(col(NotificationRow.next_at)).limit(MAX_SENT)
-    return [NotificationRow(**row.model_dump()) for row in session.exec(found)]
+    query = select(NotificationRow).where(due).order_by(col(NotificationRow.next_at)).limit(MAX_SENT)
+    return [NotificationRow(**row.model_dump()) for row in session.exec(query)]
 
 
 def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:

@@ -160,8 +160,8 @@ async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep
 @router.patch("/push/devices/{device_id}", summary="Change what a device shows")
 async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, parts: PartsDep) -> DoneBody:
     """Set whether the notifications of a device of yours say what is asked and by whom."""
-    changing = partial(rows.change_device, is_detailed=body.detailed)
-    if not await parts.database.write(changing, device_id, actor, parts.clock()):
+    change_device = partial(rows.change_device, is_detailed=body.detailed)
+    if not await parts.database.write(change_device, device_id, actor, parts.clock()):
         raise NotFound(_NO_DEVICE_TEXT)
     return DoneBody()
 
@@ -172,7 +172,8 @@ async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
 
     429 if the last test was a moment ago.
     """
-    push_client, now = _require_push_client(parts), parts.clock()
+    push_client = _require_push_client(parts)
+    now = parts.clock()
     device = require_or_404(await parts.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
     if not await parts.database.write(rows.claim_test, device_id, actor, now):
         seconds = int(rows.TEST_PAUSE.total_seconds())
@@ -248,7 +249,7 @@ async def _check_subscription(push_client: PushClient, subscription: Subscriptio
 
 
 class _DeviceLife(NamedTuple):
-    """The life of a device: as long as a session, or without a session until a time. Exactly one is None."""
+    """The life of a device: until its session ends, or until a time. Exactly one of the two is None."""
 
     session_hash: str | None
     until: datetime | None
@@ -271,8 +272,8 @@ async def _find_device_life(request: Request, actor: Actor, parts: RouteParts) -
 
 
 def _is_session_of(session: Session, secret: str, actor: Actor, now: datetime) -> bool:
-    found = sign_in_links.find_signed_in(session, secret, now)
-    return found is not None and str(found) == str(actor)  # the same account; names may differ
+    signed_in = sign_in_links.find_signed_in(session, secret, now)
+    return signed_in is not None and str(signed_in) == str(actor)  # the same account; names may differ
 
 
 def _copy_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:

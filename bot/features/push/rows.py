@@ -90,12 +90,12 @@ class QuietHours:
 
     def find_end(self, now: datetime) -> datetime | None:
         """Return the end of the quiet hours in which ``now`` is, in UTC; None outside of quiet hours."""
-        here = now.astimezone(ZoneInfo(self.zone))
-        if not self.hours.contains(here.time()):
+        local_now = now.astimezone(ZoneInfo(self.zone))
+        if not self.hours.contains(local_now.time()):
             return None
-        end = datetime.combine(here.date(), self.hours.end, here.tzinfo)
+        end = datetime.combine(local_now.date(), self.hours.end, local_now.tzinfo)
         if end.astimezone(UTC) <= now.astimezone(UTC):
-            end = datetime.combine(here.date() + timedelta(days=1), self.hours.end, here.tzinfo)
+            end = datetime.combine(local_now.date() + timedelta(days=1), self.hours.end, local_now.tzinfo)
         return end.astimezone(UTC)
 
 
@@ -110,8 +110,8 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
     if known is not None and not _has_same_keys(session, known, given):
         raise DeviceRefused(_TAKEN_TEXT)
     if find_own(session, given.id, actor, now) is None:
-        # It is not yet one of this person's live devices. Devices are added one by one, under a lock of all
-        # of Nod, so that two at the same time can't be too many.
+        # The device will be one more live device of this person. Devices are added one by one, under a lock
+        # of all of Nod, so that two at the same time can't be too many.
         conversation_lock.lock_everything(session)
         if _count(session, rights.list_accounts(session, actor), now) >= MAX_DEVICES:
             raise DeviceRefused(_MANY_TEXT)
@@ -161,14 +161,13 @@ def list_devices(session: Session, policies: Policies, actor: Actor, now: dateti
 
 def list_live(session: Session, now: datetime) -> Sequence[DeviceRow]:
     """Return everyone's live devices, the newest first."""
-    found = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc())
-    return [DeviceRow(**row.model_dump()) for row in session.exec(found.limit(MAX_LISTED))]
+    newest_first = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc())
+    return [DeviceRow(**row.model_dump()) for row in session.exec(newest_first.limit(MAX_LISTED))]
 
 
 def find_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:
     """Return a live device of this person; None for any other device."""
-    found = select(DeviceRow).where(col(DeviceRow.id) == device_id, is_live(now))
-    row = session.exec(found).first()
+    row = session.exec(select(DeviceRow).where(col(DeviceRow.id) == device_id, is_live(now))).first()
     if row is None or row.account not in rights.list_accounts(session, actor):
         return None
     return row

@@ -144,14 +144,15 @@ class PushSender:
     async def run(self, now: datetime) -> None:
         """Send the due notifications. Tasks that take longer continue during the next sweeps."""
         await self._delete_ended_devices(now)
-        room, busy = AT_A_TIME - len(self._tasks), frozenset(self._tasks)
-        due = await self.database.read(notifications.find_due_work, now, room, busy)
+        max_devices = AT_A_TIME - len(self._tasks)
+        busy = frozenset(self._tasks)
+        due = await self.database.read(notifications.find_due_work, now, max_devices, busy)
         if due.has_asked_again:
             await self.database.write(notifications.request_noted_cards, self.policies, now)
         if due.has_changed:
             await self.database.write(notifications.close_changed, self.policies, now)
         if due.has_asked_again or due.has_changed:  # that may have made further messages due
-            due = await self.database.read(notifications.find_due_work, now, room, busy)
+            due = await self.database.read(notifications.find_due_work, now, max_devices, busy)
         for device_id in due.devices:
             task = asyncio.create_task(self._send_due(device_id), name=f"push to {device_id}")
             self._tasks[device_id] = task
@@ -233,7 +234,8 @@ class PushSender:
         self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome
     ) -> bool:
         """Store the outcome of one notification. Return whether more can be sent to the device now."""
-        now, write = self.clock(), self.database.write
+        now = self.clock()
+        write = self.database.write
         if outcome.is_gone:
             log.info("a subscription has ended, so its device is gone", device=device.id, host=device.host)
             await write(rows.end_devices, [device.id])

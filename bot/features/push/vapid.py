@@ -102,7 +102,8 @@ def find_key_fault(public_key: str, secret: str) -> str:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     try:
-        point, auth_secret = decode(public_key), decode(secret)
+        point = decode(public_key)
+        auth_secret = decode(secret)
         if len(point) != _PUBLIC_KEY_BYTES or point[0] != _UNCOMPRESSED:
             return "p256dh is not a public key of P-256, 65 bytes as base64url."
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)

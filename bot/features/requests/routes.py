@@ -209,8 +209,8 @@ def _name_asker(actor: Actor) -> str:
 
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
-    found = await http.proposals.request(proposal_id, actor)
-    return RequestView.of_request(found, actor) if found else None
+    request = await http.proposals.request(proposal_id, actor)
+    return RequestView.of_request(request, actor) if request else None
 
 
 def _format_value(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags

@@ -87,5 +87,7 @@ async def delete(ident: Ident, actor: Caller, parts: PartsDep) -> ScheduleChange
 
 
 async def _change(parts: RouteParts, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
-    done = await parts.database.write(runs.apply_action, parts.policies, ident, action, actor, parts.clock())
-    return ScheduleChangedBody.model_validate(require_or_404(done, runs.no_schedule_text(ident)))
+    result = await parts.database.write(
+        runs.apply_action, parts.policies, ident, action, actor, parts.clock()
+    )
+    return ScheduleChangedBody.model_validate(require_or_404(result, runs.no_schedule_text(ident)))

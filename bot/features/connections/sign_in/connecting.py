@@ -226,7 +226,8 @@ class ConnectFlow:
             raise
         # all fields of the request are columns of the row, except the page and the state
         columns = asdict(request)
-        page, state = columns.pop("page"), columns.pop("state")
+        page = columns.pop("page")
+        state = columns.pop("state")
         await self._database.write(under_way.store_request, sign_in.id, state, columns)
         return SignInPage(page, browser_secret)
 
@@ -345,8 +346,8 @@ class ConnectFlow:
         Returns the refusal in words if no account is connected. The refusal is not raised, since the
         transaction has to be committed: a wrong number ends the sign-in.
         """
-        person, now = people.load_person(session, actor), self._clock()
-        accounts = person.accounts | {str(actor)}
+        now = self._clock()
+        accounts = people.load_person(session, actor).accounts | {str(actor)}
         if not under_way.has_unconfirmed(session, accounts, now):
             return NO_SIGN_IN_WAITS_TEXT
         sign_in = under_way.pop_by_digits(session, accounts, digits, now)

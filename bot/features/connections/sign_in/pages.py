@@ -35,7 +35,8 @@ _TEXTS_BY_CHANNEL = {
 
 def ask_to_sign_in(sign_in: AccountSignIn, scopes: Sequence[str], base: str) -> HTMLResponse:
     """Return the page of a link: the question, and the button that leads to the server's sign-in."""
-    server, person = _bold(sign_in.server), _bold(sign_in.person_name)
+    server = _bold(sign_in.server)
+    person = _bold(sign_in.person_name)
     who_may_ask = person if sign_in.owner == sign_in.person else f"anyone in {_bold(sign_in.owner_name)}"
     items = "".join(f"<li>{html.escape(bound_name(scope))}</li>" for scope in scopes)
     scope_list = f"<p>It asks for:</p><ul>{items}</ul>" if items else ""
@@ -48,10 +49,11 @@ def ask_to_sign_in(sign_in: AccountSignIn, scopes: Sequence[str], base: str) -> 
 
 def show_digits(sign_in: AccountSignIn, digits: str, base: str) -> HTMLResponse:
     """Return the page after the sign-in: the account, the six digits, and where to send them."""
-    where = _TEXTS_BY_CHANNEL.get(Actor.parse(sign_in.person).channel, _PRIVATE_CHAT_TEXT)
+    where_to_send = _TEXTS_BY_CHANNEL.get(Actor.parse(sign_in.person).channel, _PRIVATE_CHAT_TEXT)
     return _page(
         f"<p>You signed in at {_bold(sign_in.server)} as {_name_account(sign_in)}, "
-        f'for {_bold(sign_in.person_name)}.</p><p>{where}</p><p class="digits"><strong>{digits}</strong></p>'
+        f"for {_bold(sign_in.person_name)}.</p><p>{where_to_send}</p>"
+        f'<p class="digits"><strong>{digits}</strong></p>'
         "<p>It counts for a few minutes. Give it to no one else.</p>",
         200,
         base,

@@ -1,7 +1,7 @@
 """The request to sign in at a provider, which is an OAuth 2 server whose endpoints the settings name.
 
-It is the authorization code flow with PKCE (RFC 7636): the page gets a challenge, and the exchange of the
-code later proves by the verifier that it comes from the same Nod.
+The sign-in is the authorization code flow with PKCE (RFC 7636). The page gets a challenge, and later Nod
+sends the verifier with the code. This proves that the same Nod exchanges the code.
 """
 
 import secrets
@@ -44,7 +44,8 @@ def make_provider_request(
     )
     client = find_configured_client(launch.client, return_url)
     set_auth_method(client, launch.client, server)
-    pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    pkce = PKCEParameters.generate()
+    state = secrets.token_urlsafe(32)
     scope = " ".join(dict.fromkeys((*launch.client.scopes, *more_scopes)))
     query = {
         "response_type": "code",

@@ -134,7 +134,8 @@ def _read_account(content: Any, name_path: str, subject_path: str, token: str) -
 
     ``subject_path`` may be empty: then the name is the ID as well.
     """
-    name, subject = _look_up(content, name_path), _look_up(content, subject_path or name_path)
+    name = _look_up(content, name_path)
+    subject = _look_up(content, subject_path or name_path)
     if not subject or _has_token(token, name, subject):
         return None
     return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
