@@ -89,11 +89,7 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
     if person.channel in notices.CHANNELS_WITHOUT_CHATS:
         return
     cards = group_by_card(waiting)  # the proposals of each card
-    name = people.find_known_names(session, [account]).get(account, "")
-    sentence = _describe_count(len(cards))
-    text = escape_markdown(f"{name}, {sentence}" if name else sentence)
-    if len(cards) > _MAX_ROWS:
-        text += f" The first {_MAX_ROWS} are below. `/approvals list` has all."
+    text = _make_heading(session, account, len(cards))
     offers = [_make_row(card, now) for card in cards[:_MAX_ROWS]]
     # where the person has no private chat, the notice comes in a shared chat that has some of the cards
     instead = Address.parse(released.shared_chat) if released.shared_chat else None
@@ -102,10 +98,19 @@ def _release(session: Session, policies: Policies, account: str, now: datetime) 
     )
 
 
-def _describe_count(cards: int) -> str:
-    if cards == 1:
-        return "1 card waited for you, since many came within an hour."
-    return f"{cards} cards waited for you, since many came within an hour. Each is decided by itself."
+def _make_heading(session: Session, account: str, card_count: int) -> str:
+    """Return the text above a person's table, in Markdown."""
+    if card_count == 1:
+        sentence = "1 card waited for you, since many came within an hour."
+    else:
+        sentence = (
+            f"{card_count} cards waited for you, since many came within an hour. Each is decided by itself."
+        )
+    name = people.find_known_names(session, [account]).get(account, "")
+    text = escape_markdown(f"{name}, {sentence}" if name else sentence)
+    if card_count > _MAX_ROWS:
+        text += f" The first {_MAX_ROWS} are below. `/approvals list` has all."
+    return text
 
 
 def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:

@@ -201,11 +201,7 @@ def _store_reason(
     reason: RestReason,
     applies: bool,
 ) -> None:
-    """Store whether an account rests for a reason. People are told of a new reason, and when the rest ends.
-
-    For the reason SHARED, the person who connected the account is told in private. For ADMIN, or if that
-    person can't be told in private, the chat's other admins are told.
-    """
+    """Store whether an account rests for a reason, and tell people of a new reason or the end of the rest."""
     row = session.get(ConnectionRow, connection.id)
     reasons = list_reasons(session, connection.id)
     is_stored = reason in reasons
@@ -218,11 +214,28 @@ def _store_reason(
     )
     if current and not applies:
         return  # the account still rests for the other reason, of which people were told
+    texts = _BEGIN_TEXTS if applies else _END_TEXTS
+    _tell_of_rest(session, policies, row, connection, reason, texts[reason], now)
+
+
+def _tell_of_rest(
+    session: Session,
+    policies: Policies,
+    row: ConnectionRow,
+    connection: Connection,
+    reason: RestReason,
+    template: str,
+    now: datetime,
+) -> None:
+    """Tell people that a chat's account rests for a reason, or no longer rests.
+
+    For the reason SHARED, the person who connected the account is told in private. For ADMIN, or if that
+    person can't be told in private, the chat's other admins are told.
+    """
     names = people.find_known_names(session, [row.connected_by])
     who = escape_markdown(names.get(row.connected_by, row.connected_by))
     place = escape_markdown(connection.owner_label)
-    texts = _BEGIN_TEXTS if applies else _END_TEXTS
-    text = texts[reason].format(who=who, place=place, server=row.server)
+    text = template.format(who=who, place=place, server=row.server)
     is_told = False
     if reason is RestReason.SHARED:
         is_told = store_private_notice(session, Actor.parse(row.connected_by), text, now)

@@ -3,8 +3,8 @@
 How a client is notified depends on its revision of MCP. In revision 2026-07-28 the client opens a stream for
 notifications (``subscriptions/listen``). A client of an older revision is notified on stdio without asking.
 Over HTTP there is no way to notify it, so Nod does not announce notifications there. While a client listens,
-a task lists the tools from time to time with the client's own token, and compares: so no client is notified
-of changes of another token's tools.
+a task lists the tools from time to time with the client's own token, and compares. So no client is notified
+of a change of another token's tools.
 
 Only the tools of an *agent's* token can change. Such a token belongs to a program that calls the team's tools
 for one person; any other token always has the same few tools of Nod itself.

@@ -7,7 +7,7 @@ value that its run returned as ``kept``. ``told`` is the text about the run, for
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -44,17 +44,8 @@ StoredFactText = Annotated[
 def make_memory_toolset(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """Return the tools `remember` and `forget`."""
 
-    def find_end(until: date | None) -> datetime | None:
-        """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant day."""
-        if until is None:
-            return None
-        if until > clock().date() + _MAX_TIME_AHEAD:
-            raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
-        zone = policies.last_read.book.zone
-        end = datetime.combine(until + timedelta(days=1), time(), zone).astimezone(UTC)
-        if end <= clock():
-            raise ToolError("That day is over. Leave out until, or name a later day.")
-        return end
+    def find_end(last_day: date) -> datetime:
+        return _find_end(last_day, policies.last_read.book.zone, clock())
 
     async def preview_remember(arguments: Arguments) -> Sequence[PreviewField]:
         if arguments.get("until"):
@@ -84,7 +75,8 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
             until: the last day on which it holds, where it ends by itself
 
         """
-        is_added = await database.write(_remember, context, fact, about, find_end(until), clock())
+        end = find_end(until) if until is not None else None
+        is_added = await database.write(_remember, context, fact, about, end, clock())
         already = "" if is_added else " already"
         told = f"Remembered for {about.words}{already}: “{fact}”"
         return ToolOutput("It is remembered.", told=told, kept=None if is_added else _STORED_BEFORE)
@@ -125,6 +117,16 @@ def make_memory_toolset(database: Database, policies: Policies, clock: Clock) ->
     remember_tool = replace(remember, check=check_remember, kind=kinds.MEMORY)
     forget_tool = replace(forget, check=check_forget, kind=kinds.MEMORY)
     return FixedToolset(GROUP, (remember_tool, forget_tool))
+
+
+def _find_end(last_day: date, zone: tzinfo, now: datetime) -> datetime:
+    """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant day."""
+    if last_day > now.date() + _MAX_TIME_AHEAD:
+        raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
+    end = datetime.combine(last_day + timedelta(days=1), time(), zone).astimezone(UTC)
+    if end <= now:
+        raise ToolError("That day is over. Leave out until, or name a later day.")
+    return end
 
 
 async def _undo_remember(ran: Ran) -> InverseCall | str:

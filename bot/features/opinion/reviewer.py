@@ -105,7 +105,8 @@ class Reviewer:
             def store_outcome(session: Session) -> tuple[Job, ...]:
                 return self._store_outcome(session, row, case, answer, self.clock())
 
-            await self.wake(*await self.database.write(store_outcome))
+            jobs = await self.database.write(store_outcome)
+            await self.wake(*jobs)
         except Exception as error:
             log.error("a second opinion failed", proposal=row.proposal_id, exc_info=error)
 

@@ -65,7 +65,7 @@ class PushWatcher:
     """The implementation of `WatchDelivery` that shows a delivered card on the devices of those it notifies.
 
     A rule may instead have a step that notifies devices at a later time. Then the delivery notifies no
-    device, and the step does when it is due (`note_card_asks_again`).
+    device. The step does so when it is due (`note_card_asks_again`).
     """
 
     def is_watching(self) -> bool:

@@ -131,9 +131,10 @@ def run_schedule(
     """Begin a run of a due schedule, or end the schedule if its person may no longer have it there.
 
     ``standing``: the person's membership, as the platform reports it; None if they have left. Returns the
-    jobs that follow; none if all of Nod is paused, or if another process was faster. Raises LostRace if a
-    turn is under way in the conversation, and ForbiddenForNow if a rule forbids schedules at this time. In
-    both cases nothing is stored, and the sweep tries this run again.
+    jobs that follow; none if all of Nod is paused, or if another process was faster.
+
+    Raises LostRace if a turn is under way in the conversation, and ForbiddenForNow if a rule forbids
+    schedules at this time. In both cases nothing is stored, and the sweep tries this run again.
     """
     conversation = conversations.get_conversation(session, due.conversation_id)
     if conversation is None or policies.load(session).book.paused:

@@ -1,4 +1,4 @@
-"""The way from a link to a connection, as the service `ConnectFlow`, which routes, commands and tools call.
+"""The way from a link to a connection: the service `ConnectFlow`, which routes, commands and tools call.
 
 A connection is an account at another server, in whose name Nod makes calls there. It is owned by a person or,
 at some servers, by a place, which is a chat.
@@ -10,9 +10,9 @@ at some servers, by a place, which is a chat.
 4. The person confirms the account: with the digits in their private chat (`confirm`), or with a button if the
    browser is signed in with the organisation (`confirm_in_browser`). Then the connection is stored.
 
-A sign-in under way is an `AccountSignIn`, ``sign_in`` in the functions here. The digits prove that the person
-in the chat has the browser. Each step is stored in a row (`under_way.py`), so any process may take the next
-step; a step that fails ends the sign-in, and its tokens are revoked at the server.
+A sign-in under way is an `AccountSignIn`. The digits prove that the person in the chat has the browser. Each
+step is stored in a row (`under_way.py`), so any process may take the next step. A step that fails ends the
+sign-in, and its tokens are revoked at the server.
 """
 
 import re

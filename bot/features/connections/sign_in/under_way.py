@@ -2,9 +2,11 @@
 
 A person opens a link of Nod's in a browser, which then signs in at the server and comes back. Nod shows six
 digits there, and the person confirms by sending them in their chat. Each step (`SignInStep`) is one guarded
-UPDATE, so that no link and no return of a browser counts twice. The row has all data of a sign-in, so any
-process can take the next step. A sign-in lasts `SIGN_IN_LIFE`, counted from its link. A sign-in that ends
-without a connection is deleted, and its tokens are stored to be revoked at the server (`revocations.py`).
+UPDATE, so that a link, or a browser that comes back, counts only once. The row has all data of a sign-in, so
+any process can take the next step.
+
+A sign-in lasts `SIGN_IN_LIFE`, counted from its link. A sign-in that ends without a connection is deleted,
+and its tokens are stored to be revoked at the server (`revocations.py`).
 
 Four values are stored only as hashes, so that no reader of the database can use them:
 
