@@ -5,7 +5,7 @@ the message there.
 
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
-├── LostRace             another transaction changed the row first; `Database.write` begins a new one
+├── LostRace             another transaction changed the row first; `Database.write` then repeats its own
 ├── UnknownCard          no row says that the pressed message is a card of that proposal
 ├── TakenOver            another process has taken over this turn, so this process must not continue it
 ├── LeasedElsewhere      another process holds the lease for this work; ``owner`` is its id

@@ -33,7 +33,7 @@ DETAILS_LABEL = "Details"
 CHOOSE_LABEL = "Choose"
 """The label of the button of a batch that lets people pick rows."""
 ROWS_LABEL = "Rows"
-"""The label in place of `CHOOSE_LABEL` once no row waits: the button then opens single rows, to undo them."""
+"""The label of that button once no row waits: then it opens single rows, such as to undo them."""
 # the way, the verb, the id, the round, the page, and perhaps the picked rows: "nod:press:approve:1a2b:1:0"
 _MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"

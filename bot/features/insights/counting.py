@@ -1,8 +1,8 @@
 """The report on the cost of asking: how often people were asked, how that ended, and how long it took.
 
 A person's report counts their own requests, an admin's everyone's. The numbers are divided by facets, such as
-tool, place or person (`Facet`). The kernel counts (`record.count_insights`); this module says what a person
-may see, and renders it for chats and for spreadsheets.
+tool, place or person (`Facet`). The kernel counts (`record.count_insights`). This module says what a person
+may see, and renders the report for chats and for spreadsheets.
 """
 
 from datetime import datetime, timedelta

@@ -1,11 +1,11 @@
 """Statistics of how people decide: how often, at which hours, and how fast compared with reading the card.
 
-People see these statistics as "signs". Nothing is decided by them.
+People see these statistics as "signs". Nod decides nothing by them.
 
-A card shows people one proposal, or a batch of several, for their decision; a copy is one place where it was
-posted. People's decisions, the votes, are stored in the proposals. If NOD_INSIGHTS is ``people``, notes on
-how people read are stored in addition (`ReadingNotes`): when a copy was shown, which part of a card a person
-opened, how many words a decided card had. `find_signs` puts votes and notes together.
+A card shows people one proposal, or a batch of several, for their decision. A copy is one place where the
+card was posted. People's decisions, the votes, are stored in the proposals. If NOD_INSIGHTS is ``people``,
+notes on how people read are stored as well (`ReadingNotes`): when a copy was shown, which part of a card a
+person opened, how many words a decided card had. `find_signs` puts votes and notes together.
 
 A proposal's round is a number that grows when its contents change, or when it is tried again. ``rounds`` is
 the sum over the proposals of a card. It grows with each such change of any of them, so it says which state of

@@ -33,6 +33,8 @@ from bot.web.plots import draw_plots
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.site import Caller, SiteDep, api_routes
 
+_LONGEST_PERIOD = timedelta(days=366)
+
 router = api_routes("insights", prefix="/api")
 
 
@@ -104,7 +106,7 @@ async def _find_insights(
     if not parts.settings.insights:
         raise NotFound(OFF_TEXT)
     now = site.channel.clock()
-    begin = max(since or now - MONTH, now - timedelta(days=366))
+    begin = max(since or now - MONTH, now - _LONGEST_PERIOD)
     with site.export_limit.hold(str(actor)):
         counted = await parts.database.read(counting.count_visible_insights, parts.policies, actor, begin)
     yield counted

@@ -63,7 +63,7 @@ class Asked(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpinionWords:
-    """An answer that may be shown."""
+    """The words of a model's answer."""
 
     does: str  # what the call does
     asked: Asked
@@ -92,6 +92,18 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
     ``answer``: JSON as the instructions in `case.py` ask for it. ``facts``: the call as JSON. Without a
     request, the verdict is unclear whatever the model says.
     """
+    parsed = _parse_answer(answer)
+    if parsed is None or any(_may_mislead(text, facts) for text in (parsed.does, *parsed.concerns)):
+        return None
+    return OpinionWords(
+        does=_begin_in_lower_case(parsed.does),
+        asked=parsed.asked if has_request else Asked.UNCLEAR,
+        concerns=tuple(map(_begin_in_lower_case, parsed.concerns)),
+    )
+
+
+def _parse_answer(answer: str) -> OpinionWords | None:
+    """Return an answer that has the right form; what it says is not checked. None for any other text."""
     fenced = _FENCE.fullmatch(answer)
     try:
         content = json.loads(fenced[1] if fenced else answer)
@@ -110,10 +122,7 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
         return None
     if not isinstance(asked, str) or asked not in set(Asked):
         return None
-    if any(_may_mislead(text, facts) for text in (does, *concerns)):
-        return None
-    verdict = Asked(asked) if has_request else Asked.UNCLEAR
-    return OpinionWords(_begin_in_lower_case(does), verdict, tuple(map(_begin_in_lower_case, concerns)))
+    return OpinionWords(does, Asked(asked), tuple(concerns))
 
 
 def _is_line(text: Any, max_chars: int) -> bool:

@@ -1,8 +1,8 @@
 """The sender of pages: by PagerDuty's Events API v2, or as signed webhooks with the same contents.
 
 A page is an alert about a card for the people on call. It has two events: ``trigger`` alerts them, and
-``resolve`` ends the alert. The events are rows (`rows.py`), so none is lost with the process. An event may
-arrive twice; the service then takes it as one, by its ``dedup_key``. The API and its answers:
+``resolve`` ends the alert. The events are rows (`rows.py`), so none is lost with the process. If an event
+arrives twice, the service takes both as one, by their ``dedup_key``. The API and its answers:
 https://developer.pagerduty.com/docs/send-alert-event
 """
 
