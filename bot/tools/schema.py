@@ -28,12 +28,12 @@ def make_model_schema(schema: Schema) -> Schema:
     It has no defaults and no titles. A reference to a definition that refers to itself stays a reference.
     """
     definitions = schema.get("$defs", {})
-    offered: Schema = _write_out(schema, definitions, ())
-    if _has_reference(offered):
+    model_schema: Schema = _write_out(schema, definitions, ())
+    if _has_reference(model_schema):
         # in a definition every reference stays, as if the part were inside of all definitions
         names = tuple(definitions)
-        offered["$defs"] = {name: _write_out(part, {}, names) for name, part in definitions.items()}
-    return offered
+        model_schema["$defs"] = {name: _write_out(part, {}, names) for name, part in definitions.items()}
+    return model_schema
 
 
 def fits_strict_mode(schema: Any) -> bool:
@@ -115,21 +115,21 @@ def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
             return {"$ref": reference}
         other_keys = {key: value for key, value in node.items() if key != "$ref"}
         return _write_out({**definitions[name], **other_keys}, definitions, (*inside, name))
-    offered: Schema = {}
+    written: Schema = {}
     for key, value in node.items():
         if key == "properties":
-            offered[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
-        elif key == "title" and isinstance(value, str):  # no text: a property of this name
+            written[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
+        elif key == "title" and isinstance(value, str):  # else it is not the title of a schema
             continue
         elif key not in ("default", "$defs"):
-            offered[key] = _write_out(value, definitions, inside)
+            written[key] = _write_out(value, definitions, inside)
     # a mapping with free keys, such as dict[str, int]
     takes_any_key = node.get("additionalProperties", False) is not False and "properties" not in node
-    if offered.get("type") == "object" and not takes_any_key:
-        offered.setdefault("properties", {})
-        offered["required"] = list(offered["properties"])
-        offered["additionalProperties"] = False
-    return offered
+    if written.get("type") == "object" and not takes_any_key:
+        written.setdefault("properties", {})
+        written["required"] = list(written["properties"])
+        written["additionalProperties"] = False
+    return written
 
 
 def _has_reference(node: Any) -> bool:

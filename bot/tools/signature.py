@@ -148,7 +148,7 @@ class Signature:
         """Check the arguments. An argument that equals its refused default counts as not given."""
         checked = raw
         if isinstance(raw, Mapping):
-            refused = self.refused_defaults
+            refused = self.refused_defaults  # null is never the same as another value
             checked = {name: value for name, value in raw.items() if not is_same(value, refused.get(name))}
         try:
             return self.model.model_validate(checked)
@@ -323,16 +323,16 @@ def _refuse_unstorable(text: str) -> str:
     return text
 
 
-def _refuse_unseen(text: str) -> str:
+def _refuse_blank(text: str) -> str:
     if text and is_blank(text):
         raise PydanticCustomError("blank", "This is empty. Write something")
     return text
 
 
-# put these last in an annotation: pydantic does not know that the value of a rule after them is a text
+# put these last in an annotation: after them, pydantic's errors about a length don't say that it is a text's
 STORABLE = AfterValidator(_refuse_unstorable)
 """Refuses a text with characters that a database can't store."""
-NOT_BLANK = AfterValidator(_refuse_unseen)
+NOT_BLANK = AfterValidator(_refuse_blank)
 """Refuses a text of nothing but blank and invisible characters. The empty text is allowed."""
 Storable = Annotated[str, STORABLE]
 """A text without NUL and without halves of characters, which a database and other programs take."""

@@ -9,15 +9,17 @@ that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Too
   what similar calls have in common, for a grant, which lets such calls run unasked.
 - ``touches`` names the resource that a call changes: calls with the same resource run one after the other.
 - ``run`` runs the approved call. Afterwards ``current`` reads the changed values, and ``undo`` names the
-  inverse call. ``settle`` tells how a run ended that was interrupted.
+  inverse call. ``settle`` tells how an interrupted run ended.
 
 ``preview``, ``title``, ``key``, ``begins``, ``touches``, ``current``, ``undo`` and ``settle`` only read. They
 are called *looks*, and may take a `CallContext`.
 
-Three sorts of tools differ. A tool with a `TrialFunctions` is tried before people decide, and its trial is
-applied. A tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's
-answer. The proposals of a third sort run nothing once they are approved: such a tool has ``conclude`` instead
-of ``run``. ``conclude`` returns the output of the approved proposal.
+Three sorts of tools differ:
+
+- A tool with `TrialFunctions` is tried before people decide. After the approval its trial is applied.
+- A tool with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer.
+- A tool whose kind of proposal runs nothing has ``conclude`` instead of ``run``. ``conclude`` returns the
+  output of the approved proposal.
 """
 
 import asyncio
@@ -56,7 +58,7 @@ Arguments = Mapping[str, Any]
 
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
 """The names of the looks of a `Tool`."""
-_TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
+_TRIAL_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
 """The names of the looks of a `TrialFunctions`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
@@ -183,13 +185,13 @@ class TrialFunctions:
     """The name of the resource that ``apply`` changes. Calls with the same name run one after the other."""
 
     def __post_init__(self) -> None:
-        for name, look in _bind_looks(self, _TRYING_LOOKS).items():
+        for name, look in _bind_looks(self, _TRIAL_LOOKS).items():
             object.__setattr__(self, name, look)
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundFunction:
-    """A function of a tool that takes a `CallContext` as its ``parameter``, bound to such a context."""
+    """A function of a tool with the `CallContext` that it gets as its ``parameter``."""
 
     function: Callable[..., Any]
     parameter: str
@@ -258,7 +260,7 @@ Undo = Callable[..., Awaitable[InverseCall | str]]
 """Returns the inverse of a call, or the reason why it has none, in words for people."""
 
 Settle = Callable[..., Awaitable[ToolOutput | None]]
-"""Tells how an interrupted run ended, by its idempotency key: as `Trying.settle`, but without a token."""
+"""Tells how an interrupted run ended, by its idempotency key. As `TrialFunctions.settle`, without a token."""
 
 Begins = Callable[..., Awaitable[Beginning]]
 """Returns the first words of a call, by which a grant may cover all calls that begin alike."""
@@ -299,8 +301,8 @@ Effect = Callable[[Session, EffectContext, Arguments], EffectResult]
 class Tool:
     """One tool, ready to be offered, proposed and run.
 
-    ``validate`` takes decoded JSON and returns canonical arguments with defaults filled in, or raises
-    BadArguments: what it returns is shown, recorded and run. All other callables take canonical arguments.
+    ``validate`` takes decoded JSON. It returns canonical arguments with defaults filled in, which are shown,
+    recorded and run, or raises BadArguments. All other callables take canonical arguments.
     """
 
     name: str
@@ -354,7 +356,7 @@ class Tool:
     open_world: bool | None = None
     """True: it reaches servers outside; None: not stated."""
     trying: TrialFunctions | None = None
-    """Tries its calls before people decide."""
+    """Try its calls before people decide."""
     settle: Settle | None = None
     current: Current | None = None
     """Reads the values after the run. None: ``preview`` reads them, as its old values."""
@@ -394,9 +396,9 @@ class Tool:
         """Return the tool for one person in one conversation: its callables get this context."""
         changes: dict[str, Any] = dict(_bind_looks(self, _LOOKS, context))
         if self.trying is not None:
-            trying_changes: dict[str, Any] = dict(_bind_looks(self.trying, _TRYING_LOOKS, context))
-            if trying_changes:
-                changes["trying"] = replace(self.trying, **trying_changes)
+            trial_changes: dict[str, Any] = dict(_bind_looks(self.trying, _TRIAL_LOOKS, context))
+            if trial_changes:
+                changes["trying"] = replace(self.trying, **trial_changes)
         if changes:
             return replace(self, **changes)
         return self
@@ -490,7 +492,7 @@ class Tool:
 
         ``risk`` is the result of `classify`.
         """
-        followed = self.resolve_links(arguments) if self.resolve_links else {}
+        link_targets = self.resolve_links(arguments) if self.resolve_links else {}
         return CallFacts(
             self.name,
             risk,
@@ -500,7 +502,7 @@ class Tool:
             self.kind,
             arguments,
             self.form,
-            link_targets=followed,
+            link_targets=link_targets,
             identity=self.identity,
         )
 
@@ -629,35 +631,36 @@ def tool(
     - ``writes``: False for a tool that only reads.
     - ``summary``: a format string over the arguments (``"Close issue #{number}"``), or a function of them.
     - ``title``: as ``summary``, for a card, if the object's own name has to be looked up.
-    - ``key``: the arguments by which two calls are of one kind, for "approve similar"; or a function that
-      resolves them.
-    - ``touches``: a name of what a call changes, as a format string (``"issue {number}"``). From the last
-      look at the old values to the end of the run no other call with that name runs, of whichever tool. By
-      default calls of a tool with a preview wait for each other, by its key; ``""`` lets them run side by
-      side.
-    - ``open_world``: True if it reaches servers outside. An address that a reading call would send there is
-      asked for, unless the requester wrote it. By default a team's own tool is taken to reach them.
+    - ``key``: the arguments that similar calls share, for "approve similar"; or a function that resolves
+      them.
+    - ``touches``: the name of the resource that a call changes, as a format string (``"issue {number}"``).
+      From the last look at the old values to the end of the run, no other call with that name runs, of any
+      tool. By default calls of a tool with a preview wait for calls with the same key; ``""`` lets them run
+      side by side.
+    - ``open_world``: True if it reaches servers outside. People are asked about an address that a reading
+      call would send there, unless the requester wrote it. By default a team's own tool is taken to reach
+      them.
     - ``trial`` and ``apply``: as in `TrialFunctions`; both or none.
     - ``current``: returns the present values of the preview's fields. It is asked once after the run; the
       card says if they are not what was approved.
-    - ``undo``: returns the call that undoes one, or the reason why none does.
+    - ``undo``: returns the call that undoes a call, or the reason why none can.
     - ``names``: which arguments are a path, an address, a mail address or a name (``{"target": "path"}``), so
       that rules compare them as the tool uses them. Rules judge the others by their names, and are careful.
     - ``batch``: three or more calls of one tool in one answer are shown as one table; tools with the same
       ``batch`` share it.
-    - ``connection``: the provider at whose accounts it runs, each person's or chat's own. The function finds
-      the token in its `CallContext`. Looks have no token, so such a tool has none of them.
+    - ``connection``: the provider under whose accounts it runs, each person's or chat's own. The function
+      finds the token in its `CallContext`. Looks and trials have no token, so such a tool has none of them.
 
     A function that takes an `EffectContext` is an `Effect`, and is not async: it only changes Nod's own rows.
 
     Raises TypeError for a parameter without an annotation, for a function that is not async, and for only one
     of ``trial`` and ``apply``.
     """
-    without_token = (title, preview, key, begins, trial, apply, current, undo)
-    if connection and any(map(callable, without_token)):
+    run_without_token = (title, preview, key, begins, trial, apply, current, undo)
+    if connection and any(map(callable, run_without_token)):
         raise TypeError("a tool with a connection looks at nothing before it is approved")
 
-    def make(function: Callable[..., Any]) -> Tool:
+    def make_tool(function: Callable[..., Any]) -> Tool:
         name = function.__name__
         signature = Signature.of(function, CallContext, Session, EffectContext)
         is_effect = EffectContext in signature.injected_types.values()
@@ -665,7 +668,8 @@ def tool(
             raise TypeError(f"tool {name} must be an async function")
         if Session in signature.injected_types.values() and not is_effect:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
-        description, parameters = signature.description, signature.schema
+        description = signature.description
+        parameters = signature.schema
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
             if is_effect:
@@ -673,9 +677,9 @@ def tool(
             # through the pydantic model once more, so that the function gets its own types (dates, enums)
             return _as_output(await function(**signature.make_call_arguments(arguments, context)))
 
-        def effect(session: Session, moment: EffectContext, arguments: Arguments) -> EffectResult:
-            effected: EffectResult = function(**signature.make_call_arguments(arguments, session, moment))
-            return effected
+        def effect(session: Session, context: EffectContext, arguments: Arguments) -> EffectResult:
+            result: EffectResult = function(**signature.make_call_arguments(arguments, session, context))
+            return result
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
@@ -703,7 +707,7 @@ def tool(
             defaults=signature.filled_defaults,
             destructive=destructive,
             open_world=open_world,
-            trying=_make_trying(name, trial, apply, undo),
+            trying=_make_trial_functions(name, trial, apply, undo),
             current=current,
             undo=undo,
             batch=batch,
@@ -712,18 +716,17 @@ def tool(
         )
 
     if function is None:
-        return make
-    return make(function)
+        return make_tool
+    return make_tool(function)
 
 
 def _bind_looks(
     owner: Any, names: Sequence[str], context: CallContext | None = None
 ) -> dict[str, _BoundFunction]:
-    """Return the looks of a tool that take a `CallContext`, bound to ``context``.
+    """Return by name the looks that take a `CallContext`, bound to ``context``.
 
-    They may be looks of its `TrialFunctions`.
-    They are returned by name. Without a ``context`` a look keeps the one to which it is bound, or gets an
-    empty one.
+    ``owner``: the tool, or its `TrialFunctions`. ``names``: of its looks. Without a ``context`` a look keeps
+    the context to which it is bound, or gets an empty one.
     """
     looks: dict[str, _BoundFunction] = {}
     for name in names:
@@ -756,7 +759,7 @@ def _as_output(answer: Any) -> ToolOutput:
     return ToolOutput(answer)
 
 
-def _make_trying(
+def _make_trial_functions(
     name: str,
     trial: Callable[..., Awaitable[TrialOutput]] | None,
     apply: Apply | None,

@@ -50,7 +50,7 @@ class NotFound(Fault):
 
 
 def require_or_404(value: T | None, error: str) -> T:
-    """Return the value; raise Missing for None."""
+    """Return the value; raise NotFound for None."""
     if value is None:
         raise NotFound(error)
     return value
@@ -124,7 +124,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 async def make_download(file: File | None) -> Response:
     """Return the file as a download; a text without secrets, and with invisible characters spelled out.
 
-    Raises Missing for None.
+    Raises NotFound for None.
     """
     file = require_or_404(file, "There is no such file. It may have expired (NOD_RETENTION).")
     headers = {

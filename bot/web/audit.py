@@ -34,7 +34,7 @@ _UNBUFFERED_HEADERS = {"X-Accel-Buffering": "no"}  # a proxy sends each line on 
 _NO_ACCOUNT_TEXT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
-async def _read_wanted(
+async def _parse_filter(
     who: Annotated[str, Query(max_length=200, description="one account, and those linked with it")] = "",
     tool: Annotated[str, Query(max_length=200, description="one tool, and the rules about it")] = "",
     proposal: Annotated[
@@ -52,7 +52,7 @@ async def _read_wanted(
     return AuditFilter(who, tool, proposal, since, grant)
 
 
-FilterParams = Annotated[AuditFilter, Depends(_read_wanted)]
+FilterParams = Annotated[AuditFilter, Depends(_parse_filter)]
 """The rows that a request wants, by its query parameters."""
 
 
@@ -60,12 +60,12 @@ FilterParams = Annotated[AuditFilter, Depends(_read_wanted)]
 async def rows(
     _: Admin,  # only checks that the caller is an admin
     site: SiteDep,
-    wanted: FilterParams,
+    row_filter: FilterParams,
     limit: Limit = 50,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
 ) -> AuditPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    page_rows, next_before = await site.channel.admin.audit_page(wanted.with_numbers_below(before), limit)
+    page_rows, next_before = await site.channel.admin.audit_page(row_filter.with_numbers_below(before), limit)
     return AuditPage.of(rows=page_rows, next=next_before)
 
 
@@ -138,7 +138,10 @@ class _Progress:
 
 
 async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
-    """Count an export as open until its response ends. Raises Later if the caller has too many open."""
+    """Count an export as open until its response ends.
+
+    Raises TooManyRequests if the caller has too many open.
+    """
     with site.export_limit.hold(str(actor)):
         yield
 
@@ -153,7 +156,7 @@ async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
 async def export(
     _: Admin,
     site: SiteDep,
-    wanted: FilterParams,
+    row_filter: FilterParams,
     _limited: Annotated[None, Depends(_limit_exports)],
     file_format: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
@@ -161,7 +164,7 @@ async def export(
 
     The header `Nod-Last-Row` is the number of the last row, by which a reader can tell how far the file is.
     """
-    file = await site.channel.admin.audit_file(wanted, file_format)
+    file = await site.channel.admin.audit_file(row_filter, file_format)
     headers = {
         **_UNBUFFERED_HEADERS,
         "Content-Disposition": f'attachment; filename="audit.{file_format}"',

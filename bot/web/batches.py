@@ -66,5 +66,5 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     if reply.answer in STATUS_OF_ANSWER:  # the choice as a whole was refused, so no row was decided
         raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text)
     found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
-    shown = await asyncio.to_thread(OneBatch.of_found, found)
-    return ChosenBody.of(**dict(shown), text=reply.text, answer=reply.answer)
+    view = await asyncio.to_thread(OneBatch.of_found, found)
+    return ChosenBody.of(**dict(view), text=reply.text, answer=reply.answer)

@@ -45,7 +45,7 @@ class Broadcaster:
         self.closed = True
         for listeners in (*self._listeners.values(), *self._owner_listeners.values()):
             for listener in listeners:
-                _end(listener)
+                _end_listener(listener)
 
     @contextmanager
     def listen_to_owner(self, owner: str) -> Iterator[Listener]:
@@ -104,12 +104,12 @@ class Broadcaster:
         owner, _, conversation_id = key.rpartition("/")
         for listener in (*self._listeners.get(key, ()), *self._owner_listeners.get(owner, ())):
             if listener.full():
-                _end(listener)
+                _end_listener(listener)
             else:
                 listener.put_nowait(Broadcast(event, console_event, conversation_id))
 
 
-def _end(listener: Listener) -> None:
+def _end_listener(listener: Listener) -> None:
     """End a listener's stream.
 
     The server stops, or the reader has fallen behind and reads the rows instead.

@@ -97,7 +97,8 @@ class HttpChannel:
     name: str = field(default=NAME, init=False)
 
     def __post_init__(self) -> None:
-        self.pace, self.broadcaster = Pace(), Broadcaster()
+        self.pace = Pace()
+        self.broadcaster = Broadcaster()
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
         self.relay: PeerRelay | None = None
@@ -115,7 +116,8 @@ class HttpChannel:
         receives: bool = True,  # noqa: ARG002 - `Channel` has it
         others: Peers | None = None,  # noqa: ARG002 - `Channel` has it
     ) -> None:
-        self.inbox, self.lookup = inbox, lookup
+        self.inbox = inbox
+        self.lookup = lookup
         self._tasks = [asyncio.create_task(self._feed(), name="http feed")]
         if self.relay is not None:
             self._tasks.append(asyncio.create_task(self.relay.run(), name="http relay"))

@@ -49,6 +49,7 @@ _MAX_FORM_FIELDS = 10  # the most fields of a form, apart from files
 _EXPORT_BATCH = 500  # messages or proposals that an export writes at a time
 _RECORDINGS = "recordings"  # the field of a form with the writer's own recordings
 _FILE_FIELDS = ("files", _RECORDINGS)
+_LISTENING = ": listening\n\n"  # a comment of an SSE stream, so that its client knows that it is open
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
 _RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model transcribes them"
 _FORM_SCHEMA = {
@@ -111,12 +112,12 @@ async def _read_message(request: Request, site: SiteDep) -> _ChatRequest:
     async with request.form(max_files=site.file_bounds.max_files, max_fields=_MAX_FORM_FIELDS) as form:
         values = {name: value for name, value in form.items() if name not in _FILE_FIELDS}
         files = [
-            Upload(value.filename, await value.read(), spoken=name == _RECORDINGS)
+            Upload(value.filename, await value.read(), spoken=(name == _RECORDINGS))
             for name, value in form.multi_items()
             if name in _FILE_FIELDS and isinstance(value, UploadFile) and value.filename
         ]
-    model = ChatWithFiles if files else Chat
-    return _ChatRequest(_validate(model, values), tuple(files))
+    body_type = ChatWithFiles if files else Chat
+    return _ChatRequest(_validate(body_type, values), tuple(files))
 
 
 def _parse_json(body: bytes) -> Any:
@@ -124,16 +125,16 @@ def _parse_json(body: bytes) -> Any:
     try:
         return json.loads(body) if body else None
     except (ValueError, RecursionError):
-        fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
-        raise RequestValidationError([fault]) from None
+        detail = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
+        raise RequestValidationError([detail]) from None
 
 
-def _validate(model: type[Chat], values: Any) -> Chat:
+def _validate(body_type: type[Chat], values: Any) -> Chat:
     try:
-        return model.model_validate(values)
+        return body_type.model_validate(values)
     except ValidationError as error:
-        faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
-        raise RequestValidationError(faults) from None
+        details = [{**detail, "loc": ("body", *detail["loc"])} for detail in error.errors()]
+        raise RequestValidationError(details) from None
 
 
 class Named(Body):
@@ -163,20 +164,22 @@ Own = Annotated[Conversation, Depends(_find_own_conversation)]
 )
 async def chat(
     actor: Caller,
-    said: Annotated[_ChatRequest, Depends(_read_message)],
+    chat_request: Annotated[_ChatRequest, Depends(_read_message)],
     site: SiteDep,
-    streamed: Streaming,
+    stream_response: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """A second message with the same ``Idempotency-Key`` is not taken in: 409 names the conversation."""
     channel = site.channel
-    body, files = said
+    body, files = chat_request
     if body.conversation_id is not None:
         require_or_404(await find_own(channel, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, make_address_key(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
+    # ``begin``: the id of the conversation if the message begins one
     message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
+    # If the message is refused, the listener is closed here. Otherwise it stays open for the stream.
     with ExitStack() as stack:
         listener = stack.enter_context(channel.broadcaster.listen(address.key))  # before the turn can begin
         reply = await site.submit(message)
@@ -190,17 +193,17 @@ async def chat(
             raise TooManyRequests(reply.text)
         if reply.message_id is None:  # it was not stored, in most cases since it is too large or empty
             raise Fault(413 if body.message.strip() or files else 422, reply.text)
-        listening = stack.pop_all()
+        open_listener = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
     answer_events = _until_answered(channel, listener, reply.message_id, conversation_id)
 
     async def events() -> AsyncIterator[str]:
-        with listening:
+        with open_listener:
             yield sse(accepted)
             async for block in answer_events:
                 yield block
 
-    return streamed(events())
+    return stream_response(events())
 
 
 async def _until_answered(
@@ -208,9 +211,8 @@ async def _until_answered(
 ) -> AsyncIterator[str]:
     """Yield the events of turns up to the end of the turn that answers the message.
 
-    The event of that end may be lost. So whenever no event came for ``Pace.keep_alive_seconds`` seconds, the
-    database is asked. If it has had the answer at two such times in a row, no further event of the turn will
-    come, and the stream ends.
+    The event of that end may be lost. So after each ``Pace.keep_alive_seconds`` without an event, the
+    database is asked whether a turn runs or is still to come. After the second no in a row the stream ends.
     """
     was_answered_at_last_silence = False
     async for item in read_listener(listener, channel.pace.keep_alive_seconds):
@@ -218,10 +220,10 @@ async def _until_answered(
             was_answered_at_last_silence = False
             if item.console_event:
                 yield sse(item.console_event)
-            # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(item.turn_event, TurnEnded | TurnFailed):
                 # ``seen``: the newest message that the turn read
                 was_read = item.turn_event.seen >= message_id
+                # a turn that was stopped before it read the message leaves nothing to wait for
                 if was_read or await channel.conversations.has_no_pending_turn(conversation_id):
                     return
         elif not await channel.conversations.has_no_pending_turn(conversation_id):
@@ -243,24 +245,27 @@ async def list_conversations(
     q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
 ) -> ConversationPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    rows, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
+    rows, next_mark = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
     views = [ConversationView.of_conversation(*row) for row in rows]
-    return ConversationPage(conversations=views, next=format_mark(further))
+    return ConversationPage(conversations=views, next=format_mark(next_mark))
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
-async def rename(mine: Own, body: Named, site: SiteDep) -> DoneBody:
-    await site.channel.conversations.rename(mine.id, body.title)
+async def rename(conversation: Own, body: Named, site: SiteDep) -> DoneBody:
+    await site.channel.conversations.rename(conversation.id, body.title)
     return DoneBody()
 
 
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
-async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
+async def delete(conversation: Own, actor: Caller, site: SiteDep) -> DoneBody:
     """Its proposals and their audit rows stay. 409 while a proposal is open: decide or withdraw it first."""
-    await site.submit(Command(actor, "stop", "", mine.address))
-    waiting = await site.channel.conversations.forget_conversation(mine.id)
-    if waiting:
-        which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
+    await site.submit(Command(actor, "stop", "", conversation.address))
+    # nothing is deleted while proposals are open
+    open_count = await site.channel.conversations.forget_conversation(conversation.id)
+    if open_count:
+        which = "One of its proposals is open"
+        if open_count > 1:
+            which = f"{open_count} of its proposals are open"
         raise Fault(409, f"{which}. Decide or withdraw what is open first.")
     return DoneBody()
 
@@ -276,40 +281,40 @@ async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
     response_model=Export,
 )
 async def export(
-    mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
+    conversation: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
 ) -> Response:
     """The file has the conversation's messages and proposals, with secrets hidden."""
     channel = site.channel
-    transcript, found_proposals = await channel.conversations.read_in_full(mine.id, actor)
-    available = await channel.registry.available()
+    transcript, found_proposals = await channel.conversations.read_in_full(conversation.id, actor)
+    available_tools = await channel.registry.available()
     open_count = sum(found.proposal.state is State.PROPOSED for found in found_proposals)
-    conversation_json = ConversationView.of_conversation(mine, open_count).model_dump_json()
+    conversation_json = ConversationView.of_conversation(conversation, open_count).model_dump_json()
     head = conversation_json.removesuffix("}")  # lists are added behind its fields
     lines: Sequence[Line] = transcript.lines if transcript else ()
 
-    def view_line(line: Line) -> MessageView:
+    def make_line_view(line: Line) -> MessageView:
         proposals = transcript.proposals if transcript else {}
-        kept = transcript.files if transcript else {}
-        return MessageView.make_view(line, proposals, available, kept)
+        files = transcript.files if transcript else {}
+        return MessageView.make_view(line, proposals, available_tools, files)
 
     async def write_file() -> AsyncIterator[str]:
         yield f'{head}, "messages": ['
-        async for part in _dump_in_batches(lines, view_line):
+        async for part in _dump_in_batches(lines, make_line_view):
             yield part
         yield '], "proposals": ['
         async for part in _dump_in_batches(found_proposals, ProposalView.of_found):
             yield part
         yield "]}"
 
-    headers = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
+    headers = {"Content-Disposition": f'attachment; filename="conversation-{conversation.id}.json"'}
     return StreamingResponse(write_file(), media_type="application/json", headers=headers)
 
 
-async def _dump_in_batches(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
+async def _dump_in_batches(values: Sequence[T], make_view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
     """Yield the views of values as items of a JSON list, in batches made in a thread."""
 
     def dump(batch: Sequence[T]) -> str:
-        return ", ".join(view(value).model_dump_json() for value in batch)
+        return ", ".join(make_view(value).model_dump_json() for value in batch)
 
     for start in range(0, len(values), _EXPORT_BATCH):
         part = await asyncio.to_thread(dump, values[start : start + _EXPORT_BATCH])
@@ -317,17 +322,17 @@ async def _dump_in_batches(values: Sequence[T], view: Callable[[T], BaseModel]) 
 
 
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
-async def list_messages(mine: Own, site: SiteDep) -> Messages:
-    transcript = await site.channel.conversations.transcript(mine.id)
-    available = await site.channel.registry.available()
-    return Messages.of_transcript(transcript, available)
+async def list_messages(conversation: Own, site: SiteDep) -> Messages:
+    transcript = await site.channel.conversations.transcript(conversation.id)
+    available_tools = await site.channel.registry.available()
+    return Messages.of_transcript(transcript, available_tools)
 
 
 @router.get(
     "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
 )
-async def conversation_proposals(mine: Own, actor: Caller, site: SiteDep) -> Proposals:
-    return Proposals(proposals=await proposals_of(site.channel, actor, mine.id))
+async def conversation_proposals(conversation: Own, actor: Caller, site: SiteDep) -> Proposals:
+    return Proposals(proposals=await proposals_of(site.channel, actor, conversation.id))
 
 
 async def proposals_of(channel: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
@@ -345,8 +350,8 @@ async def files(actor: Caller, site: SiteDep, limit: Limit = 100) -> KeptFiles:
 @router.get(
     "/conversations/{conversation_id}/files", summary="Long output, files of its tools and of people, by name"
 )
-async def conversation_files(mine: Own, site: SiteDep) -> Files:
-    listed = await site.channel.conversations.files(mine.id)
+async def conversation_files(conversation: Own, site: SiteDep) -> Files:
+    listed = await site.channel.conversations.files(conversation.id)
     return Files(files=[FileView(id=file_id, name=name) for file_id, name in listed])
 
 
@@ -355,14 +360,14 @@ async def conversation_files(mine: Own, site: SiteDep) -> Files:
     summary="One of them, as a text file, or with the bytes that it has",
     response_class=PlainTextResponse,
 )
-async def conversation_file(mine: Own, file_id: str, site: SiteDep) -> Response:
+async def conversation_file(conversation: Own, file_id: str, site: SiteDep) -> Response:
     """The file has an id from the list of the conversation's files."""
-    return await make_download(await site.channel.conversations.file(mine.id, file_id))
+    return await make_download(await site.channel.conversations.file(conversation.id, file_id))
 
 
 @router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
-async def team(mine: Own, site: SiteDep) -> Team:
-    return Team.of(team=await site.channel.conversations.team(mine.id))
+async def team(conversation: Own, site: SiteDep) -> Team:
+    return Team.of(team=await site.channel.conversations.team(conversation.id))
 
 
 @router.get(
@@ -370,22 +375,22 @@ async def team(mine: Own, site: SiteDep) -> Team:
     summary="SSE: its turns, as they run",
     **event_stream(TurnEvents),
 )
-async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> Response:
+async def conversation_events(conversation: Own, site: SiteDep, stream_response: Streaming) -> Response:
     channel = site.channel
 
     async def events() -> AsyncIterator[str]:
-        with channel.broadcaster.listen(mine.address.key) as listener:
-            yield ": listening\n\n"
+        with channel.broadcaster.listen(conversation.address.key) as listener:
+            yield _LISTENING
             async for item in read_listener(listener, channel.pace.keep_alive_seconds):
                 if item is None:
                     yield KEEP_ALIVE
                 elif item.console_event:
                     yield sse(item.console_event)
 
-    return streamed(events())
+    return stream_response(events())
 
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
-async def stop(mine: Own, actor: Caller, site: SiteDep) -> SaidBody:
-    reply = await site.submit(Command(actor, "stop", "", mine.address))
+async def stop(conversation: Own, actor: Caller, site: SiteDep) -> SaidBody:
+    reply = await site.submit(Command(actor, "stop", "", conversation.address))
     return SaidBody(text=reply.text)

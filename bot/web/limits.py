@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import structlog
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.telemetry.logs import logger
@@ -57,17 +58,17 @@ class Capacity:
 
     def __init__(self, app: ASGIApp, max_requests: int) -> None:
         self._app = app
-        self._free = asyncio.Semaphore(max_requests)
+        self._free_slots = asyncio.Semaphore(max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
-        elif self._free.locked():
+        elif self._free_slots.locked():
             answer = make_problem_response(503, _FULL_TEXT)
             answer.headers.update({"Retry-After": "5", "Connection": "close"})
             await answer(scope, receive, send)
         else:
-            async with self._free:
+            async with self._free_slots:
                 await self._app(scope, receive, send)
 
 
@@ -164,13 +165,14 @@ class BodyLimits:
         except Exception as error:  # the details are for the log alone, not for the caller
             log.error("request failed", path=scope["path"], exc_info=error)
             if not exchange.has_started:
-                outage_text = error.advice if isinstance(error, FileFault) else _OUTAGE_TEXT
-                answer = (
-                    make_problem_response(503, outage_text)
-                    if is_outage(error)
-                    else make_problem_response(500, _BROKEN_TEXT)
-                )
-                await answer(scope, receive, exchange.send)
+                await _make_error_response(error)(scope, receive, exchange.send)
+
+
+def _make_error_response(error: Exception) -> Response:
+    if not is_outage(error):
+        return make_problem_response(500, _BROKEN_TEXT)
+    words = error.advice if isinstance(error, FileFault) else _OUTAGE_TEXT
+    return make_problem_response(503, words)
 
 
 class _Exchange:

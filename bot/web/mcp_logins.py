@@ -80,6 +80,7 @@ async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
         words = await site.logins.take_return(request.query_params)
         status = 200
     except SignInError as error:
-        words, status = error.message, 400
+        words = error.message
+        status = 400
     then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own
     return make_plain_page(f"{words}\n{then}".strip(), status, site.base_path)

@@ -45,14 +45,14 @@ class _SentEvent(NamedTuple):
 class PeerRelay:
     """Sends the events of this process's turns to the others, and shows theirs here, in order."""
 
-    def __init__(self, others: Peers, find: Find, show: Show, has_listener: Callable[[str], bool]) -> None:
+    def __init__(self, peers: Peers, find: Find, show: Show, has_listener: Callable[[str], bool]) -> None:
         """``has_listener`` tells if anyone here listens at the key of an address."""
-        self._others = others
+        self._peers = peers
         self._find = find
         self._show = show
         self._has_listener = has_listener
         self._received: asyncio.Queue[list[Any]] = asyncio.Queue()
-        others.on("turn", self._receive)  # calls it with each event that another process sends
+        peers.on("turn", self._receive)  # calls it with each event that another process sends
 
     def send(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         if isinstance(event, ProposalOpened):
@@ -61,7 +61,7 @@ class PeerRelay:
             values = asdict(event)
         who = [requester.channel, requester.key, requester.name]
         sent = _SentEvent(address.channel, address.key, who, type(event).__name__, values)
-        self._others.broadcast("turn", list(sent))
+        self._peers.broadcast("turn", list(sent))
 
     async def run(self) -> None:
         """Show the events that come, until cancelled."""

@@ -8,7 +8,7 @@ text from outside is escaped.
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import log
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from bot.domain.chat import UsageRow
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
@@ -41,16 +41,28 @@ _DAY_NAMES_WIDTH = 100
 _HOUR_WIDTH = (_WIDTH - _DAY_NAMES_WIDTH - 10) / HOURS
 _MIN_SHADE = 0.25  # the lightest shade of an hour with requests; the busiest hour has 1
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400  # seconds
-_MIN_SECONDS, _MAX_SECONDS = 10, 14 * _DAY  # the ends of the scale of times
+_MINUTE = 60  # seconds, as in the next four lines
+_HOUR = 3600
+_DAY = 86400
+_MIN_SECONDS = 10  # the beginning of the scale of times
+_MAX_SECONDS = 14 * _DAY  # its end
+
+
+class _Outcome(NamedTuple):
+    """An outcome of requests, which is a segment of a bar."""
+
+    label: str
+    light_colour: str  # on light pages
+    dark_colour: str  # on dark pages
+
+
 _OUTCOMES = {
-    "approved": ("As asked", "#1f6b45", "#83d3a4"),
-    "edited": ("Edited first", "#1d5f8a", "#8cc4ec"),
-    "declined": ("Declined", "#a5281d", "#ff9d92"),
-    "expired": ("Expired", "#9a6a00", "#eec06a"),
-    "rest": ("Open", "#8d938f", "#737a78"),
+    "approved": _Outcome("As asked", "#1f6b45", "#83d3a4"),
+    "edited": _Outcome("Edited first", "#1d5f8a", "#8cc4ec"),
+    "declined": _Outcome("Declined", "#a5281d", "#ff9d92"),
+    "expired": _Outcome("Expired", "#9a6a00", "#eec06a"),
+    "rest": _Outcome("Open", "#8d938f", "#737a78"),
 }
-"""The outcomes of requests, each a segment of a bar: its label, and its colours on light and dark pages."""
 _PLAIN_COLOUR_OF = "edited"  # the outcome whose colour bars have that stand for no outcome
 _TICKS = {
     _MINUTE: "1 min",
@@ -66,7 +78,7 @@ _STYLE = (
     "text{font:13px system-ui,sans-serif}"
     "@media(prefers-color-scheme:dark){.ground{fill:#1c1f22}.ink{fill:#e8eae8}.soft{fill:#a3aaa7}"
     ".line{stroke:#32373a}.none{fill:#24282b}.mark{fill:#7fc9ad}"
-    + "".join(f".{name}{{fill:{dark}}}" for name, (_, _, dark) in _OUTCOMES.items())
+    + "".join(f".{name}{{fill:{outcome.dark_colour}}}" for name, outcome in _OUTCOMES.items())
     + "}"
 )
 
@@ -118,10 +130,10 @@ def _draw_asked(parts: Sequence[InsightPart]) -> str:
         shapes.append(_draw_text(x + _GAP, top + 18, str(part.tally.asked)))
 
     legend_top = _find_bottom(len(parts)) + 12
-    for number, (name, (words, _, _)) in enumerate(_OUTCOMES.items()):
+    for number, (name, outcome) in enumerate(_OUTCOMES.items()):
         x = _MARGIN + number * _LEGEND_ENTRY_WIDTH
         shapes.append(_draw_bar(name, x, legend_top, _LEGEND_SIDE, _LEGEND_SIDE))
-        shapes.append(_draw_text(x + _LEGEND_SIDE + 6, legend_top + 11, words, "soft"))
+        shapes.append(_draw_text(x + _LEGEND_SIDE + 6, legend_top + 11, outcome.label, "soft"))
 
     description = "; ".join(f"{part.name}: {part.tally.words}" for part in parts)
     height = legend_top + 2 * _LEGEND_SIDE
@@ -149,8 +161,8 @@ def _draw_times(parts: Sequence[InsightPart]) -> str:
         line = f'<line class="line" stroke="#deded8" x1="{x:.0f}" x2="{x:.0f}" y1="22" y2="{bottom}"/>'
         shapes += [line, _draw_text(x, bottom + _TEXT_BASELINE, words, "soft", middle=True)]
     for top, part in _place_rows(parts):
-        median, slowest = part.tally.median_seconds or 0, part.tally.slowest_seconds or 0
-        begin, end = _place_on_scale(median), _place_on_scale(slowest)
+        begin = _place_on_scale(part.tally.median_seconds or 0)
+        end = _place_on_scale(part.tally.slowest_seconds or 0)
         shapes.append(_draw_name(part.name, top))
         shapes.append(_draw_bar(_PLAIN_COLOUR_OF, begin, top + 8, max(end - begin, 2), 6))
         shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
@@ -220,8 +232,8 @@ def _find_bottom(row_count: int) -> int:
 
 def _draw_bar(name: str, x: float, y: float, width: float, height: int = _BAR_HEIGHT) -> str:
     """Draw a bar in the colour of an outcome, by its name."""
-    light = _OUTCOMES[name][1]
-    return f'<rect class="{name}" fill="{light}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"/>'
+    colour = _OUTCOMES[name].light_colour
+    return f'<rect class="{name}" fill="{colour}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"/>'
 
 
 def _draw_name(name: str, top: int) -> str:

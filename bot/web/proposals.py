@@ -187,8 +187,8 @@ async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
 async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
-    kept = require_or_404(await site.channel.proposals.files(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    return Files(files=[FileView(id=handle, name=kept_file.name) for handle, kept_file in kept])
+    found_files = require_or_404(await site.channel.proposals.files(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    return Files(files=[FileView(id=handle, name=found_file.name) for handle, found_file in found_files])
 
 
 @router.get(
@@ -197,8 +197,8 @@ async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
     response_class=PlainTextResponse,
 )
 async def file(proposal_id: str, file_id: str, actor: Caller, site: SiteDep) -> Response:
-    kept = await site.channel.proposals.files(proposal_id, actor) or []
-    return await make_download(dict(kept).get(file_id))
+    found_files = await site.channel.proposals.files(proposal_id, actor) or []
+    return await make_download(dict(found_files).get(file_id))
 
 
 @router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press")
@@ -236,13 +236,13 @@ async def press(
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         # the next change is in most cases the end of the run, so the rows are not read before
         await channel.notifier.wait(generation, min(poll.seconds, channel.pace.poll_seconds))
-    current = await _wait_for_end(channel, proposal_id, actor, poll, _RUNNING_STATES)
+    found = await _wait_for_end(channel, proposal_id, actor, poll, _RUNNING_STATES)
     # a person who may not see it may not decide it
-    shown = ProposalView.of_found(require_or_404(current, _NO_PROPOSAL_TEXT))
+    view = ProposalView.of_found(require_or_404(found, _NO_PROPOSAL_TEXT))
     if reply.answer in STATUS_OF_ANSWER:
         fields = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text, proposal=shown, **fields)
-    return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
+        raise Fault(STATUS_OF_ANSWER[reply.answer], reply.text, proposal=view, **fields)
+    return PressedBody.of(proposal=view, text=reply.text, answer=reply.answer)
 
 
 async def _wait_for_end(
@@ -268,7 +268,7 @@ async def _wait_for_end(
 async def changes(
     actor: Caller,
     site: SiteDep,
-    streamed: Streaming,
+    stream_response: Streaming,
     last_event_id: Annotated[int | None, Header(ge=0, le=_MAX_ROW_ID)] = None,
     *,
     turns: Annotated[bool, Query(description="your own conversations as well, as their turns run")] = False,
@@ -280,7 +280,7 @@ async def changes(
     events = _stream_changes(channel, actor, last_seen, newest)
     if turns:
         events = _with_turns(channel, actor, events)
-    return streamed(events)
+    return stream_response(events)
 
 
 async def _with_turns(channel: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:

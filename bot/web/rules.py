@@ -120,7 +120,7 @@ async def revoke(
 
 
 async def _run_ending(site: Site, actor: Actor, words: str) -> SaidBody:
-    """Run a command that ends a rule or grant. Raises Missing without such a rule or grant."""
+    """Run a command that ends a rule or grant. Raises NotFound without such a rule or grant."""
     reply = await _run_command(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise NotFound(reply.text)

@@ -171,7 +171,9 @@ class WebServer:
         them.
         """
         self.app = app
-        self._host, self.port, self._setting = host, port, setting
+        self._host = host
+        self.port = port
+        self._setting = setting
         self._on_stop = on_stop
         self._server = make_bounded_server(app, connections)
         self._log_filters = contextlib.ExitStack()

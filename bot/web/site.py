@@ -145,7 +145,10 @@ Caller = Annotated[Actor, Depends(_authenticate)]
 async def _guard_stream(
     request: Request, actor: Caller, site: SiteDep
 ) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
-    """Yield the function of `Streaming`; count the request as open, and raise Later if too many are."""
+    """Yield the function of `Streaming`, and count the request as open.
+
+    Raises TooManyRequests if the caller has too many open.
+    """
 
     def stream(events: AsyncIterator[str]) -> EventStream:
         return make_event_stream(_until_revoked(request, site, events))

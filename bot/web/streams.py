@@ -37,7 +37,10 @@ class ConcurrencyLimit:
 
     @contextmanager
     def hold(self, person: str) -> Iterator[None]:
-        """Count a request as open while the context lasts. Raises Later where the person has too many."""
+        """Count a request as open while the context lasts.
+
+        Raises TooManyRequests if the person has too many open.
+        """
         if self.open_requests[person] >= self._max_open:
             raise TooManyRequests(_TOO_MANY_TEXT.format(self._max_open))
         self.open_requests[person] += 1
@@ -108,11 +111,11 @@ async def _take_next(source: AsyncIterator[str]) -> str | None:
     return await anext(source, None)
 
 
-async def read_listener(listener: Listener, quiet: float) -> AsyncIterator[Broadcast | None]:
-    """Yield the broadcasts until the listener ends; None after each ``quiet`` seconds of silence."""
+async def read_listener(listener: Listener, quiet_seconds: float) -> AsyncIterator[Broadcast | None]:
+    """Yield the broadcasts until the listener ends; None after each ``quiet_seconds`` of silence."""
     while True:
         try:
-            async with asyncio.timeout(quiet):
+            async with asyncio.timeout(quiet_seconds):
                 item = await listener.get()
         except TimeoutError:
             yield None

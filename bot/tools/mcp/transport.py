@@ -1,10 +1,11 @@
 """The transport to an MCP server: a child process or an HTTP address, opened and closed by its owner.
 
-`open_streams` yields the two streams that an SDK client reads from and writes to. An address is spoken to by
-the SDK's own HTTP client over `AddressTransport`. A process speaks lines of JSON-RPC over its standard input
-and output, as with the SDK's ``stdio_client``, but the size of each message is checked before it is parsed
-(``bot/tools/intake.py``). It is ended as the protocol says: close its input, wait, then end the process and
-all it started. https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
+`open_streams` yields the two streams that an SDK client reads from and writes to. To an address, the SDK's
+own HTTP client speaks over `AddressTransport`. A process speaks lines of JSON-RPC over its standard input and
+output, as with the SDK's ``stdio_client``. But here the size of each message is checked before it is parsed
+(``bot/tools/intake.py``). The process is ended as the protocol says: Nod closes its input, waits, then ends
+it and all processes that it started.
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 
 What the server sends passes through a `WatchedStream`, which fits answers to MCP's form and marks the
 connection (``line.py``) as lost or ended.

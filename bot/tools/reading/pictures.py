@@ -41,18 +41,9 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     A long picture, such as the screenshot of a page, is cut into parts, which are put next to or below
     each other: scaled down in one piece, its text could not be read.
     """
-    from PIL import Image, ImageOps, PngImagePlugin
+    from PIL import Image, ImageOps
 
-    formats: tuple[str, ...] = _FORMATS
-    if kind == "image/heic":
-        import pi_heif  # type: ignore[import-untyped]
-
-        pi_heif.register_heif_opener()
-        formats = (*_FORMATS, "HEIF")
-    Image.init()
-    Image.MAX_IMAGE_PIXELS = None  # a picture that is too large is refused below, in our own words
-    PngImagePlugin.MAX_TEXT_CHUNK = _MAX_CHUNK_BYTES
-    PngImagePlugin.MAX_TEXT_MEMORY = _MAX_CHUNK_BYTES
+    formats = _set_up_pillow(kind)
     try:
         with Image.open(BytesIO(data), formats=formats) as picture:
             width, height = picture.size
@@ -61,11 +52,7 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
                 picture.draft("RGB", (_MAX_SIDE_PX, _MAX_SIDE_PX))  # decodes a JPEG smaller, which is faster
             if picture.width * picture.height > _MAX_PIXELS:
                 raise UnreadableError(f"it has {width:,} by {height:,} pixels, more than I read")
-            frames = getattr(picture, "n_frames", 1)
-            if frames > 1 and kind not in _ONE_PICTURE_KINDS:
-                report.count_left_out(
-                    "further page" if kind == "image/tiff" else "further picture", frames - 1
-                )
+            _count_further_frames(picture, kind, report)
             upright = _reduce_levels(picture)
             if not _is_longer(upright.size):  # `_arrange` scales a long picture down
                 upright.thumbnail((_MAX_SIDE_PX, _MAX_SIDE_PX))
@@ -77,11 +64,38 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
             clean.paste(drawn)
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, AttributeError, KeyError):
         raise UnreadableError(DAMAGED_TEXT) from None
+    return _encode(clean, is_transparent=is_transparent)
+
+
+def _set_up_pillow(kind: str) -> tuple[str, ...]:
+    """Set Pillow's limits, and return the formats in which a picture of this media type may be."""
+    from PIL import Image, PngImagePlugin
+
+    formats: tuple[str, ...] = _FORMATS
+    if kind == "image/heic":
+        import pi_heif  # type: ignore[import-untyped]
+
+        pi_heif.register_heif_opener()
+        formats = (*_FORMATS, "HEIF")
+    Image.init()
+    Image.MAX_IMAGE_PIXELS = None  # `draw_picture` refuses a picture that is too large, in our own words
+    PngImagePlugin.MAX_TEXT_CHUNK = _MAX_CHUNK_BYTES
+    PngImagePlugin.MAX_TEXT_MEMORY = _MAX_CHUNK_BYTES
+    return formats
+
+
+def _count_further_frames(picture: Any, kind: str, report: Report) -> None:
+    frames = getattr(picture, "n_frames", 1)
+    if frames > 1 and kind not in _ONE_PICTURE_KINDS:
+        report.count_left_out("further page" if kind == "image/tiff" else "further picture", frames - 1)
+
+
+def _encode(picture: Any, *, is_transparent: bool) -> DrawnPicture:
     out = BytesIO()
     if is_transparent:
-        clean.save(out, "PNG")
+        picture.save(out, "PNG")
         return DrawnPicture("image/png", out.getvalue())
-    clean.save(out, "JPEG", quality=_JPEG_QUALITY)
+    picture.save(out, "JPEG", quality=_JPEG_QUALITY)
     return DrawnPicture("image/jpeg", out.getvalue())
 
 

@@ -1,8 +1,8 @@
 """`Report`: the account of how a file was read, in words for people and the model.
 
 A reader of a file counts two sorts of content, by kind. Content that is *left out* is in the file but not in
-its text (a picture). Content that is *revealed* is in the text although people who open the file do not see
-it (a hidden row).
+its text (a picture). Content that is *hidden* is in the text, although people who open the file do not see it
+(a hidden row).
 """
 
 from collections import Counter

@@ -2,8 +2,8 @@
 
 The library calamine reads the values. It does not give hidden rows, formulas without a value, comments, and
 units such as "%". Of an XLSX file, `_inspect_workbook` reads these facts (`_SheetFacts`) first, from the XML
-of the sheets. Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are
-those of SpreadsheetML (ECMA-376).
+of the sheets. Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are those of
+SpreadsheetML (ECMA-376).
 """
 
 import datetime as dt
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]
 
@@ -70,6 +70,13 @@ class _SheetFacts:
     """The last column that holds something."""
 
 
+class _SheetText(NamedTuple):
+    """The text of a sheet."""
+
+    heading: str
+    lines: list[str]  # its rows, then its comments
+
+
 def read_workbook(data: bytes, kind: str, package: Package | None, report: Report) -> str:
     """Return every sheet as rows of values between tabs. Large sheets are cut so that each gets its share.
 
@@ -93,13 +100,12 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
         for metadata in book.sheets_metadata[:_MAX_SHEETS]
     ]
     report.count_left_out("sheet", len(book.sheets_metadata) - len(texts))
-    if any(lines for _, lines in texts):
+    if any(text.lines for text in texts):
         return "\n".join(_cut_sheets(texts, report))
     return ""
 
 
-def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) -> tuple[str, list[str]]:
-    """Return the heading of a sheet and its lines: its rows, then its comments."""
+def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) -> _SheetText:
     import python_calamine
 
     is_hidden = metadata.visible != python_calamine.SheetVisibleEnum.Visible
@@ -108,10 +114,10 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
     heading = f"[{'Hidden sheet' if is_hidden else 'Sheet'} {metadata.name}]"
     if metadata.typ != python_calamine.SheetTypeEnum.WorkSheet:
         report.count_left_out("sheet with a chart or macros")
-        return heading, ["[Not read: it holds no cells.]"]
+        return _SheetText(heading, ["[Not read: it holds no cells.]"])
     if (facts.last_row + 1) * (facts.last_column + 1) > _MAX_AREA_CELLS:
         report.count_left_out("sheet of too large an area")
-        return heading, ["[Not read: its cells are too far apart.]"]
+        return _SheetText(heading, ["[Not read: its cells are too far apart.]"])
     lines = list(_list_rows(book.get_sheet_by_name(metadata.name), facts, report))
     lines += [f"[Comment at {place}: {words}]" for place, words in facts.comments]
     report.count_left_out("formula without a value", facts.formulas_without_value)
@@ -122,7 +128,7 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
         columns = sorted(facts.hidden_columns)[:_MAX_NAMED_COLUMNS]
         letters = ", ".join(map(_column_letters, columns))
         heading += f" (hidden columns: {letters})"
-    return heading, lines
+    return _SheetText(heading, lines)
 
 
 def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
@@ -191,10 +197,10 @@ def _format_value(value: object) -> str:
     return " / ".join(str(value).split("\n")).replace("\t", " ")
 
 
-def _cut_sheets(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
+def _cut_sheets(texts: list[_SheetText], report: Report) -> list[str]:
     """Return the text of each sheet. The longest texts are cut, so that all texts fit the limit together.
 
-    ``texts``: the heading and the lines of each sheet. Several long sheets get an overview in front.
+    Several long sheets get an overview in front.
     """
     max_chars = MAX_TEXT_CHARS - _HEADINGS_CHARS
     sizes = [sum(len(line) + 1 for line in lines) for _, lines in texts]

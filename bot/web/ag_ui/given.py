@@ -209,7 +209,8 @@ def _as_current_part(part: Any) -> Any:
     """
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
-    data, address = part.get("data"), part.get("url") or part.get("id")
+    data = part.get("data")
+    address = part.get("url") or part.get("id")
     if data:
         source = {"type": "data", "value": data}
     else:

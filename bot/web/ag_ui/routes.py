@@ -119,7 +119,9 @@ Sent = Annotated[SentMessages, Depends(_get_sent_messages)]
     summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
     **event_stream(AguiEvent),
 )
-async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming, sent: Sent) -> Response:
+async def run(
+    body: AguiInput, actor: Caller, site: SiteDep, stream_response: Streaming, sent: Sent
+) -> Response:
     """An entry of `resume` answers an interrupt, checked like any press.
 
     Its payload is `{"approved": true}`, `{"approved": false, "reason": "…"}` or
@@ -131,7 +133,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     found_id = await _find_conversation_id(channel, actor, body.thread_id)
     conversation_id = require_or_404(found_id, NO_CONVERSATION)
     answers = _parse_answers(body.resume or ())
-    # after an error in this block it closes the listener; else the response does, at its end
+    # After an error the listener is closed here. Otherwise it stays open until the end of the response.
     with ExitStack() as stack:
         # before messages and answers are taken in, as a turn may begin then
         listener = stack.enter_context(channel.broadcaster.listen(make_address_key(actor, conversation_id)))
@@ -149,19 +151,19 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
         stored = await run.list_history()  # later messages come through the listener
         replies = await run.press(site, answers)
         taken, refused = await run.take_in(site, sent.find_new(_list_known_texts(stored)))
-        listening = stack.pop_all()
+        open_listener = stack.pop_all()
     if answers:
         refused = []  # the run that ended with these interrupts has reported the refused messages already
 
     async def events() -> AsyncIterator[str]:
-        with listening:
+        with open_listener:
             written = [UserMessage(id=message.id, content=message.text) for message in taken]
             for event in await run.begin([*stored, *written], replies, refused):
                 yield sse(event)
             async for block in run.follow():
                 yield block
 
-    return streamed(events())
+    return stream_response(events())
 
 
 def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
@@ -221,7 +223,7 @@ class _Run:
     async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
         """Make a press of each answer to an interrupt, and return the core's replies as events.
 
-        Raises Missing, before any press, if this person may not see one of the proposals.
+        Raises NotFound, before any press, if this person may not see one of the proposals.
         """
         proposals: dict[str, VisibleProposal] = {}
         for answer in answers:
@@ -256,7 +258,7 @@ class _Run:
         """Take in people's messages. Return those taken in, and the refused ones after the last of these.
 
         Front ends send all messages with each run. So refused messages before the last one that is taken in
-        are left out: an earlier run has told of these.
+        are left out: an earlier run has reported them.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
@@ -274,7 +276,7 @@ class _Run:
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
         """Take in one message, unless it was taken in before. Return why it is refused, or an empty text.
 
-        Raises Later if the person sent too much.
+        Raises TooManyRequests if the person sent too much.
         """
         address = Address(NAME, make_address_key(self.actor, self.conversation_id))
         event_id = f"{self._event_prefix}{written.id}"
@@ -299,8 +301,8 @@ class _Run:
         if transcript is None:
             return []
         views = await self._list_proposals()
-        available = await self.channel.registry.available()
-        messages = list_messages(transcript, views, available, self._event_prefix)
+        available_tools = await self.channel.registry.available()
+        messages = list_messages(transcript, views, available_tools, self._event_prefix)
         return take_newest(messages, self.max_history_bytes)
 
     async def _list_proposals(self) -> list[ProposalView]:
@@ -312,7 +314,7 @@ class _Run:
         """Return the first events.
 
         ``stored``: the stored messages and those just taken in, which the front end should have now.
-        ``replies``: the result of `press`. ``refused``: the refused messages of `submit`.
+        ``replies``: the result of `press`. ``refused``: the refused messages of `take_in`.
         """
         team = await self.channel.conversations.team(self.conversation_id)
         waiting = _list_open(await self._list_proposals())

@@ -1,12 +1,13 @@
-"""Writing a run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
+"""Writes a run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0), without any I/O.
 
 A run is a piece of the agent's work in a thread, which is a conversation. `RunStream` turns what happens in
 it into events: texts, thoughts, tool calls and their results, and at the end an interrupt for each open
 proposal, a call that waits for people. It also keeps the list of messages that the front end has. `catch_up`
 returns the events that bring this list into line with the stored conversation. ``routes.py`` calls all of it.
 
-A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
-carries the id and the round, which an edit raises, so that an answer counts for the content that was shown.
+A proposal's call carries the proposal's id, since models' own call ids are not unique. Its interrupt carries
+the id and the round, a number that grows with each edit. So an answer counts only for the content that was
+shown.
 """
 
 import secrets
@@ -94,7 +95,8 @@ class RunStream:
         self._is_heavy = sent.is_heavy
         # the key of the current answer; None if there is no answer, or it is stored, so its text is not sent
         self._answer_key: str | None = None
-        self._thought_count = self._restart_count = 0  # of the current answer
+        self._thought_count = 0  # of the current answer
+        self._restart_count = 0  # of the current answer
         self._open_text: AssistantMessage | None = None  # the text that is being written
         self._open_thought: ReasoningMessage | None = None  # the thought that is being written
         # the front end's messages by id; of several messages with one id, the last
@@ -133,6 +135,7 @@ class RunStream:
 
         shared = [message for message in self._messages if message.id in by_id]
         shared_texts, stored_texts = _list_text_ids(shared), _list_text_ids(stored)
+        # the front end has the oldest texts, in their order, and no later one
         is_in_order = shared_texts == stored_texts[: len(shared_texts)]
         can_add_at_end = is_in_order and not self._is_heavy
         has_all = len(shared) == len(by_id)
@@ -197,7 +200,7 @@ class RunStream:
         return messages
 
     def write_reply(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """Return the event that tells the core's reply to a press: to the answer to an interrupt.
+        """Return the event for the core's reply to a press, which is an answer to an interrupt.
 
         A refusal is kept for the messages and interrupts at the end of the run.
         """
@@ -250,7 +253,7 @@ class RunStream:
         return bool(self._awaited)
 
     def write_turn_event(self, event: TurnEvent, console_event: TurnEvents | None) -> list[BaseEvent]:
-        """Return the run's events for an event of a turn; none for one that front ends aren't told.
+        """Return the run's events for an event of a turn; none if front ends don't get it.
 
         ``console_event``: the same event as the console gets it, with secrets hidden. Calls are taken from
         it.
@@ -353,7 +356,9 @@ class RunStream:
         elif key == self._answer_key:
             return self._withdraw_answer()
         else:
-            self._answer_key, self._thought_count, self._restart_count = key, 0, 0
+            self._answer_key = key
+            self._thought_count = 0
+            self._restart_count = 0
         return self._close_all()
 
     def _add_text(self, key: str, text: str) -> list[BaseEvent]:
@@ -386,7 +391,8 @@ class RunStream:
     def _close_thought(self) -> list[BaseEvent]:
         if self._open_thought is None:
             return []
-        message_id, self._open_thought = self._open_thought.id, None
+        message_id = self._open_thought.id
+        self._open_thought = None
         return [ReasoningMessageEndEvent(message_id=message_id), ReasoningEndEvent(message_id=message_id)]
 
     def _close_all(self) -> list[BaseEvent]:
@@ -489,11 +495,11 @@ def make_response_schema(proposal: ProposalView) -> dict[str, Any]:
         "type": "boolean",
         "description": "false declines; leave it out to decide later",
     }
-    words = {"type": "string", "maxLength": _MAX_REASON_CHARS}
-    reason = words | {"description": "why it is declined"}
+    text_schema = {"type": "string", "maxLength": _MAX_REASON_CHARS}
+    reason = text_schema | {"description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
     if Verb.ANSWER in proposal.verbs:
-        properties["answer"] = words | {"description": "your answer"}
+        properties["answer"] = text_schema | {"description": "your answer"}
         if proposal.choices:
             properties["answer"]["examples"] = proposal.choices
     if Verb.EDIT in proposal.verbs:
@@ -502,5 +508,5 @@ def make_response_schema(proposal: ProposalView) -> dict[str, Any]:
             "description": "instead of the proposed arguments; without approved, people are asked again",
         }
     if Verb.REVISE in proposal.verbs:
-        properties["revise"] = words | {"description": "what should change instead"}
+        properties["revise"] = text_schema | {"description": "what should change instead"}
     return {"type": "object", "properties": properties}

@@ -5,8 +5,8 @@ up: the proposal, its card, and this person's rights. `_ProposalFields` are take
 are, `_CardFields` from the card, and the rest is converted in `ProposalView.of_found`. `RequestView` is the
 proposal of a script's request, `BatchView` a table of several proposals. Secrets are hidden.
 
-Two fields need care: ``seen`` is a hash of what a card shows, which a press sends back, and no
-`VisibleProposal`. ``round`` is a number that grows with each change of what is decided, such as an edit.
+Two fields need care: ``seen`` is a hash of what a card shows, which a press sends back. ``round`` is a number
+that grows with each change of what is decided, such as an edit.
 """
 
 import asyncio
@@ -197,7 +197,8 @@ class TrialView(View):
 
     @classmethod
     def of_trial(cls, trial: Trial, card: Card, secrets: Sequence[str]) -> Self:
-        why, output = redact_text(trial.why, secrets), redact_text(trial.output, secrets)
+        why = redact_text(trial.why, secrets)
+        output = redact_text(trial.output, secrets)
         trial_view = cls.model_validate(replace(trial, why=why, output=output))
         changes = {change.field: change for change in card.fields}
         for file_view, file in zip(trial_view.files, trial.files, strict=True):
@@ -213,9 +214,11 @@ def _compare_file(file: TriedFile, changes: Mapping[str, PreviewField]) -> str |
     if change.old_value is not None and change.new_value is not None:
         return diff(change.old_value, change.new_value)
     if change.new_value is None:
-        mark, text = "-", change.old_value
+        mark = "-"
+        text = change.old_value
     else:
-        mark, text = "+", change.new_value
+        mark = "+"
+        text = change.new_value
     return "\n".join(f"{mark} {line}" for line in (text or "").splitlines())
 
 
@@ -361,6 +364,9 @@ class ProposalView(_ProposalFields, _CardFields):
         connection = None
         if proposal.connection is not None:
             connection = ConnectionView.model_validate(proposal.connection)
+        place_in_batch = None
+        if found.place_in_batch is not None:
+            place_in_batch = BatchPlaceView.model_validate(found.place_in_batch)
         return cls(
             **dict(_ProposalFields.model_validate(proposal)),
             **dict(_CardFields.model_validate(card)),
@@ -379,9 +385,7 @@ class ProposalView(_ProposalFields, _CardFields):
             grant=f"G-{proposal.grant_id}" if proposal.grant_id is not None else None,
             trial=TrialView.of_trial(proposal.trial, card, secrets) if proposal.trial else None,
             read_again=[RereadView.model_validate(field) for field in _redact_reread(proposal, secrets)],
-            batch=None
-            if found.place_in_batch is None
-            else BatchPlaceView.model_validate(found.place_in_batch),
+            batch=place_in_batch,
             connection=connection,
             **more,
         )
@@ -446,16 +450,16 @@ class BatchView(_BatchCardFields):
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in card.verbs],
             rows=[
                 RowView(
-                    id=seen.proposal.id,
-                    seen=seen.proposal.seen,
+                    id=visible.proposal.id,
+                    seen=visible.proposal.seen,
                     about=row.about,
                     alone=row.needs_own_decision,
-                    may_decide=seen.may_decide,
+                    may_decide=visible.may_decide,
                     changes=[ChangeBody.of_change(row.card, change) for change in row.fields],
                     notes=list(row.notes),
                     fault=row.fault,
                 )
-                for seen, row in zip(found.rows, card.rows, strict=True)
+                for visible, row in zip(found.rows, card.rows, strict=True)
             ],
         )
 
@@ -483,7 +487,7 @@ class ChosenBody(OneBatch):
 
 async def make_views(found: Sequence[VisibleProposal]) -> list[ProposalView]:
     """Make the views of many proposals in a thread, so that other requests don't wait."""
-    return await asyncio.to_thread(lambda: [ProposalView.of_found(seen) for seen in found])
+    return await asyncio.to_thread(lambda: [ProposalView.of_found(visible) for visible in found])
 
 
 def conversation_of(found: VisibleProposal) -> str:

@@ -215,7 +215,8 @@ class OidcSignIn:
         """
         import jwt
 
-        endpoint, token = metadata.get("userinfo_endpoint"), tokens.get("access_token")
+        endpoint = metadata.get("userinfo_endpoint")
+        token = tokens.get("access_token")
         if not isinstance(endpoint, str) or not self._is_safe_endpoint(endpoint):
             return {}
         if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
@@ -246,7 +247,8 @@ class OidcSignIn:
 
         They are requested once for all who wait, and cached for an hour.
         """
-        request, now = self._metadata_request, self.clock()
+        request = self._metadata_request
+        now = self.clock()
         if request is None or not self._is_usable(request, now):
             request = self._metadata_request = asyncio.create_task(self._fetch_metadata())
             self._requested_at = now
@@ -449,7 +451,8 @@ def _choose_key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str,
 
     Raises ValueError without such a key.
     """
-    algorithm, name = header["alg"], header.get("kid")
+    algorithm = header["alg"]
+    name = header.get("kid")
     provider_keys = keys.get("keys")
     fitting = []
     for key in provider_keys if isinstance(provider_keys, list) else []:

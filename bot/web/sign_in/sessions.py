@@ -33,9 +33,8 @@ visit_router = APIRouter(include_in_schema=False)
 
 _STATE_COOKIE = "nod_away"  # while the browser is at the provider
 _MAX_ERROR_CHARS = 200
-_PAGE_PATTERN = re.compile(
-    r"/[a-z]+/[\w-]{1,100}", re.ASCII
-)  # a page of the console, such as /proposals/3f9c
+# the path of a page of the console, such as /proposals/3f9c
+_PAGE_PATTERN = re.compile(r"/[a-z]+/[\w-]{1,100}", re.ASCII)
 _USED_LINK_TEXT = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
 
@@ -73,14 +72,12 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
         provider_url = await site.organisation.make_provider_url(pending)
     except NotSignedIn as error:
         return make_plain_page(error.message, 502, site.base_path)
-    if not await site.sessions.begin_organisation_sign_in(
-        pending.state, asdict(pending) | {"then": _check_page(then)}
-    ):
+    stored = asdict(pending) | {"then": _check_page(then)}
+    if not await site.sessions.begin_organisation_sign_in(pending.state, stored):
         return make_plain_page(BUSY_TEXT, 503, site.base_path)
     response = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
-    lifetime = int(
-        site.sessions.max_sign_in_time.total_seconds()
-    )  # the time that the browser may spend at the provider
+    # the time that the browser may spend at the provider
+    lifetime = int(site.sessions.max_sign_in_time.total_seconds())
     response.set_cookie(
         _STATE_COOKIE, pending.state, lifetime, **_make_cookie_attributes(request, site, "lax")
     )

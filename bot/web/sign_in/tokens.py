@@ -47,17 +47,20 @@ class Forbidden(Fault):
 class Authenticator:
     """The check of who calls, called with each request."""
 
-    names_by_token: Mapping[str, str]  # the names of the tokens in the settings, by token
-    find_holder: Callable[
-        [str], Awaitable[TokenHolder | None]
-    ]  # returns the holder of a token from ``nod token``
-    find_session_account: Callable[
-        [str], Awaitable[Actor | None]
-    ]  # returns the account of a browser's session
-    has_token_named: Callable[[str], Awaitable[bool]]  # returns True if a token of that name works
-    is_allowed: Callable[[Actor], bool]  # returns True if the settings let an account of the organisation in
-    has_organisation: bool = False  # people sign in with their organisation's accounts
-    has_naming_proxy: bool = False  # a reverse proxy signs people in, so it alone knows who may come in
+    names_by_token: Mapping[str, str]
+    """The names of the tokens in the settings, by token."""
+    find_holder: Callable[[str], Awaitable[TokenHolder | None]]
+    """Returns the holder of a token from ``nod token``; None for an unknown token."""
+    find_session_account: Callable[[str], Awaitable[Actor | None]]
+    """Returns the account of a browser's session by its cookie; None without such a session."""
+    has_token_named: Callable[[str], Awaitable[bool]]
+    """Tells if a token of this name works."""
+    is_allowed: Callable[[Actor], bool]
+    """Tells if the settings let an account of the organisation in."""
+    has_organisation: bool = False
+    """True: people sign in with their organisation's accounts."""
+    has_naming_proxy: bool = False
+    """True: a reverse proxy signs people in, so it alone knows who may come in."""
 
     async def __call__(self, request: HTTPConnection) -> Actor:
         """Return the caller's account. Raises Unauthenticated or Forbidden."""
@@ -84,16 +87,16 @@ class Authenticator:
 
     async def _find_token_holder(self, request: HTTPConnection, token: str) -> Actor:
         """Return the account of a token's holder. Raises Unauthenticated or Forbidden."""
-        offered = token.strip().encode("latin-1")  # the bytes as they came
+        sent_token = token.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
         names = [
             name
             for known, name in self.names_by_token.items()
-            if hmac.compare_digest(known.encode(), offered)
+            if hmac.compare_digest(known.encode(), sent_token)
         ]
         if names:
             return Actor("http", names[0], names[0])
-        return await self._admit(request, await self.find_holder(offered.decode("latin-1")))
+        return await self._admit(request, await self.find_holder(sent_token.decode("latin-1")))
 
     async def _admit(self, request: HTTPConnection, holder: TokenHolder | None) -> Actor:
         """Return the account of the holder of a token from ``nod token``; None is an unknown token.

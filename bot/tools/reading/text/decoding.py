@@ -8,9 +8,8 @@ from bot.tools.reading.encodings import detect_encoding
 from bot.tools.reading.report import Report, UnreadableError
 
 _CHARS_PER_BAD_CHAR = 50  # a text has at most one damaged or control character among this many
-_MIN_RIGHT_PER_WRONG_CHAR = (
-    4  # damaged UTF-8 has this many right characters that are not ASCII for each wrong one
-)
+# damaged UTF-8 has at least this many right characters that are not ASCII for each wrong one
+_MIN_RIGHT_PER_WRONG_CHAR = 4
 _MAX_DECLARATION_BYTES = 2_000  # a declared encoding is looked for in the first bytes
 _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF8, "utf-8"),

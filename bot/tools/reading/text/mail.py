@@ -54,7 +54,8 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     Mail programs show the HTML version. The plain version is taken where it has the same words, and else left
     out: no one has seen what it says.
     """
-    plain, page = message.get_body(("plain",)), message.get_body(("html",))
+    plain = message.get_body(("plain",))
+    page = message.get_body(("html",))
     if page is None:
         if plain is None:
             return None

@@ -33,13 +33,20 @@ class _Box(NamedTuple):
     top: float
 
 
+class _Background(NamedTuple):
+    """An object that covers what was drawn before it."""
+
+    box: _Box
+    colour: Colour | None  # None for a picture
+
+
 @dataclass(slots=True)
 class UnseenText:
     """A counter of pages with text that is read although people who open the file don't see it."""
 
     report: Report
-    _pages: int = 0
-    _objects: int = 0
+    _pages: int = 0  # the number of pages looked at
+    _objects: int = 0  # the number of objects looked at, on all pages
 
     def inspect(self, page: Any) -> None:
         """Count the page under each kind of hidden text that it has."""
@@ -48,7 +55,7 @@ class UnseenText:
             return
         self._pages += 1
         kinds: set[str] = set()  # the kinds under which the report counts this page
-        backgrounds: list[tuple[_Box, Colour | None]] = []  # the backgrounds drawn so far, the uppermost last
+        backgrounds: list[_Background] = []  # those drawn so far, the uppermost last
         texts: list[_Box] = []  # the boxes of visible texts
         page_box = _Box(*page.get_cropbox())
         for position, element in enumerate(page.get_objects(max_depth=_MAX_DEPTH)):
@@ -68,7 +75,7 @@ class UnseenText:
             elif len(backgrounds) < _MAX_BACKGROUNDS:
                 if any(_is_inside(text, box) for text in texts):
                     kinds.add("page with covered text")
-                backgrounds.append((box, _find_colour(element)))
+                backgrounds.append(_Background(box, _find_colour(element)))
             else:
                 self.report.remark(_SHAPES_UNCHECKED_TEXT.format(_MAX_BACKGROUNDS))
         for kind in sorted(kinds):
@@ -81,7 +88,7 @@ def _is_text(element: Any) -> bool:
     return bool(element.type == raw.FPDF_PAGEOBJ_TEXT)
 
 
-def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> str:
+def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[_Background]) -> str:
     """Return the kind under which a page with this hidden text is counted; empty if people see the text."""
     from pypdfium2 import raw
 
@@ -102,11 +109,11 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Bo
     return ""
 
 
-def _find_background(box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> Colour | None:
+def _find_background(box: _Box, backgrounds: list[_Background]) -> Colour | None:
     """Return the colour under a box; None if a picture is there."""
-    for background_box, colour in reversed(backgrounds):
-        if _is_inside(box, background_box):
-            return colour
+    for background in reversed(backgrounds):
+        if _is_inside(box, background.box):
+            return background.colour
     return WHITE
 
 
@@ -118,7 +125,8 @@ def _covers(element: Any) -> bool:
         return True
     if element.type != raw.FPDF_PAGEOBJ_PATH:
         return False
-    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    mode = ctypes.c_int()
+    stroke = ctypes.c_int()
     raw.FPDFPath_GetDrawMode(element.raw, mode, stroke)
     _, alpha = _read_fill(element)
     return mode.value != raw.FPDF_FILLMODE_NONE and alpha == _FULL_ALPHA

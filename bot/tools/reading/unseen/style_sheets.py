@@ -152,7 +152,10 @@ class _Selector:
                     tags += 1
                 if condition.selectors and condition.name != "where":  # `:where()` adds no weight
                     inner = max(selector.specificity for selector in condition.selectors)
-                    ids, classes, tags = ids + inner[0], classes + inner[1], tags + inner[2]
+                    inner_ids, inner_classes, inner_tags = inner
+                    ids += inner_ids
+                    classes += inner_classes
+                    tags += inner_tags
         return ids, classes, tags
 
 
@@ -169,16 +172,18 @@ class StyleSheets:
 
     wanted: frozenset[str]
     unread_rules: int = 0
-    """The number of rules with a wanted property that are not read: their selectors are not understood, or
-    `_MAX_RULES` rules came before."""
+    """The number of rules with a wanted property that are not read.
+
+    Their selectors are not understood, or `_MAX_RULES` rules came before.
+    """
     imports: int = 0
-    """The number of sheets at other addresses that are asked for (``@import``)."""
+    """The number of ``@import`` rules; the sheets that they name are not read."""
     has_uncertain_rules: bool = False
     """True if a rule is below an at-rule whose condition can't be judged."""
     layers: Layers = field(default_factory=Layers)
     _rules: dict[tuple[str, str], list[_Rule]] = field(default_factory=dict)
     """The rules by the key that `_find_key` returns for their selector."""
-    _count: int = 0
+    _rule_count: int = 0
     """The number of rules so far, which orders their declarations."""
 
     @property
@@ -219,8 +224,8 @@ class StyleSheets:
         # they are parsed below once more, with the specificity of each selector
         if not any(self._parse_declarations(body, _NO_SPECIFICITY, at_rules)):
             return
-        self._count += 1
-        if self._count > _MAX_RULES:
+        self._rule_count += 1
+        if self._rule_count > _MAX_RULES:
             self.unread_rules += 1
             return
         try:
@@ -247,7 +252,8 @@ class StyleSheets:
             match = _DECLARATION.match(text)
             if not match:
                 continue
-            name, value = match[1], match[2].strip()
+            name = match[1]
+            value = match[2].strip()
             is_variable = name.startswith("--")
             if not is_variable:
                 name = name.lower()
@@ -256,7 +262,7 @@ class StyleSheets:
             if is_variable or name in self.wanted:
                 # among important declarations, layers rank the other way round
                 layer_rank = tuple(-place for place in rank) if is_important else rank
-                weight = _Weight(is_important, is_inline, layer_rank, specificity, self._count)
+                weight = _Weight(is_important, is_inline, layer_rank, specificity, self._rule_count)
                 yield Declaration(name, value, weight, at_rules.is_certain)
 
     def _list_matching(self, element: Any) -> Iterator[Declaration]:
@@ -554,7 +560,8 @@ def _matches_any(element: Any, selectors: tuple[_Selector, ...]) -> bool:
 
 
 def _has_attribute(element: Any, condition: _Condition) -> bool:
-    value, expected = element.get(condition.name), condition.value
+    value = element.get(condition.name)
+    expected = condition.value
     if value is None:
         return False
     tests: Mapping[str, bool] = {
@@ -571,7 +578,8 @@ def _has_attribute(element: Any, condition: _Condition) -> bool:
 
 def _meets_pseudo(element: Any, condition: _Condition) -> bool:
     """Tell if a pseudo-class holds for an element: by an attribute, or by its place among others."""
-    name, tag = condition.name, element.tag
+    name = condition.name
+    tag = element.tag
     if name in _TRUE_CLASSES:
         return True
     if name in _BY_ATTRIBUTE:
@@ -581,7 +589,8 @@ def _meets_pseudo(element: Any, condition: _Condition) -> bool:
     if name == "empty":
         return len(element) == 0 and not element.text
     if name in ("first-child", "last-child", "only-child"):
-        is_first, is_last = element.getprevious() is None, element.getnext() is None
+        is_first = element.getprevious() is None
+        is_last = element.getnext() is None
         return {"first-child": is_first, "last-child": is_last, "only-child": is_first and is_last}[name]
     if name in ("first-of-type", "last-of-type"):
         siblings = element.itersiblings(tag, preceding=name == "first-of-type")

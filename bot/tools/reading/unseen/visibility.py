@@ -113,7 +113,7 @@ def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance)
     is_indented_away = parent.is_indented_away
     if values.get("text-indent", "") not in _INHERITED:
         is_indented_away = _is_far(values["text-indent"])
-    look = replace(
+    appearance = replace(
         parent,
         variables=variables,
         is_removed=parent.is_removed or _is_removed(element, values),
@@ -122,26 +122,34 @@ def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance)
         opacity=parent.opacity * _read_opacity(values),
         is_indented_away=is_indented_away,
     )
-    look = _apply_colours(element, values, look)
-    is_hidden = _is_hidden(look)
-    hider = None
+    appearance = _apply_colours(element, values, appearance)
+    is_hidden = _is_hidden(appearance)
+    hiding_element = None
     if is_hidden:
-        hider = parent.hiding_element if parent.is_unseen else element
-    reader_hider = parent.screen_reader_hiding_element
-    if reader_hider is None and element.get("aria-hidden") == "true":
-        reader_hider = element
-    return replace(look, is_unseen=is_hidden, hiding_element=hider, screen_reader_hiding_element=reader_hider)
+        hiding_element = parent.hiding_element if parent.is_unseen else element
+    screen_reader_hiding_element = parent.screen_reader_hiding_element
+    if screen_reader_hiding_element is None and element.get("aria-hidden") == "true":
+        screen_reader_hiding_element = element
+    return replace(
+        appearance,
+        is_unseen=is_hidden,
+        hiding_element=hiding_element,
+        screen_reader_hiding_element=screen_reader_hiding_element,
+    )
 
 
-def _is_hidden(look: Appearance) -> bool:
+def _is_hidden(appearance: Appearance) -> bool:
     return (
-        look.is_removed
-        or look.is_invisible
-        or look.is_transparent
-        or look.is_indented_away
-        or look.font_px < _MIN_FONT_PX
-        or look.opacity < _MIN_OPACITY
-        or (look.background != _UNKNOWN_BACKGROUND and is_too_faint(look.colour, look.background))
+        appearance.is_removed
+        or appearance.is_invisible
+        or appearance.is_transparent
+        or appearance.is_indented_away
+        or appearance.font_px < _MIN_FONT_PX
+        or appearance.opacity < _MIN_OPACITY
+        or (
+            appearance.background != _UNKNOWN_BACKGROUND
+            and is_too_faint(appearance.colour, appearance.background)
+        )
     )
 
 
@@ -301,20 +309,20 @@ def _is_clipped_by_path(path: str) -> bool:
     return False
 
 
-def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) -> Appearance:
+def _apply_colours(element: Any, values: Mapping[str, str], appearance: Appearance) -> Appearance:
     """Return the appearance with the element's own background and text colour."""
-    look = replace(look, background=_read_background(element, values, look.background))
+    appearance = replace(appearance, background=_read_background(element, values, appearance.background))
     stated = values.get("-webkit-text-fill-color") or values.get("color") or ""
     if not stated:
         attribute = "text" if local_name(element).lower() == "body" else "color"
         stated = element.get(attribute) or ""
     if not stated or stated in ("inherit", "unset", "currentcolor", "initial", "revert"):
-        return look
+        return appearance
     colour = _read_colour(stated)
     if colour is None:
-        return look
+        return appearance
     is_transparent = colour.opacity < _MIN_OPACITY
-    return replace(look, colour=_blend(colour, look.background), is_transparent=is_transparent)
+    return replace(appearance, colour=_blend(colour, appearance.background), is_transparent=is_transparent)
 
 
 def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
