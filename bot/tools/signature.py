@@ -148,7 +148,7 @@ class Signature:
         """Check the arguments. An argument that equals its refused default counts as not given."""
         checked = raw
         if isinstance(raw, Mapping):
-            refused = self.refused_defaults  # null is never the same as another value
+            refused = self.refused_defaults  # for a name that is not in it, `is_same` is False
             checked = {name: value for name, value in raw.items() if not is_same(value, refused.get(name))}
         try:
             return self.model.model_validate(checked)

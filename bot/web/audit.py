@@ -1,8 +1,8 @@
 """Routes of the audit log, for admins: its rows in pages, the check if it is intact, and all of it as a file.
 
 Each row has the hash of the row before it, so a check finds a row that was changed or removed later. It can't
-find that the newest rows were removed. For that there are anchors: an anchor is the number and the hash of a
-row, which an admin keeps outside the database and sends to a later check.
+find that the newest rows were removed. For that there are anchors: an admin keeps the number and the hash of
+a row outside the database, and sends them to a later check.
 """
 
 import asyncio

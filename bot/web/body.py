@@ -1,7 +1,7 @@
 """The rules of request bodies and lists: known fields only, storable text, a page at a time.
 
-`Body` is the base of all JSON bodies. `Limit`, `Since` and `Before` are the query parameters of lists: a list
-is read in pages, and ``before`` is the ``next`` of an earlier page: a mark of the place where that ended.
+`Body` is the base of all JSON bodies. `Limit`, `Since` and `Before` are the query parameters of lists. A list
+is read in pages; ``before`` is the ``next`` of an earlier page, a mark of the place where that page ended.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The console's scripts as one file, which a new tab loads in place of some forty.
 
-`bundle` joins JavaScript modules by text: a module becomes a function whose result has its exports, and an
-import becomes a ``const`` with names from that result. It knows the forms of import and export that the
+`bundle` joins JavaScript modules by text. A module becomes a function whose result has its exports, and an
+import becomes a ``const`` with names from that result. `bundle` knows the forms of import and export that the
 console's modules have, and refuses any other form. An exported ``const`` declares one name.
 """
 

@@ -2,7 +2,7 @@
 
 A client reads the rows of a conversation by requests, and listens to its changes by a stream (SSE) while it
 is open. So `HttpChannel` hands the events of turns to the listeners (``broadcaster.py``) in this process and
-in the others, and its feed tells them of every change of a proposal. Routes use its lookups.
+in the others. Its feed tells them of every change of a proposal. Routes use its lookups.
 """
 
 import asyncio

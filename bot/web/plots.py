@@ -46,6 +46,16 @@ _HOUR = 3600
 _DAY = 86400
 _MIN_SECONDS = 10  # the beginning of the scale of times
 _MAX_SECONDS = 14 * _DAY  # its end
+_PLAIN_COLOUR_OF = "edited"  # the outcome whose colour bars have that stand for no outcome
+_TICKS = {
+    _MINUTE: "1 min",
+    10 * _MINUTE: "10 min",
+    _HOUR: "1 h",
+    6 * _HOUR: "6 h",
+    _DAY: "1 d",
+    7 * _DAY: "7 d",
+}
+"""The marks on the scale of times, by their seconds."""
 
 
 class _Outcome(NamedTuple):
@@ -63,16 +73,6 @@ _OUTCOMES = {
     "expired": _Outcome("Expired", "#9a6a00", "#eec06a"),
     "rest": _Outcome("Open", "#8d938f", "#737a78"),
 }
-_PLAIN_COLOUR_OF = "edited"  # the outcome whose colour bars have that stand for no outcome
-_TICKS = {
-    _MINUTE: "1 min",
-    10 * _MINUTE: "10 min",
-    _HOUR: "1 h",
-    6 * _HOUR: "6 h",
-    _DAY: "1 d",
-    7 * _DAY: "7 d",
-}
-"""The marks on the scale of times, by their seconds."""
 
 _STYLE = (
     "text{font:13px system-ui,sans-serif}"

@@ -1,8 +1,8 @@
 """Routes of rules, grants and slash commands. They run the same commands that people type in a chat.
 
 A rule is set by an admin and says, for example, which calls need approval. A grant lets similar calls run
-without asking. A route turns its request into the text of a command, such as ``/approvals drop 7``
-(``rule_bodies.py`` does that for rules), and hands it to the core, so that both ways are checked alike.
+without asking. A route turns its request into the text of a command, such as ``/approvals drop 7``, and hands
+the text to the core, so that both ways are checked alike. ``rule_bodies.py`` makes the text of a rule.
 """
 
 from typing import Annotated

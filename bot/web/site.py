@@ -1,8 +1,14 @@
 """Dependencies of routes, which FastAPI passes to each: the parts of the running Nod, the caller, and waits.
 
-A route names a dependency by the type of a parameter: `SiteDep` is the `Site` with all parts, `Caller` the
-authenticated account, `Admin` a caller who is an admin, `Streaming` makes a response of events, and `Waiting`
-is a long poll, a request that waits for a change. `api_routes` makes the router of each part of the API.
+A route names a dependency by the type of a parameter:
+
+- `SiteDep`: the `Site` with all parts
+- `Caller`: the authenticated account
+- `Admin`: a caller who is an admin
+- `Streaming`: a function that makes a response of events
+- `Waiting`: a long poll, a request that waits for a change
+
+`api_routes` makes the router of each part of the API.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 The library chardet returns candidates, each with its confidence. It is hardly ever sure of a short text. So
 the confidence is changed by two more facts. Some encodings are more common than others. And an encoding is
-hardly the right one if it gives *odd* characters: a symbol, a capital or a letter of another script inside a
-word, a control character, or a piece of a drawn frame.
+hardly the right one if it gives *odd* characters. These are symbols, capitals and letters of another script
+inside a word, control characters, and pieces of drawn frames.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Text of parsed markup: each paragraph on its own line, each row of a table on one line.
 
-`text_of_element` writes out the text of a tree. `Roles` says what the names of elements mean, so that it
-serves XHTML and OpenDocument alike. Elements and attributes are found by their *local name*, without the
-namespace: programs write different ones.
+`text_of_element` writes out the text of a tree. `Roles` says what the names of elements mean, so that one
+function serves XHTML and OpenDocument. Elements and attributes are found by their *local name*, without the
+namespace, because programs write different namespaces.
 """
 
 from collections.abc import Callable, Iterator, Mapping

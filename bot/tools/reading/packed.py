@@ -1,8 +1,9 @@
-"""Files that are ZIP archives: `Package` reads their parts, `identify` tells which kind of document it is.
+"""Files that are ZIP archives: `Package` reads their parts, `identify` finds the kind of a document.
 
-A *part* is a file in the archive. The parts of an Office document refer to each other by *relations*, which
-are in a part of their own: those of ``word/document.xml`` in ``word/_rels/document.xml.rels`` (Open Packaging
-Conventions, ECMA-376). The *main part* is the one that the archive itself refers to as the document.
+A *part* is a file in the archive. The parts of an Office document refer to each other by *relations* (Open
+Packaging Conventions, ECMA-376). The relations of a part are in a part of their own: those of
+``word/document.xml`` in ``word/_rels/document.xml.rels``. The *main part* is the one that the archive itself
+refers to as the document.
 """
 
 import re

@@ -38,8 +38,8 @@ class DrawnPicture(NamedTuple):
 def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     """Return the picture without anything that people don't see. Raises UnreadableError.
 
-    A long picture, such as the screenshot of a page, is cut into parts, which are put next to or below
-    each other: scaled down in one piece, its text could not be read.
+    A long picture, such as the screenshot of a page, is cut into parts, which are put next to or below each
+    other. Scaled down in one piece, its text could not be read.
     """
     from PIL import Image, ImageOps
 

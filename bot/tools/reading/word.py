@@ -1,8 +1,8 @@
 """Word documents (DOCX), read by mammoth, which makes XHTML of them.
 
-mammoth passes over text boxes, headers, equations and more. So the document's XML is changed first: their
-text is put where mammoth reads it, and hidden text is removed. Names of elements (``r`` for a run, a piece of
-text in one format) are those of WordprocessingML (ECMA-376).
+mammoth passes over text boxes, headers, equations and more. So the document's XML is changed first: the text
+of these is put where mammoth reads it, and hidden text is removed. Names of elements are those of
+WordprocessingML (ECMA-376), such as ``r`` for a run, a piece of text in one format.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
 """The input of a run, as AG-UI's front ends send it. Pure.
 
-A front end shows a thread, which is a conversation of Nod's. For each run, a piece of the agent's work, it
-sends `AguiInput` with all messages of the thread again: those that Nod has, and at the end those that the
-person wrote since. `read_messages` reads them one by one, so that an unreadable message does not spoil the
-others, and `SentMessages.find_new` finds those that Nod does not have. ``request.py`` calls the first,
-``routes.py`` the second.
+A front end shows a thread, which is a conversation of Nod's. A run is a piece of the agent's work. For each
+run the front end sends `AguiInput` with all messages of the thread again: those that Nod has, and at the end
+those that the person wrote since. `read_messages` reads them one by one, so that an unreadable message does
+not spoil the others (``request.py`` calls it). `SentMessages.find_new` finds those that Nod does not have
+(``routes.py`` calls it).
 """
 
 import base64

@@ -1,8 +1,8 @@
 """The route ``/agui``, by which front ends that speak AG-UI run conversations, and people answer interrupts.
 
-In AG-UI's words, a thread is a conversation of the caller's, and a run is one request: it brings a message or
+In AG-UI's words, a thread is a conversation of the caller's, and a run is one request. It brings a message or
 answers interrupts, and its response streams events until the agent is at rest. An interrupt is an open
-proposal at the end of a run; the answer to it, an entry of ``resume``, becomes a press like any other, with
+proposal at the end of a run. The answer to it, an entry of ``resume``, becomes a press like any other, with
 the same checks. Of a front end's other input, only the person's newest messages are read, not its history,
 state, tools or context. ``request.py`` reads the request, ``stream.py`` writes the events.
 """

@@ -1,9 +1,10 @@
 """Writes a run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0), without any I/O.
 
 A run is a piece of the agent's work in a thread, which is a conversation. `RunStream` turns what happens in
-it into events: texts, thoughts, tool calls and their results, and at the end an interrupt for each open
-proposal, a call that waits for people. It also keeps the list of messages that the front end has. `catch_up`
-returns the events that bring this list into line with the stored conversation. ``routes.py`` calls all of it.
+it into events: texts, thoughts, tool calls and their results. At the end comes an interrupt for each open
+proposal, which is a call that waits for people. `RunStream` also keeps the list of messages that the front
+end has. `catch_up` returns the events that bring this list into line with the stored conversation.
+``routes.py`` calls all of it.
 
 A proposal's call carries the proposal's id, since models' own call ids are not unique. Its interrupt carries
 the id and the round, a number that grows with each edit. So an answer counts only for the content that was
@@ -135,7 +136,7 @@ class RunStream:
 
         shared = [message for message in self._messages if message.id in by_id]
         shared_texts, stored_texts = _list_text_ids(shared), _list_text_ids(stored)
-        # the front end has the oldest texts, in their order, and no later one
+        # the texts that the front end has must be the first of the stored ones, in the same order
         is_in_order = shared_texts == stored_texts[: len(shared_texts)]
         can_add_at_end = is_in_order and not self._is_heavy
         has_all = len(shared) == len(by_id)

@@ -1,7 +1,7 @@
 """Routes for signing a browser in to the console, by a one-time link or with the organisation, and out.
 
 A session is a cookie that no script can read. With the organisation, `go` sends the browser to the provider
-of ``oidc.py``, and `come_back` takes it when the provider sends it back: the sign-in in progress is a row,
+of ``oidc.py``, and `come_back` takes it when the provider sends it back. The sign-in in progress is a row,
 whose key is in a second cookie.
 """
 
