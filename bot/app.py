@@ -214,7 +214,7 @@ class App:
 
             # jobs come last: their results go out through channels and the web
             await self.core.recovery.take_over(self.clock())
-            # ``queue_of`` chooses the queue in which a job waits for its slot
+            # ``queue_of`` chooses the queue in which a job waits
             self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
             await self.core.recovery.recover(self.clock(), starting=True)
             if ticking:
@@ -331,7 +331,7 @@ def build(
         from bot.jobs.metrics import Metrics  # its library is loaded only where metrics are wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
-        models = [metrics.time_model(each) for each in models]
+        models = [metrics.time_model(untimed) for untimed in models]
         begin_metrics = metrics.begin
         metrics_page = make_metrics_route(settings.metrics_token.get_secret_value(), metrics.render_metrics)
         if settings.metrics_port is not None:
@@ -354,19 +354,8 @@ def build(
     core = make_core(
         ports,
         policies,
-        bounds=Bounds(
-            messages=settings.max_messages,
-            conversations=settings.max_conversations,
-            open_by_person=settings.max_open_by_person,
-            open_in_conversation=settings.max_open_in_conversation,
-            turns_by_person=settings.max_turns_by_person,
-            files=files,
-        ),
-        limits=TurnLimits(
-            model_calls=settings.max_model_calls,
-            history_tokens=settings.history_tokens,
-            team=TeamLimits(settings.max_teammates),
-        ),
+        bounds=_make_bounds(settings, files),
+        limits=_make_turn_limits(settings),
         briefing=Briefing(
             zone=settings.timezone,
             instructions=settings.instructions,
@@ -409,7 +398,7 @@ def build(
 
     # the web
     webhooks = _make_webhooks(settings, database)
-    signed_in = ConsoleSessions(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
+    sessions = ConsoleSessions(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
     agents = AgentCalls(database, core.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
@@ -417,15 +406,15 @@ def build(
         authenticate=Authenticator(
             names_by_token=settings.names_by_token,
             find_holder=lambda token: database.read(tokens.find_holder, token, clock()),
-            find_session_account=signed_in.find_session_account,
+            find_session_account=sessions.find_session_account,
             has_token_named=lambda name: database.read(tokens.is_working_name, name),
-            is_allowed=signed_in.may_enter,
+            is_allowed=sessions.may_enter,
             has_organisation=settings.has_organisation_sign_in,
             has_naming_proxy=bool(settings.user_header),
         ),
         webhooks=webhooks,
         logins=mcp.sign_ins(database, clock, lambda: site_url() + CALLBACK_PATH),
-        sessions=signed_in,
+        sessions=sessions,
         doctor=Doctor(settings, lambda: web.port, clock),
         find_fault=lambda: dispatcher.fault,  # what keeps this process from its work
         models=core.loop.models,
@@ -445,7 +434,7 @@ def build(
         connections=settings.max_connections,
         more_routes=routes,
         more_parts=[router for feature in FEATURES for router in feature.api],
-        more_tags={name: words for feature in FEATURES for name, words in feature.tags.items()},
+        more_tags={name: text for feature in FEATURES for name, text in feature.tags.items()},
     )
     # what the routes of features receive
     application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
@@ -481,6 +470,25 @@ def build(
     )
 
 
+def _make_bounds(settings: Settings, files: FileBounds) -> Bounds:
+    return Bounds(
+        messages=settings.max_messages,
+        conversations=settings.max_conversations,
+        open_by_person=settings.max_open_by_person,
+        open_in_conversation=settings.max_open_in_conversation,
+        turns_by_person=settings.max_turns_by_person,
+        files=files,
+    )
+
+
+def _make_turn_limits(settings: Settings) -> TurnLimits:
+    return TurnLimits(
+        model_calls=settings.max_model_calls,
+        history_tokens=settings.history_tokens,
+        team=TeamLimits(settings.max_teammates),
+    )
+
+
 def _make_webhooks(settings: Settings, database: Database) -> Webhooks:
     secret = settings.webhook_secret
     return Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
@@ -510,9 +518,9 @@ def _make_sweeps(parts: FeatureParts, registry: Registry, core: Core, ports: Por
     return [sweep for feature in FEATURES for sweep in feature.make_sweeps(sweep_parts)]
 
 
-def _add_tracing(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
-    """Wrap each model in one that traces its calls. ``named``: the models that run on another server."""
-    hosts = {each.name: each.host for each in named}
+def _add_tracing(models: Sequence[Model], named_models: Sequence[NamedModel]) -> list[Model]:
+    """Wrap each model in one that traces its calls. ``named_models``: those that run on another server."""
+    hosts = {settings.name: settings.host for settings in named_models}
     traced_models: list[Model] = []
     for model in models:
         if model.name in hosts:
@@ -604,10 +612,11 @@ def registry_of(
     # of two tools with one name, the first of these keeps it: Nod's, a team's own, that of an MCP server
     own_tools = load_own(settings.tools, nod_tool_names)
     connected_tools = ConnectedTools(own_tools, database)
-    # ``own_tools.known``: the names of the tools that are loaded by then
-    mcp = _make_servers(
-        settings, database, parts.clock, lambda: own_tools.found_names | nod_tool_names, questions
-    )
+
+    def list_reserved_names() -> frozenset[str]:
+        return own_tools.found_names | nod_tool_names
+
+    mcp = _make_servers(settings, database, parts.clock, list_reserved_names, questions)
     all_toolsets: list[Toolset]
     if toolsets is None:
         all_toolsets = [nod_tools, connected_tools, mcp]
@@ -669,12 +678,12 @@ def _make_servers(
     settings: Settings,
     database: Database,
     clock: Clock,
-    taken: Callable[[], frozenset[str]],
+    list_reserved_names: Callable[[], frozenset[str]],
     questions: Questions | None,
 ) -> Servers:
     """Return the toolset of the configured MCP servers; an empty one where no file is named.
 
-    ``taken`` returns the names of tools that no tool of a server may have.
+    ``list_reserved_names`` returns the names that no tool of a server may have.
     """
     if settings.mcp_config is None:
         return Servers()
@@ -682,15 +691,15 @@ def _make_servers(
 
     configs = _load_servers(settings)
     if questions is None:
-        return McpToolset(configs, clock=clock, database=database, list_reserved_names=taken)
-    patience = PATIENCE.total_seconds() + _QUESTION_GRACE_SECONDS
+        return McpToolset(configs, clock=clock, database=database, list_reserved_names=list_reserved_names)
+    answer_seconds = PATIENCE.total_seconds() + _QUESTION_GRACE_SECONDS
     return McpToolset(
         configs,
         clock=clock,
         database=database,
-        list_reserved_names=taken,
+        list_reserved_names=list_reserved_names,
         ask=questions.ask,
-        answer_seconds=patience,
+        answer_seconds=answer_seconds,
     )
 
 
@@ -710,16 +719,16 @@ def _make_organisation(settings: Settings, site_url: Callable[[], str], clock: C
     )
 
 
-def _make_models(named: Sequence[NamedModel]) -> list[Model]:
+def _make_models(named_models: Sequence[NamedModel]) -> list[Model]:
     """Return the models of the settings, the default first; without any, the demo model."""
-    if not named:
+    if not named_models:
         return [DemoModel()]
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
 
     models: list[Model] = []
-    for model_settings in named:
+    for model_settings in named_models:
         model: Model = OpenAIModel(model_settings)
-        if model_settings.tools is ToolCalls.TEXT:  # its server knows no calls of tools: they come as text
+        if model_settings.tools is ToolCalls.TEXT:  # its server has no calls of tools
             model = TextCalls(model)
         models.append(model)
     return models

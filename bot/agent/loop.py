@@ -221,11 +221,13 @@ class Loop:
 
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """End the turn because of ``error``, and yield the events that tell people."""
+        explanation = _BROKEN_TEXT
+        is_temporary = False
+        choices = ModelError.choices  # messages that people may send by a button
         if isinstance(error, ModelError):
-            # ``choices``: messages that people may send by a button
-            explanation, is_temporary, choices = error.message, error.is_transient, error.choices
-        else:
-            explanation, is_temporary, choices = _BROKEN_TEXT, False, ModelError.choices
+            explanation = error.message
+            is_temporary = error.is_transient
+            choices = error.choices
         fail = partial(fail_turn, is_streamed=run.is_streamed, is_temporary=is_temporary)
         notice, jobs = await self.database.write(fail, run.turn, explanation, self.clock())
         if jobs:
@@ -236,7 +238,7 @@ class Loop:
         else:  # people were told of the failure before; the turn waits for its retry
             yield TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.texts), run.message_id)
 
-    async def _read_rows(self, run: _Run) -> None:
+    async def _reload_transcript(self, run: _Run) -> None:
         current = run.turn.transcript
         newer = await self.database.read(teams.read_transcript, current.conversation.id)
         run.turn = self._keep_to_one_person(replace(run.turn, transcript=newer or current))
@@ -247,7 +249,7 @@ class Loop:
         If the turn is for one person and another person has written since, the turn ends, and the job of the
         next turn is returned.
         """
-        await self._read_rows(run)
+        await self._reload_transcript(run)
         if not self._serves_persons or str(run.turn.transcript.asker) == str(asker):
             return ()
         run.ending = Ending.DONE  # the other person's message begins a new turn
@@ -273,7 +275,7 @@ class Loop:
         pictures = self.models.settings_of(model).images
         if await self.attachments.make_ready(transcript, pictures=pictures, is_streamed=run.is_streamed):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
-        await self._read_rows(run)
+        await self._reload_transcript(run)
 
     async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
         """Withdraw questions to people that newer messages made pointless.
@@ -401,7 +403,7 @@ class Loop:
     async def _get_answer(
         self, run: _Run, available: AvailableTools, answer: ModelOutput, *, has_earlier_text: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
-        """Get the model's answer, repeating the request from the start where the answer breaks off.
+        """Get the model's answer, repeating the request as often as needed.
 
         A request that is too long is repeated with less history, and later ones stay that short. An answer
         that was cut, is empty, or holds a call written as text is asked for again, a few times. If the model
@@ -436,7 +438,29 @@ class Loop:
             await self._summarise(run, request)
             request = make_request(model, request.max_chars)
 
-        # ask until there is an answer
+        steps = self._ask_until_answered(
+            request, chosen, make_request, transcript, specs, answer, has_earlier_text=has_earlier_text
+        )
+        async for event in steps:
+            yield event
+
+    async def _ask_until_answered(
+        self,
+        request: _Request,
+        chosen: Model,
+        make_request: Callable[[Model, int], _Request],
+        transcript: Transcript,
+        specs: Sequence[ToolSpec],
+        answer: ModelOutput,
+        *,
+        has_earlier_text: bool,
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
+        """Send a request, and others in its place, until there is an answer. Raises ModelError without one.
+
+        ``chosen``: the model by the rules. ``make_request``: it makes a request to a model, with at most this
+        many characters of history.
+        """
+        specs_chars = sum(spec.size for spec in specs)
         while True:
             try:
                 async for event in self._stream_answer(
@@ -486,7 +510,9 @@ class Loop:
 
     async def _summarise(self, run: _Run, request: _Request) -> None:
         """Have the model summarise the oldest lines. If it writes nothing, they stay cut or left out."""
-        turn, last_id, now = run.turn, request.to_summarise[-1].id, self.clock()
+        turn = run.turn
+        last_id = request.to_summarise[-1].id
+        now = self.clock()
         run.tried_summary = True
         try:
             text, finished = await write_summary(
@@ -532,7 +558,8 @@ class Loop:
 
     async def _write_prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
-        now, book = self.clock(), self.gate.policies.last_read.book
+        now = self.clock()
+        book = self.gate.policies.last_read.book
         workspace = ""
         if self.briefing.read_workspace and any(tool.group == FILES for tool in offered):
             workspace = await asyncio.to_thread(self.briefing.read_workspace)

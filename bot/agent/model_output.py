@@ -39,7 +39,7 @@ class ModelOutput:
     """The output of one model call."""
 
     may_be_silent: bool  # people in the chat also talk with each other, so the model may say nothing
-    pieces: list[str] = field(default_factory=list)  # the text that was shown
+    pieces: list[str] = field(default_factory=list)  # the shown text, in the pieces in which it came
     finished: Finished | None = None  # the end of the answer, with its calls; None until it comes
     model: str = ""  # the name of the model that answers
     _held_back: str = ""  # text that is not shown yet, because it may become `SILENT`
@@ -72,7 +72,7 @@ class ModelOutput:
 
     @property
     def is_empty(self) -> bool:
-        """True if the model ended its answer without a word or a call, and may not be silent."""
+        """True if the answer ended without a word or a call, although the model had to say something."""
         if self.may_be_silent or self.finished is None or self.finished.stop is not Stop.FINISHED:
             return False
         return not self._calls and not self.text.strip()
@@ -83,13 +83,14 @@ class ModelOutput:
         """Turn calls that the model wrote into its text into real calls. Return True if there were any.
 
         Only a complete answer without real calls is read. ``specs``: the offered tools. ``was_corrected``:
-        the model was told before that nothing runs that way. If it was not, the text is read only if it has
-        marks that no person or tool writes (`has_tokens`).
+        the model was told before that nothing runs that way. Before such a correction, only a text with marks
+        that no person or tool writes is read (`has_tokens`).
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
         if not was_corrected and not has_tokens(self.text):
             return False
+        # a call that quotes the history is none
         remaining, calls = read_written_calls(self.text, specs, history)
         if calls:
             self.pieces = [remaining] if remaining else []
@@ -104,8 +105,8 @@ class ModelOutput:
         if self._calls:
             return ()
         names = {spec.name for spec in specs}
-        has_marked_name = has_tokens(self.text) and any(name in self.text for name in names)
-        if not has_marked_name and not is_written_call(self.text, names):
+        has_marks_and_name = has_tokens(self.text) and any(name in self.text for name in names)
+        if not has_marks_and_name and not is_written_call(self.text, names):
             return ()
         return (AssistantText(self.text), UserText(f"{NOTE} {_CORRECTION_TEXT}"))
 

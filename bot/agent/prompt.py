@@ -18,7 +18,9 @@ from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.tools.registry import AvailableTools
 
-_MAX_NAMES, _MAX_NAME_CHARS = 20, 60  # the limits for the names of people who wrote
+# the limits for the names of people who wrote
+_MAX_NAMES = 20
+_MAX_NAME_CHARS = 60
 
 SILENT = "[silent]"
 """The answer of a model that has nothing to say, where people talk with each other."""
@@ -185,11 +187,12 @@ def _describe_scene(transcript: Transcript, now: datetime, briefing: Briefing) -
 
 
 def _describe_clock(asker: Actor, now: datetime, briefing: Briefing) -> str:
-    """Return the time of the person who asks, if it is another one than that of the conversation."""
+    """Return the time of the person who asks; empty if the conversation is in the same time zone."""
     zone = briefing.asker_zone
     if zone in (None, briefing.zone):
         return ""
-    local, name = now.astimezone(zone), one_line(asker.label)[:_MAX_NAME_CHARS]
+    local = now.astimezone(zone)
+    name = one_line(asker.label)[:_MAX_NAME_CHARS]
     return _PERSON_CLOCK_TEXT.format(name=name, day=f"{local:%A}, past {local:%H}:00", zone=zone)
 
 

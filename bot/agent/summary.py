@@ -1,4 +1,4 @@
-"""A summary of the oldest exchanges, which a model writes once and which stands for them from then on.
+"""A summary of the oldest exchanges. A model writes it once, and it replaces them in later requests.
 
 It is made of what people and the agent said and of how calls ended, never of tools' results. So a text from
 outside gets into it only if a person repeats it. The summary is sent as data, and marked as such.
@@ -13,11 +13,11 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, shorten
 from bot.errors import ModelEmpty
 
-LONGEST = 4_000  # the most characters of a summary
+_MAX_SUMMARY_CHARS = 4_000
 _SUMMARY_SHARE = 1 / 6  # the most that a summary takes of a history
 _LINES_SHARE = 1 / 2  # the most that the summarised lines take of a history, in the request
-_MIN_WORDS = 40  # the least length of a summary that the model is told as its limit
-_MIN_LINE_CHARS = 60  # the least characters that the model is given of a long line
+_MIN_WORDS = 40  # the model is never told a smaller limit
+_MIN_LINE_CHARS = 60  # a long line is never cut to less
 _CHARS_PER_WORD = 8  # an estimate, on the safe side
 _TASK_TEXT = """\
 You write down what is to be remembered of a conversation between people and Nod, an AI teammate. Below is its
@@ -40,18 +40,19 @@ async def write_summary(
     Return the text, and the end of the model's answer, which has the token counts. Raises ModelError if there
     is no usable text.
     """
-    max_chars = min(LONGEST, int(max_history_chars * _SUMMARY_SHARE))
+    max_chars = min(_MAX_SUMMARY_CHARS, int(max_history_chars * _SUMMARY_SHARE))
     task = _TASK_TEXT.format(words=max(_MIN_WORDS, max_chars // _CHARS_PER_WORD))
     formatted_lines = _format_lines(transcript, lines, int(max_history_chars * _LINES_SHARE))
     request: list[Entry] = [SystemText(task), UserText(formatted_lines)]
-    answer, finished = await _answer(model, request)
+    answer, finished = await _read_answer(model, request)
     text = shorten(redact_text(answer.strip()), max_chars)
+    # a text that was cut at its length limit is usable
     if finished is None or finished.stop is Stop.FILTERED or not text:
         raise ModelEmpty
     return text, finished
 
 
-async def _answer(model: Model, request: Sequence[Entry]) -> tuple[str, Finished | None]:
+async def _read_answer(model: Model, request: Sequence[Entry]) -> tuple[str, Finished | None]:
     """Return the text of the model's answer, and its end, or None if the stream had no end."""
     texts: list[str] = []
     finished: Finished | None = None
@@ -71,13 +72,17 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], max_chars: int)
     A *line* of the conversation may have several lines of text. All but its first are indented.
     """
     previous = transcript.summary.text if transcript.summary else ""
-    share = max(_MIN_LINE_CHARS, (max_chars - len(previous)) // max(1, len(lines)))
+    max_line_chars = max(_MIN_LINE_CHARS, (max_chars - len(previous)) // max(1, len(lines)))
     paragraphs = [f"{NOTE} What was written down before:\n{previous}"] if previous else []
     for line in lines:
         if line.actor and line.role is LineRole.USER:
             name = one_line(line.actor.label)
         else:
             name = "Nod"
-        paragraphs.append(f"{name}: {shorten(line.text, share)}".strip())
+        paragraphs.append(f"{name}: {shorten(line.text, max_line_chars)}".strip())
         paragraphs += list_call_outcomes(transcript, line)
-    return "\n".join("\n    ".join(paragraph.splitlines()) for paragraph in paragraphs)
+    return "\n".join(map(_indent_further_lines, paragraphs))
+
+
+def _indent_further_lines(paragraph: str) -> str:
+    return "\n    ".join(paragraph.splitlines())

@@ -54,6 +54,7 @@ _SHAPE_TEXT = (
 _NOT_JSON_TEXT = f"this call is not one JSON object, so nothing was called. {_SHAPE_TEXT}"
 _NOT_A_CALL_TEXT = f"this call has not exactly a name and arguments, so nothing was called. {_SHAPE_TEXT}"
 _MAX_NAME_CHARS = 64
+_REFUSED_NAME = "call"  # the name of a refused call, since its block may name no tool
 
 
 class TextCalls:
@@ -64,23 +65,23 @@ class TextCalls:
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        blocks = _BlockParser()
+        parser = _BlockParser()
         async for part in self._model.stream(list(_write_history(transcript, tools)), ()):
             match part:
                 case Text(text):
-                    shown = blocks.add(text)
+                    shown = parser.add(text)
                     if shown:
                         yield Text(shown)
                 case Retracted():
-                    blocks = _BlockParser()
+                    parser = _BlockParser()
                     yield part
                 case Finished(stop):
-                    shown = blocks.flush()
+                    shown = parser.flush()
                     if shown:
                         yield Text(shown)
                     calls: tuple[ToolCall, ...] = ()
                     if stop is Stop.FINISHED:
-                        calls = tuple(_read_blocks(blocks.contents, transcript))
+                        calls = tuple(_read_blocks(parser.contents, transcript))
                     yield replace(part, calls=calls)
                 case _:
                     yield part
@@ -121,23 +122,25 @@ class _BlockParser:
     def _take_line(self, text: str, end: str) -> str:
         """Complete the current line with ``text``, and return the text that can be shown."""
         line = self._line + text
-        bare = "" if self._is_line_shown else line.rstrip()  # a line that was shown in part can't be a fence
+        # a line that was shown in part can't be a fence
+        fence_candidate = "" if self._is_line_shown else line.rstrip()
         self._line, self._is_line_shown = "", False
         if self._open_fence == FENCE:
-            if bare == _CLOSING_FENCE:
+            if fence_candidate == _CLOSING_FENCE:
                 self._close()
             else:
                 self._call_lines.append(line)
             return ""
-        if not self._open_fence and bare == FENCE:
+        if not self._open_fence and fence_candidate == FENCE:
             self._open_fence = FENCE
             return ""
-        fence = _ANY_FENCE.match(bare)
+        fence = _ANY_FENCE.match(fence_candidate)
         if fence:
             if not self._open_fence:
                 self._open_fence = fence[0]
-            elif bare == fence[0] and bare.startswith(self._open_fence):
-                self._open_fence = ""  # closed: nothing else is in the line, and it is at least as long
+            elif fence_candidate == fence[0] and fence_candidate.startswith(self._open_fence):
+                # the line is nothing but a fence, at least as long as the open one, which it closes
+                self._open_fence = ""
         return line + end
 
     def _close(self) -> None:
@@ -156,11 +159,12 @@ def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator
         try:
             parsed = json.loads(block)
         except (ValueError, RecursionError):
-            yield ToolCall(call_id, "call", block, refused=_NOT_JSON_TEXT)
+            yield ToolCall(call_id, _REFUSED_NAME, block, refused=_NOT_JSON_TEXT)
             continue
         fault = _find_fault(parsed)
         if fault or _remove_spaces(block) in earlier_text:
-            yield ToolCall(call_id, "call", json.dumps({"written": block}), refused=fault or QUOTED_TEXT)
+            written = json.dumps({"written": block})
+            yield ToolCall(call_id, _REFUSED_NAME, written, refused=fault or QUOTED_TEXT)
         else:
             yield ToolCall(call_id, parsed["name"], json.dumps(parsed["arguments"], ensure_ascii=False))
 
@@ -185,18 +189,13 @@ def _write_history(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> It
     """Yield the history with its calls and results as text, and the tools in the system prompt."""
     names: dict[str, str] = {}  # names of called tools, by the ids of the calls
     results: list[str] = []  # the lines of results that are not yielded yet
-    descriptions = [
-        json.dumps(
-            {"name": tool.name, "description": tool.description, "arguments": tool.parameters}, default=dict
-        )
-        for tool in tools
-    ]
+    descriptions = [_describe_tool(tool) for tool in tools]
     for entry in transcript:
         if results and not isinstance(entry, ToolResult):
             yield UserText("\n".join(results))
             results = []
         match entry:
-            case SystemText(text) if descriptions:
+            case SystemText(text) if descriptions:  # without tools the prompt stays as it is
                 yield SystemText("\n".join([f"{text}{_INSTRUCTIONS_TEXT}", *descriptions]))
             case AssistantText(text, calls):
                 names |= {call.id: call.name for call in calls}
@@ -212,6 +211,11 @@ def _write_history(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> It
                 yield entry
     if results:
         yield UserText("\n".join(results))
+
+
+def _describe_tool(tool: ToolSpec) -> str:
+    fields = {"name": tool.name, "description": tool.description, "arguments": tool.parameters}
+    return json.dumps(fields, default=dict)  # a schema may hold mappings that are no dict
 
 
 def _write_block(call: ToolCall) -> str:

@@ -108,9 +108,9 @@ def commit_answer(
     if has_effects:
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
     for proposal, _ in proposed:
-        open_proposal = find_procedure(proposal.kind).open
-        if open_proposal:  # a step that only some kinds have: a plan replaces the agent's earlier plan
-            jobs += open_proposal(session, policies, proposal, now)
+        handle_opening = find_procedure(proposal.kind).open
+        if handle_opening:  # only some kinds have this step: a plan replaces the agent's earlier plan
+            jobs += handle_opening(session, policies, proposal, now)
     batch_of = assign_batches(
         [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
     )
@@ -158,8 +158,10 @@ def fail_turn(
     text is displayed by the caller, so it is stored as delivered. Returns the text for people, empty if they
     were told before, and the jobs.
     """
-    transcript, teammate = turn.transcript, turn.transcript.teammate
-    conversation_id, seen = transcript.conversation.id, transcript.last_heard_id
+    transcript = turn.transcript
+    teammate = transcript.teammate
+    conversation_id = transcript.conversation.id
+    last_read_id = transcript.last_heard_id
     if teammate:
         teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
@@ -169,17 +171,18 @@ def fail_turn(
     if is_temporary and not teammate:
         if waited < _RETRY_PERIOD:
             retry_at = now + min(max(waited, _FIRST_RETRY_DELAY), turns.LONGEST_PAUSE)
-        explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
+        outlook = _WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT
+        explanation = f"{explanation} {outlook}"
     # a failure is no `Ending`: it is told by an event of its own, and stored as "failed"
     turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
     if teammate:
         return explanation, plans.fail_teammate(session, conversation_id, explanation, now)
     # people are told when the first try fails, and when the last one does
-    is_failure_between = failing_since is not None and retry_at is not None
-    notice = "" if is_failure_between else explanation
+    is_further_failure = failing_since is not None and retry_at is not None
+    notice = "" if is_further_failure else explanation
     if notice:
-        messages.add_notice(session, conversation_id, notice, seen, now, delivered=is_streamed)
-    if messages.has_heard_since(session, conversation_id, seen):
+        messages.add_notice(session, conversation_id, notice, last_read_id, now, delivered=is_streamed)
+    if messages.has_heard_since(session, conversation_id, last_read_id):
         turns.request_turn(session, conversation_id, now)
     return notice, ()
 

@@ -61,8 +61,10 @@ _LAST_SHARE = 2 / 5  # the most that the last part takes
 _PART_SHARE = 1 / 4  # the most that another part takes, once it is bounded
 _NOTE_SHARE = 1 / 4  # the most that the note takes for outcomes
 
-# the characters that an entry, a call and a picture each add to a request, in addition to their texts
-_ENTRY_CHARS, _CALL_CHARS, _PICTURE_CHARS = 40, 100, 4_000
+# the characters that these count in a request, in addition to their texts
+_ENTRY_CHARS = 40
+_CALL_CHARS = 100
+_PICTURE_CHARS = 4_000
 
 
 class _Length(IntEnum):
@@ -85,7 +87,7 @@ class _Part:
     share: int = 0  # in characters; 0 until the part is bounded
     is_current: bool = False  # it belongs to the current request: the last message of a person, and all since
     when: str = ""  # the time to put before the part, or empty
-    ids_with_later_note: AbstractSet[str] = frozenset()  # of proposals whose end is told by a later note
+    ids_with_later_note: AbstractSet[str] = frozenset()  # of proposals whose end is in a later note
     entries: Sequence[Entry] = ()  # empty once the part is gone
     outcomes: Sequence[str] = field(default_factory=list)  # empty until the part is gone
     size: int = 0  # the characters of the entries and the outcomes
@@ -142,9 +144,9 @@ def make_history(transcript: Transcript, prompt: str, max_chars: int, zone: tzin
     """Return the history to send: the prompt, then the transcript. Both take about ``max_chars`` characters.
 
     A summary stands for the lines that it covers. Of the others, older results of tools are cut first. Then
-    texts before the last ten exchanges are cut, then the oldest exchanges are left out. A note has the
-    summary and the outcomes of the calls that were left out. The first message always stays. ``zone``: the
-    time zone in which times are told.
+    texts before the last ten exchanges are cut. Then the oldest exchanges are left out; a note has their
+    summary and the outcomes of their calls. The first message always stays. ``zone``: the time zone in which
+    times are given.
     """
     summary = transcript.summary.text if transcript.summary else ""
     room = max(_MIN_ROOM_CHARS, max_chars - len(prompt) - len(summary))
@@ -218,7 +220,8 @@ def _shorten_parts(parts: Sequence[_Part], room: int) -> None:
     _mark_current_request(parts)
 
     # the last part
-    last, last_share = parts[-1], int(room * _LAST_SHARE)
+    last = parts[-1]
+    last_share = int(room * _LAST_SHARE)
     if last.size > last_share:
         last.shorten(_Length.BOUNDED, last_share)
 
@@ -272,18 +275,19 @@ def _plan_steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Leng
             yield [part], length
 
 
-def _write_note(outcomes: Sequence[str], parts: Sequence[_Part], room: int, summary: str) -> UserText:
+def _write_note(outcomes: Sequence[str], parts: Sequence[_Part], max_chars: int, summary: str) -> UserText:
     """Return the note about lines that are left out: their summary, and the outcomes of their calls.
 
-    As many outcomes as fit into ``room`` characters are listed: those of open calls first, then the newest.
+    As many outcomes as fit into ``max_chars`` are listed: those of open calls first, then the newest.
     """
     newest_first = list(reversed(range(len(outcomes))))
     still_open = [position for position in newest_first if WAITING in outcomes[position]]
     ended = [position for position in newest_first if WAITING not in outcomes[position]]
     chosen: list[int] = []
+    chars_left = max_chars
     for position in [*still_open, *ended]:
-        room -= len(outcomes[position])
-        if room >= 0:
+        chars_left -= len(outcomes[position])
+        if chars_left >= 0:
             chosen.append(position)
     first_kept = next((part for part in parts[1:] if part.length is not _Length.GONE), parts[-1])
     before = f"before {first_kept.line.created_at:%d %b %Y, %H:%M} UTC"
@@ -295,8 +299,8 @@ def _write_note(outcomes: Sequence[str], parts: Sequence[_Part], room: int, summ
         ]
         lines += [f"    {line}" for line in summary.splitlines()]
     if chosen:
-        share = f" ({len(chosen)} of {len(outcomes)})" if len(chosen) < len(outcomes) else ""
-        lines.append(f"What you proposed then{share}:")
+        count = f" ({len(chosen)} of {len(outcomes)})" if len(chosen) < len(outcomes) else ""
+        lines.append(f"What you proposed then{count}:")
         lines += [outcomes[position] for position in sorted(chosen)]
     return UserText("\n".join(lines))
 
@@ -305,9 +309,10 @@ def _format_time(line: Line, previous: Line | None, zone: tzinfo) -> str:
     """Return the time of a person's message that follows a gap or begins a day; empty for any other line."""
     if line.role is not LineRole.USER or previous is None:
         return ""
-    written, last = line.created_at.astimezone(zone), previous.created_at.astimezone(zone)
-    if written - last >= _DATED_AFTER or written.date() > last.date():
-        return f"{written:%A} {written.day} {written:%B}, {written:%H:%M}"
+    time = line.created_at.astimezone(zone)
+    previous_time = previous.created_at.astimezone(zone)
+    if time - previous_time >= _DATED_AFTER or time.date() > previous_time.date():
+        return f"{time:%A} {time.day} {time:%B}, {time:%H:%M}"
     return ""
 
 
@@ -368,7 +373,7 @@ def quote_voice_messages_before(transcript: Transcript, line_id: int | None = No
         if line.role is LineRole.ASSISTANT:
             handles.clear()
         handles += line.files
-    return quote_heard(transcript.files[each] for each in handles if each in transcript.files)
+    return quote_heard(transcript.files[handle] for handle in handles if handle in transcript.files)
 
 
 def _render_message(part: _Part) -> UserText:
@@ -381,7 +386,7 @@ def _render_message(part: _Part) -> UserText:
     needs_name = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
     if needs_name and line.role is LineRole.USER and line.actor:
         author = line.actor.label
-    pictures = [transcript.pictures.get(handle) for handle in _list_pictures(part)]
+    pictures = [transcript.pictures.get(handle) for handle in _list_picture_handles(part)]
     spoken = [f"{_VOICE_TEXT} {_cut_text(words, part)}" for words in _list_spoken(part)]
     paragraphs = [_cut_text(line.text, part), *spoken, *_format_attachments(part)]
     text = "\n\n".join(filter(None, paragraphs))
@@ -403,7 +408,7 @@ def _list_texts(part: _Part) -> list[str]:
     return [part.line.text, *_list_spoken(part)]
 
 
-def _list_pictures(part: _Part) -> Sequence[str]:
+def _list_picture_handles(part: _Part) -> Sequence[str]:
     """Return the handles of the files that may be sent as pictures."""
     if part.length < _Length.THIN:
         return part.line.files
@@ -416,7 +421,7 @@ def _format_attachments(part: _Part) -> Iterator[str]:
     Each paragraph is marked as data from outside. The lines of a text are quoted, up to the characters that
     the part's length leaves for all of its files together.
     """
-    pictures = _list_pictures(part)
+    picture_handles = _list_picture_handles(part)
     match part.length:
         case _Length.FULL:
             max_chars = MAX_RESULT
@@ -436,16 +441,16 @@ def _format_attachments(part: _Part) -> Iterator[str]:
         if file.fault:
             yield f"{heading}. It can't be read: {file.fault}.]"
         elif file.is_picture:
-            is_shown = handle in pictures and handle in part.transcript.pictures
+            is_shown = handle in picture_handles and handle in part.transcript.pictures
             note = f" {file.text.strip()}" if file.text else ""
-            sight = " You see it." if is_shown else " You can not see it."
-            yield f"{heading}.{sight}{note}]"
+            picture_text = " You see it." if is_shown else " You can not see it."
+            yield f"{heading}.{picture_text}{note}]"
         else:
             text = file.text[: max_chars // len(part.line.files)]
-            read_further = f" Read further with output_read(handle={handle!r}, offset={len(text)})."
             quoted = "".join(f"\n| {row}" for row in text.splitlines())
-            if len(text) == file.length:
-                read_further = ""
+            read_further = ""
+            if len(text) != file.length:
+                read_further = f" Read further with output_read(handle={handle!r}, offset={len(text)})."
             yield f"{heading}, {file.length:,} characters.{read_further}]{quoted}"
 
 
@@ -470,21 +475,21 @@ def _render_arguments(call: Call, part: _Part) -> str:
 
     The model wrote them. Servers refuse a history in which arguments are anything but a JSON object.
     """
-    written = call.arguments or "{}"
+    text = call.arguments or "{}"
     try:
-        decoded = json.loads(written)
+        decoded = json.loads(text)
     except (ValueError, RecursionError):
-        decoded = {"not_json": _cut(written, _CUT_CHARS)}  # so that the model sees its own text
-        written = json.dumps(decoded, ensure_ascii=False)
+        decoded = {"not_json": _cut(text, _CUT_CHARS)}  # so that the model sees its own text
+        text = json.dumps(decoded, ensure_ascii=False)
     if not isinstance(decoded, dict):
-        decoded = {"not_an_object": _cut(written, _CUT_CHARS)}
-        written = json.dumps(decoded, ensure_ascii=False)
+        decoded = {"not_an_object": _cut(text, _CUT_CHARS)}
+        text = json.dumps(decoded, ensure_ascii=False)
     if part.length is _Length.BOUNDED:
         max_chars = part.share // max(1, len(part.line.calls))
     else:
         max_chars = _CUT_CHARS
     if part.length is _Length.FULL or len(call.arguments) <= max_chars:
-        return written
+        return text
     thinned = json.dumps(_cut_texts_of(decoded), ensure_ascii=False)
     if len(thinned) <= max(max_chars, _MAX_THIN_ARGUMENTS_CHARS):
         return thinned
@@ -550,10 +555,10 @@ def _find_ids_with_later_note(transcript: Transcript) -> set[str]:
 
 def size_of(history: Sequence[Entry]) -> int:
     """Return the approximate number of characters that a history takes in a request."""
-    return sum(_size(entry) for entry in history)
+    return sum(_size_of_entry(entry) for entry in history)
 
 
-def _size(entry: Entry) -> int:
+def _size_of_entry(entry: Entry) -> int:
     match entry:
         case AssistantText(text, calls):
             size = len(text)

@@ -60,16 +60,21 @@ MAX_LOOKS = 1200
 """The most looks with one token in a minute, which is 20 a second. A listing of its tools counts as one."""
 _MINUTE = timedelta(minutes=1)
 _FORGET_AFTER = timedelta(minutes=2)  # the time after its last look for which an open call is remembered
-_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0  # between two looks at one call
+_SHORTEST_PAUSE_SECONDS = 2.0  # between two looks at one call
+_LONGEST_PAUSE_SECONDS = 60.0
 _MAX_LOOKS_PER_SECOND = 10  # about the most looks of all agents together, if they keep to their pauses
 _MAX_KNOWN_CALLS = 10_000  # the most open calls whose last look is remembered
 _READS_TOGETHER = 4  # reads of one agent that run side by side
 _MAX_NAMED = 30  # the most tools named in one message
-_TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
-_TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
-_LOOKS_TOO_OFTEN = "One token asks at most {most} times a minute. Wait a minute, then ask again."
-_TOO_MANY = "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
-_TOKEN_ENDED = "its token has ended"  # noqa: S105 - words
+_TOO_DEEP_TEXT = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
+_TOO_OFTEN_TEXT = (
+    "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
+)
+_LOOKS_TOO_OFTEN_TEXT = "One token asks at most {most} times a minute. Wait a minute, then ask again."
+_TOO_MANY_TEXT = (
+    "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
+)
+_TOKEN_ENDED_REASON = "its token has ended"  # noqa: S105 - a text
 _NEW_TOOLS_TEXT = (
     "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
 )
@@ -121,7 +126,7 @@ class AgentCalls:
         self._asked_about: set[tuple[str, ...]] = set()
 
     async def find_agent(self, actor: Actor) -> Agent:
-        """Return the agent behind an account. Raises Refused if its token has ended."""
+        """Return the agent behind an account. Raises NoOneMayDecide if its token has ended."""
         agent = await self.database.read(tokens.find_agent, actor, self.clock())
         if agent is None:
             raise NoOneMayDecide(TOKEN_ENDED_TEXT)
@@ -130,22 +135,23 @@ class AgentCalls:
     async def admit_agent(self, actor: Actor) -> Agent:
         """Return the agent behind an account, and count a call of the agent.
 
-        Raises Refused if its token has ended, TooMuch for more calls than are allowed within a minute.
+        Raises NoOneMayDecide if its token has ended, TooManyCalls for more calls than are allowed within a
+        minute.
         """
         agent = await self.find_agent(actor)
-        self._count(self._call_times, agent.label, self.most_per_minute, _TOO_OFTEN)
+        self._count(self._call_times, agent.label, self.most_per_minute, _TOO_OFTEN_TEXT)
         return agent
 
     def count_look(self, actor: Actor) -> None:
-        """Count a look of an agent; other accounts are not limited. Raises TooMuch above `MAX_LOOKS`."""
+        """Count a look of an agent; other accounts are not limited. Raises TooManyCalls above `MAX_LOOKS`."""
         if actor.channel == AGENTS:
-            self._count(self._look_times, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
+            self._count(self._look_times, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN_TEXT)
 
     async def list_tools(self, actor: Actor) -> list[Tool]:
         """Return the tools that an agent may call, sorted by name.
 
-        The agent's person is told of tools that are new to the agent. Raises Refused if the token has ended,
-        TooMuch if the agent has asked too often.
+        The agent's person is told of tools that are new to the agent. Raises NoOneMayDecide if the token has
+        ended, TooManyCalls if the agent has asked too often.
         """
         self.count_look(actor)
         agent = await self.find_agent(actor)
@@ -160,7 +166,8 @@ class AgentCalls:
         available = await load_available(self.gate.registry, agent.person)
         policy, person = await self.database.read(self.gate.policies.load_with_person, agent.person)
         place = Place(str(agent.address_of("")), private=False, home=str(agent.person))
-        risk, now = Risk(Level.WRITE, ""), self.clock()
+        risk = Risk(Level.WRITE, "")
+        now = self.clock()
         granted = [tool for tool in list_callable(available) if agent.matches(tool.name)]
         tools = []
         for tool in granted:
@@ -174,7 +181,7 @@ class AgentCalls:
         # ``shown_tools``: the tools of which the agent's person was told
         new_names = {tool.name for tool in tools} - agent.shown_tools
         if new_names:
-            await self.database.write(_tell_new_tools, agent, new_names, now)
+            await self.database.write(_announce_new_tools, agent, new_names, now)
         await self._ask_about_servers(agent, granted)
         return tools
 
@@ -215,12 +222,12 @@ class AgentCalls:
         ``key``: the agent's own name for the call; a second call with the same key joins the first.
         ``depth``: how many calls led to this one, each made by the tool of the one before.
 
-        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, LostRace, or ToolError if the call
-        cannot be previewed.
+        Raises BadArguments, UnknownTool, NoOneMayDecide, KeyTaken, TooManyCalls or LostRace, and ToolError if
+        the call can't be previewed.
         """
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
-            raise NoOneMayDecide(_TOO_DEEP.format(depth=depth))
+            raise NoOneMayDecide(_TOO_DEEP_TEXT.format(depth=depth))
         tools = {tool.name: tool for tool in await self._choose_tools(agent)}
         tool = tools.get(tool_name)
         if tool is None:
@@ -260,19 +267,19 @@ class AgentCalls:
         if stored is not None:  # an earlier call may have ended: then the row has its tool's answer
             row, proposal = stored
             files = agent_calls.read_files(row)
-        return await self._tell(describe_call(proposal, joined=opened.was_open_before, files=files))
+        return await self._prepare_answer(describe_call(proposal, joined=opened.was_open_before, files=files))
 
     async def _check_open_calls(self, agent: Agent, call_digest: str) -> None:
-        """Raise TooMuch if an agent's calls already take half of the proposals that its person may have open.
+        """Raise TooManyCalls if too many calls of an agent are open: half of what its person may have open.
 
         The other half is left to the person. A call that joins an earlier one is always accepted.
         """
-        most = max(1, self.gate.bounds.open_by_person // 2)
-        if await self.database.read(agent_calls.count_open, agent.key, most) < most:
+        max_open = max(1, self.gate.bounds.open_by_person // 2)
+        if await self.database.read(agent_calls.count_open, agent.key, max_open) < max_open:
             return
         now = self.clock()
         if await self.database.read(agent_calls.find_repeated, agent.key, call_digest, now) is None:
-            raise TooManyCalls(_TOO_MANY.format(most=most))
+            raise TooManyCalls(_TOO_MANY_TEXT.format(most=max_open))
 
     async def find_call(self, actor: Actor, call_id: str) -> CallStatus | None:
         """Return the state of one of this agent's calls, or None if it has no such call.
@@ -288,12 +295,13 @@ class AgentCalls:
         status = describe_call(proposal, files=agent_calls.read_files(row))
         if row.told_at is not None:
             return status
-        return await self._tell(status)
+        return await self._prepare_answer(status)
 
-    async def _tell(self, status: CallStatus) -> CallStatus:
-        """Return the status of a call for the agent, with the pause until its next look if the call is open.
+    async def _prepare_answer(self, status: CallStatus) -> CallStatus:
+        """Return the status of a call as the agent gets it.
 
-        If the call has ended, it is noted that the agent was told.
+        An open call has the pause until the next look. If the call has ended, it is noted that the agent was
+        told.
         """
         if status.is_open and status.proposal is not None:
             return replace(status, pause=self._choose_pause(status.proposal, self.clock()))
@@ -320,13 +328,13 @@ class AgentCalls:
         if tokens.is_use_due(agent, now):
             await self.database.write(tokens.note_use, agent.label, now)
 
-    def _count(self, times_of: dict[str, deque[datetime]], key: str, most: int, refusal: str) -> None:
-        """Count one more call or look, by its key in ``times_of``.
+    def _count(self, times_by_key: dict[str, deque[datetime]], key: str, most: int, refusal: str) -> None:
+        """Count one more call or look, and note its time under its key.
 
-        Raises TooMuch for more than ``most`` within a minute.
+        Raises TooManyCalls, with the text ``refusal``, for more than ``most`` within a minute.
         """
         now = self.clock()
-        times = times_of.setdefault(key, deque())
+        times = times_by_key.setdefault(key, deque())
         while times and not _is_within(_MINUTE, times[0], now):
             times.popleft()
         if len(times) >= most:
@@ -389,11 +397,13 @@ def make_private_request(person: Actor, text: str) -> Request:
     In a chat, the request comes in the private conversation with that person. A channel that posts nothing,
     such as the console, has no such conversation, so the request begins a new conversation there.
     """
-    key, begin = person.key, None
+    key = person.key
+    new_conversation_id = None
     if person.channel in notices.CHANNELS_WITHOUT_CHATS:
-        begin = secrets.token_hex(8)
-        key = f"{person.key}/{begin}"
-    return Request(person, "", {}, Address(person.channel, key), text, private=True, begin=begin)
+        new_conversation_id = secrets.token_hex(8)
+        key = f"{person.key}/{new_conversation_id}"
+    address = Address(person.channel, key)
+    return Request(person, "", {}, address, text, private=True, begin=new_conversation_id)
 
 
 async def load_available(registry: Registry, person: Actor) -> AvailableTools:
@@ -439,17 +449,17 @@ def end_work_of_tokens(
     Approved calls still run, since people wanted them. Returns the jobs that follow.
     """
     jobs: list[Job] = []
-    by = Author.nod(Act.REVOKE, _TOKEN_ENDED)
-    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
+    author = Author.nod(Act.REVOKE, _TOKEN_ENDED_REASON)
+    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED_REASON}
     for token in ended:
         agent_key = f"{token.name}/{token.label}"  # as in `Agent.key`
         # a call that is being opened now is either stored before this lock is taken, or refused after it
         agent_calls.lock_calls(session, agent_key)
-        grants.end_with_agent(session, agent_key, by, now)
+        grants.end_with_agent(session, agent_key, author, now)
         if not token.is_agent:  # the token of a person or a script, with no calls of an agent
             continue
         for proposal in agent_calls.list_open(session, agent_key):
-            _, end_jobs = lifecycle.end(session, proposal, by, now, State.CANCELLED, "Nod", **changes)
+            _, end_jobs = lifecycle.end(session, proposal, author, now, State.CANCELLED, "Nod", **changes)
             jobs += end_jobs
     return tuple(jobs)
 
@@ -467,13 +477,13 @@ def describe_call(proposal: Proposal, *, joined: bool = False, files: tuple[File
     """
     end = name_end(proposal)
     return CallStatus(
-        proposal.tool_name,
-        end,
-        _describe_end(proposal, end),
-        proposal.conversation_id,
-        proposal,
-        joined,
-        files,
+        tool_name=proposal.tool_name,
+        end=end,
+        text=_describe_end(proposal, end),
+        id=proposal.conversation_id,
+        proposal=proposal,
+        joined=joined,
+        files=files,
     )
 
 
@@ -505,7 +515,7 @@ def _describe_end(proposal: Proposal, end: str) -> str:
     return edits + bound_text(proposal.result or "Done.")
 
 
-def _tell_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:
+def _announce_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:
     """Tell an agent's person of new tools, and note in the same transaction that they were told."""
     new_names = tokens.store_shown_tools(session, agent.label, names)
     if not new_names:

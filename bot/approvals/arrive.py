@@ -41,7 +41,7 @@ from bot.store.engine import insert_new
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 
-TOKEN_ENDED_TEXT = "This token does not work any longer."  # noqa: S105 - words
+TOKEN_ENDED_TEXT = "This token does not work any longer."  # noqa: S105 - a text
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 _DAY_IS_FULL_TEXT = "I have read as many files for you today as I may"
@@ -63,8 +63,8 @@ def store_message(
     """Store a person's message, and request a turn for it. Returns None if its event was stored before.
 
     The message begins a conversation if none is current at its address. ``owner``: the process for the turn,
-    as in `turns.request_turn`. Raises TooMuch if the person sent more than ``bounds`` allow, LostRace if the
-    message continues a conversation that has ended in the meantime.
+    as in `turns.request_turn`. Raises TooManyCalls if the person sent more than ``bounds`` allow, and
+    LostRace if the message continues a conversation that has ended in the meantime.
     """
     # the conversation
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
@@ -102,26 +102,27 @@ def store_message(
             conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
 
-    # the limits: after the check for a second delivery, which does not count. If they raise, the transaction
-    # is rolled back, and the message is not stored
-
-    # ``sent_count`` counts the person's messages of the last hour before this one, up to the limit
+    # The limits are checked after the check for a second delivery, which does not count. If one is exceeded,
+    # the exception rolls the transaction back, so the message is not stored. ``sent_count`` counts the
+    # person's messages of the last hour before this one, up to the limit.
     if arrival.sent_count == bounds.messages:
         raise TooManyCalls(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
-    most = bounds.conversations
-    if (
-        begins_conversation
-        and conversations.count_started_since(session, message.actor, now - _DAY, now, most + 1) > most
-    ):
-        raise TooManyCalls(
-            f"You started {most:,} conversations within a day. Please continue one of them, or wait."
-        )
+    if begins_conversation:
+        _check_started_conversations(session, message.actor, now, bounds.conversations)
     if handles:
         _store_files(session, conversation_id, message, handles, now, bounds)
     wants_turn = turns.request_turn(session, conversation_id, now, owner)
     return StoredLine(conversation_id, message_id, arrival.person, wants_turn)
+
+
+def _check_started_conversations(session: Session, actor: Actor, now: datetime, most: int) -> None:
+    """Raise TooManyCalls if a person has started more than ``most`` conversations within a day."""
+    if conversations.count_started_since(session, actor, now - _DAY, now, most + 1) > most:
+        raise TooManyCalls(
+            f"You started {most:,} conversations within a day. Please continue one of them, or wait."
+        )
 
 
 def _store_files(
@@ -135,23 +136,21 @@ def _store_files(
     """Store a message's files, each with the reason if it can't be read.
 
     A message may bring earlier files of its thread. These count for the person as well, after the files of
-    the message itself. Earlier files beyond the limits of a day are left unread. Raises TooMuch if the
+    the message itself. Earlier files beyond the limits of a day are left unread. Raises TooManyCalls if the
     message's own files exceed these limits. ``handles``: the names under which the files are stored.
     """
     count, size = outputs.count_attached_since(session, message.actor, now - _DAY)
     handles_and_files = list(zip(handles, message.files, strict=True))
-    own = [pair for pair in handles_and_files if not pair[1].earlier]
-    earlier = [pair for pair in handles_and_files if pair[1].earlier]
     stored: list[tuple[str, Upload, str]] = []
-    for handle, file in [*own, *earlier]:
+    for handle, file in sorted(handles_and_files, key=lambda pair: pair[1].earlier):  # own files first
         fault = bounds.files.explain_too_large(file.bytes)
         count += 1
         if not fault:
             size += file.bytes
         exceeds_day = count > bounds.files.files_a_day or size > bounds.files.bytes_a_day
         if exceeds_day and not file.earlier:
-            most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.bytes_a_day)}"
-            raise TooManyCalls(f"I take at most {most} from you within a day. Please send it again later.")
+            limits = f"{bounds.files.files_a_day} files and {format_size(bounds.files.bytes_a_day)}"
+            raise TooManyCalls(f"I take at most {limits} from you within a day. Please send it again later.")
         if exceeds_day and not fault:
             fault = _DAY_IS_FULL_TEXT
         stored.append((handle, file, fault))
@@ -230,7 +229,7 @@ def open_request(
 
     ``likeness``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
     process. It owns the proposal if that is an MCP server's question. Raises LostRace if another process
-    stores the same request now, Refused if the agent's token has ended since.
+    stores the same request now, NoOneMayDecide if the agent's token has ended since.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
@@ -248,8 +247,8 @@ def open_request(
     asked_by = f"asked for by {request.actor}"
     if request.agent:
         asked_by += f" through {request.agent}"
-    by = Author.nod(Act.PROPOSE, asked_by)
-    [proposal] = transitions.insert_proposals(session, [proposal], by)
+    author = Author.nod(Act.PROPOSE, asked_by)
+    [proposal] = transitions.insert_proposals(session, [proposal], author)
     if proposal.kind.is_form:  # an MCP server's question
         transitions.claim_question(session, proposal.id, process)
     if request.agent is not None and proposal.kind.runs:

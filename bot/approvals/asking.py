@@ -37,6 +37,7 @@ MAX_QUESTIONS = 5
 """The most questions for one request of a person."""
 
 _MAX_ANSWER_CHARS = 1000
+
 # words for secrets, such as "password", "API key", "your PIN"
 _SECRET = re.compile(
     r"\b(pass(word|wd|phrase|code|wort)s?|pwd|secrets?|credentials?|t?otp|cvv|jwt|kennwort"
@@ -142,15 +143,15 @@ def take_answer(session: Session, context: PressContext, proposal: Proposal) -> 
     """
     press = context.press
     if press.verb is Verb.ANSWER:
-        written = press.reason or ""
+        text = press.reason or ""
     else:
-        written = _find_choice(proposal.choices or (), press.verb)
-    answer = redact_text(storable(one_line(written)))
+        text = _find_choice(proposal.choices or (), press.verb)
+    answer = redact_text(storable(one_line(text)))
     if not answer:
         return refuse(Answer.INVALID, proposal, "Write your answer.", {"reason": "This is needed."})
     if len(answer) > _MAX_ANSWER_CHARS:
-        text = f"That is {len(answer):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
-        return refuse(Answer.INVALID, proposal, text, {"reason": text})
+        fault = f"That is {len(answer):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
+        return refuse(Answer.INVALID, proposal, fault, {"reason": fault})
     context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=answer))
     arguments = {**proposal.arguments, "answer": answer}
     proposal = context.move(
@@ -162,10 +163,10 @@ def take_answer(session: Session, context: PressContext, proposal: Proposal) -> 
         votes=(*proposal.votes, context.vote(Verb.ANSWER)),
         **context.decision_columns,  # the columns on who decided
     )
-    text = "Answered."
+    reply = "Answered."
     if context.is_paused:
-        text += " Everything is paused, so the agent is told after /approvals resume."
-    return accept(session, proposal, text, Job(Work.EXECUTE, proposal.id))
+        reply += " Everything is paused, so the agent is told after /approvals resume."
+    return accept(session, proposal, reply, Job(Work.EXECUTE, proposal.id))
 
 
 def _find_choice(choices: Sequence[str], verb: Verb) -> str:
@@ -181,15 +182,15 @@ def list_answered_by_message(transcript: Transcript) -> list[tuple[Proposal, Act
 
     If several people did, it is the one whose message is the last.
     """
-    overtaken = []
+    answered: list[tuple[Proposal, Actor]] = []
     for question in _list_open(transcript):
         for line in reversed(transcript.lines):
             if line.id <= question.message_id or line.role is not LineRole.USER or line.actor is None:
                 continue
             if _may_answer(question, line.actor):
-                overtaken.append((question, line.actor))
+                answered.append((question, line.actor))
                 break
-    return overtaken
+    return answered
 
 
 def _may_answer(proposal: Proposal, actor: Actor) -> bool:
@@ -198,18 +199,20 @@ def _may_answer(proposal: Proposal, actor: Actor) -> bool:
     return str(actor) in proposal.deciders.people
 
 
-def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
+def withdraw(session: Session, answered: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
     """End questions after which someone wrote a message instead: the message is the answer.
 
     A question that was answered by a press since stays answered. Returns the jobs.
     """
     jobs: list[Job] = []
-    for question, author in overtaken:
+    for question, author in answered:
         proposal = proposals.get(session, question.id)
         if proposal is None or proposal.state is not State.PROPOSED:
             continue
-        by = Author.nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
-        _, end_jobs = end(session, proposal, by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN)
+        ended_by = Author.nod(Act.NO_LONGER_ASKED, f"{author} wrote in the conversation")
+        _, end_jobs = end(
+            session, proposal, ended_by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN
+        )
         jobs += end_jobs
     return tuple(jobs)
 
@@ -227,9 +230,9 @@ def _count_asked(transcript: Transcript) -> int:
 
     They are counted since the person's request, for a teammate over all its work.
     """
-    since = 0 if transcript.teammate else transcript.request_line_id
+    first_line_id = 0 if transcript.teammate else transcript.request_line_id
     count = 0
     for line in transcript.lines:
-        if line.id > since and any(call.tool_name == ASK for call in line.calls):
+        if line.id > first_line_id and any(call.tool_name == ASK for call in line.calls):
             count += 1
     return count

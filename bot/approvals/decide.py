@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -74,14 +75,21 @@ _CLEARED_DECISION = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
 """The columns that a decision has set, emptied for the next decision."""
 
 
+class _PressOnEach(NamedTuple):
+    """The presses of a verb on several proposals."""
+
+    verb: Verb  # the verb on each proposal
+    state: State  # only proposals in this state get a press
+
+
 # for a press on several proposals
 _EACH_OF_ALL = {
-    Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
-    Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
-    Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
-    Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
+    Verb.APPROVE_ALL: _PressOnEach(Verb.APPROVE, State.PROPOSED),
+    Verb.DECLINE_ALL: _PressOnEach(Verb.DECLINE, State.PROPOSED),
+    Verb.STOP_ALL: _PressOnEach(Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
+    Verb.UNDO_ALL: _PressOnEach(Verb.UNDO, State.SUCCEEDED),
 }
-"""For a verb on several proposals: the verb on each, and the state of the proposals that get a press."""
+"""The presses that a verb on several proposals stands for."""
 BATCH_VERBS = frozenset(_EACH_OF_ALL)
 """The verbs of buttons that press on several proposals."""
 _NONE_LEFT_TEXTS = {
@@ -139,11 +147,11 @@ def decide(
         absences=policy.absences,
         absent=absent,
     )
-    decided = _apply(session, context, policy, proposal)
-    if decided.reply.answer is Answer.ACCEPTED and press.verb in _TOLD_TO_FEATURES:
+    outcome = _apply(session, context, policy, proposal)
+    if outcome.reply.answer is Answer.ACCEPTED and press.verb in _TOLD_TO_FEATURES:
         for note_decision in hooks_of(session).note_decision:
             note_decision(session, proposal, press, now)
-    return decided
+    return outcome
 
 
 def _check_card(session: Session, press: Press | BatchDecision, proposal: Proposal) -> None:
@@ -156,7 +164,9 @@ def _check_card(session: Session, press: Press | BatchDecision, proposal: Propos
 
 def _apply(session: Session, context: PressContext, policy: Policy, proposal: Proposal) -> PressOutcome:
     """Apply an authorised press, if it is for the state that the proposal is in."""
-    press, person, now, prepared = context.press, context.person, context.now, context.prepared
+    press = context.press
+    now = context.now
+    prepared = context.prepared
 
     # the state: a proposal whose time is over ends first
     jobs: tuple[Job, ...] = ()
@@ -168,7 +178,7 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
         return _reopen(session, context, proposal, prepared.current)
     # the owner of a call, in whose name it runs, may withdraw it even when it is approved
     owner_withdraws = (
-        press.verb is Verb.CANCEL and proposal.state is State.APPROVED and is_owner(proposal, person)
+        press.verb is Verb.CANCEL and proposal.state is State.APPROVED and is_owner(proposal, context.person)
     )
     needed_state = _STATE_OF_VERB.get(press.verb, State.PROPOSED)
     if proposal.state is not needed_state and not owner_withdraws:
@@ -252,7 +262,7 @@ def _reopen(session: Session, context: PressContext, proposal: Proposal, current
 
 
 def _stop(session: Session, context: PressContext, proposal: Proposal) -> PressOutcome:
-    """Note that the run is to end. The process that runs the call reads the note, and stores the outcome."""
+    """Note that the run should end. The process that runs the call reads this, and stores the outcome."""
     if proposal.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, proposal, "It is being stopped already.")
     error = f"{context.card_author} stopped it. What it did until then is unknown."
@@ -426,7 +436,7 @@ def split_press(session: Session, press: Press | BatchDecision) -> SplitPress | 
             kept.append(each_press)
     if kept:
         return SplitPress(tuple(kept), tuple(needing_own_card))
-    return Reply(Answer.INVALID, _describe_apart(needing_own_card), tuple(needing_own_card))
+    return Reply(Answer.INVALID, _describe_needing_own_card(needing_own_card), tuple(needing_own_card))
 
 
 def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
@@ -477,9 +487,10 @@ def _list_chosen(choice: BatchDecision, group: Sequence[Proposal]) -> list[Press
     ]
 
 
-def _describe_apart(apart: Sequence[Proposal]) -> str:
-    each_one = "it" if len(apart) == 1 else "each"
-    return f"{len(apart)} can't be undone, so approve {each_one} on its own card."
+def _describe_needing_own_card(needing_own_card: Sequence[Proposal]) -> str:
+    count = len(needing_own_card)
+    each_one = "it" if count == 1 else "each"
+    return f"{count} can't be undone, so approve {each_one} on its own card."
 
 
 def decide_all(
@@ -489,15 +500,15 @@ def decide_all(
     return [decide(session, press, policies, now) for press in presses]
 
 
-def find_inverse(decided: PressOutcome) -> Proposal | None:
+def find_inverse(outcome: PressOutcome) -> Proposal | None:
     """Return the proposal that a press on Undo has opened, or None."""
-    for proposal in decided.reply.proposals:
+    for proposal in outcome.reply.proposals:
         if proposal.undoes:
             return proposal
     return None
 
 
-def count_outcomes(split: SplitPress, decisions: Sequence[PressOutcome]) -> PressOutcome:
+def count_outcomes(split: SplitPress, outcomes: Sequence[PressOutcome]) -> PressOutcome:
     """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
 
     For example: "2 approved. “Delete the page” not: You may not decide this."
@@ -506,12 +517,12 @@ def count_outcomes(split: SplitPress, decisions: Sequence[PressOutcome]) -> Pres
     proposals_shown: list[Proposal] = []
     accepted: Counter[str] = Counter()
     refused: dict[str, list[PressOutcome]] = {}  # by the reason in words
-    for press, decided in zip(split.presses, decisions, strict=True):
-        reply = decided.reply
-        jobs |= dict.fromkeys(decided.jobs)
+    for press, outcome in zip(split.presses, outcomes, strict=True):
+        reply = outcome.reply
+        jobs |= dict.fromkeys(outcome.jobs)
         proposals_shown += reply.proposals
         if reply.answer is not Answer.ACCEPTED:
-            refused.setdefault(reply.text, []).append(decided)
+            refused.setdefault(reply.text, []).append(outcome)
         # the last proposal of a reply: after Undo the one of the inverse call, else the pressed one
         elif reply.proposals[-1].state is State.PROPOSED:
             accepted[_OPEN_OUTCOMES[press.verb]] += 1
@@ -519,7 +530,7 @@ def count_outcomes(split: SplitPress, decisions: Sequence[PressOutcome]) -> Pres
             accepted[_OUTCOMES[press.verb]] += 1
     sentences = []
     if accepted:
-        counts = [f"{count} {outcome}" for outcome, count in accepted.items()]
+        counts = [f"{count} {word}" for word, count in accepted.items()]
         sentences.append(f"{', '.join(counts)}.")
     needs_subject = bool(accepted) or len(refused) > 1
     for reason, refusals in list(refused.items())[:_MAX_REASONS]:
@@ -528,8 +539,8 @@ def count_outcomes(split: SplitPress, decisions: Sequence[PressOutcome]) -> Pres
         else:
             sentences.append(reason)
     if split.needing_own_card:
-        sentences.append(_describe_apart(split.needing_own_card))
-    answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
+        sentences.append(_describe_needing_own_card(split.needing_own_card))
+    answer = Answer.ACCEPTED if accepted else outcomes[0].reply.answer
     reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.needing_own_card))
     return PressOutcome(reply, tuple(jobs))
 

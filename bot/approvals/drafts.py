@@ -31,9 +31,9 @@ log = logger(__name__)
 _MAX_TITLE_CHARS = 300  # a longer title is cut: the fields below have the rest
 _MAX_REASON_CHARS = 500
 _PREVIEW_SECONDS = 20.0  # the time for each step that runs the tool's own code
-_PLACEHOLDER = "\ue000"  # in place of a value, to see where a summary puts the value
+_PLACEHOLDER = "\ue000"  # put in place of a value, to see where a summary has the value
 _MAX_SHORT_MESSAGE_CHARS = 8  # a message this short may stand in a reason by chance
-_MAX_AROUND_CHARS = 40  # a reason with the message and fewer other characters than this only repeats it
+_MAX_AROUND_CHARS = 40  # a reason with fewer characters than this around the message only repeats it
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
@@ -162,6 +162,7 @@ def draft(
     It does not belong to a conversation yet.
     """
     runs_by_rule = verdict.judgement is Judgement.RUN
+    shown_reason = hide_values(" ".join(reason.split()), secrets_in(arguments, tool.parameters))
     return Proposal(
         id=secrets.token_hex(8),
         kind=tool.kind,
@@ -174,9 +175,7 @@ def draft(
         arguments=arguments,
         description=title,
         preview=preview,
-        reason=hide_values(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[
-            :_MAX_REASON_CHARS
-        ],
+        reason=shown_reason[:_MAX_REASON_CHARS],
         requester=requester,
         state=State.APPROVED if runs_by_rule else State.PROPOSED,
         decided_by=f"policy ({verdict.rule})" if runs_by_rule else None,
@@ -218,7 +217,8 @@ def clean_reason(reason: str, answer: str, last_message: str) -> str:
     A reason that contains the agent's answer is dropped, because people read the answer right above the card.
     A reason that repeats the person's last message becomes a quotation of the message.
     """
-    plain_reason, plain_answer = _normalise(reason), _normalise(answer)
+    plain_reason = _normalise(reason)
+    plain_answer = _normalise(answer)
     if plain_answer and plain_answer in plain_reason:
         return ""
     message = _normalise(last_message)

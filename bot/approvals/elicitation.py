@@ -76,9 +76,8 @@ class Questions:
         self._patience = patience
         self._inbox: Inbox | None = None
         self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
-        self._tools_elsewhere: dict[
-            str, Tool
-        ] = {}  # tools of the questions that other processes ask, by name
+        # the tools of the questions that other processes ask, by name
+        self._tools_elsewhere: dict[str, Tool] = {}
         self._cancelling: set[asyncio.Task[None]] = set()  # tasks that cancel unneeded questions
 
     def start(self, inbox: Inbox) -> None:
@@ -106,7 +105,7 @@ class Questions:
         if addressed is None:
             return Elicited(Action.DECLINE)
         name = f"question:{question.server}:{secrets.token_hex(4)}"
-        # in a thread, since it blocks
+        # in a thread, since making it blocks
         tool = await asyncio.to_thread(self._make_tool, question, name, self._open)
         self._open[name] = (tool, question)
         self._broadcast("question", [name, asdict(question)])
@@ -140,7 +139,8 @@ class Questions:
 
     def _note_asked_elsewhere(self, body: Any) -> None:
         """Make the tool of a question that another process asks. ``body``: its name and the question."""
-        name, question = body[0], Question(**body[1])
+        name = body[0]
+        question = Question(**body[1])
         if name in self._tools_elsewhere:
             return
         self._tools_elsewhere[name] = self._make_tool(question, name, self._tools_elsewhere)
@@ -176,12 +176,12 @@ class Questions:
         parameters = simplify_schema(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
 
-        async def run(_: GivenArguments, __: CallContext) -> ToolOutput:
+        async def confirm_answer(_: GivenArguments, __: CallContext) -> ToolOutput:
             if name not in open_names:
                 raise ToolError(f"{question.server} no longer waits for an answer.")
             return ToolOutput("answered")
 
-        async def preview(given: GivenArguments) -> Sequence[PreviewField]:
+        async def preview_answer(given: GivenArguments) -> Sequence[PreviewField]:
             if question.url:
                 return [PreviewField("open this address", None, question.url)]
             fields = []
@@ -204,8 +204,8 @@ class Questions:
             validates_in_thread=True,  # ``validate`` is called in a thread
             classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
             summary=lambda _: f"{question.server} asks: {question.message}",
-            run=run,
-            preview=preview,
+            run=confirm_answer,
+            preview=preview_answer,
             offered=False,
             kind=kinds.FORM,
         )
@@ -249,11 +249,11 @@ def _address_question(session: Session, question: Question, now: datetime) -> Re
         text = f"{question.server} has a question in a call that is made as you."
         return make_private_request(person, text)
     return Request(
-        person,
-        "",
-        {},
-        conversation.address,
-        f"{question.server} has a question.",
+        actor=person,
+        tool_name="",  # the caller adds the tool and its arguments
+        arguments={},
+        address=conversation.address,
+        text=f"{question.server} has a question.",
         private=conversation.private,
         into=conversation.id,
     )

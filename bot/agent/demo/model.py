@@ -33,7 +33,7 @@ _REMINDER_PREFIX = "remind me to "  # the beginning of a schedule's task that is
 
 
 class DemoModel:
-    """Implements `Model`. ``pace`` is the pause after each word, in seconds."""
+    """The implementation of `Model` for the demo. ``pace``: the pause after each word, in seconds."""
 
     name = "offline demo model"
 
@@ -60,9 +60,8 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     conversation = DemoConversation.from_transcript(transcript)
     writes = [call for call in conversation.calls if call.tool not in READ_TOOLS]
     if writes:  # the text says how each ended, or that it still waits
-        return "\n".join(
-            words.describe_end(write.tool, write.arguments, write.result) for write in writes
-        ), ()
+        sentences = [words.describe_end(write.tool, write.arguments, write.result) for write in writes]
+        return "\n".join(sentences), ()
     return _AnswerWriter(conversation, {spec.name for spec in tools}).write()
 
 
@@ -123,8 +122,8 @@ class _AnswerWriter:
                 continue
             missing_tools = _list_needed_tools(part) - offered
             if missing_tools:
-                said = words.short(part.source_text)
-                self._remarks.append(f"I have no `{min(missing_tools)}` tool here for “{said}”.")
+                quoted = words.short(part.source_text)
+                self._remarks.append(f"I have no `{min(missing_tools)}` tool here for “{quoted}”.")
             else:
                 self._wishes.append(part)
 
@@ -208,16 +207,16 @@ class _AnswerWriter:
         """Ask for the number of an issue whose description fits no issue, or several."""
         result = self._find_result("search_issues", {"query": wish.description})
         candidates = self._list_candidates(wish)
-        said = words.short(wish.source_text)
+        quoted = words.short(wish.source_text)
         if result.startswith("ERROR"):
             return words.describe_failure(result)
         if not candidates:
             return (
-                f"I found no such issue about “{wish.description}”, so I did nothing about “{said}”. "
+                f"I found no such issue about “{wish.description}”, so I did nothing about “{quoted}”. "
                 "Do you know its number?"
             )
         self._suggestions += [f"show #{issue['number']}" for issue in candidates[:_MAX_SUGGESTIONS]]
-        head = f"Several issues fit “{said}”. Which one do you mean? Please give me its number."
+        head = f"Several issues fit “{quoted}”. Which one do you mean? Please give me its number."
         return "\n".join([head, "", *map(words.format_issue, candidates)])
 
     def _plan_labels(self, wish: Wish) -> tuple[list[str], list[PlannedCall]]:
@@ -236,9 +235,10 @@ class _AnswerWriter:
         ]
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]
-        remark = (
-            f"#{number} has those labels already." if wish.labels_to_add else f"#{number} has no such label."
-        )
+        if wish.labels_to_add:
+            remark = f"#{number} has those labels already."
+        else:
+            remark = f"#{number} has no such label."
         if wish.arguments.keys() != {"number"}:  # there are other changes than those of labels
             return [remark], [(wish.tool, wish.arguments)]
         return [remark], []

@@ -51,7 +51,7 @@ EXAMPLES = (
     "what did I decide?",
     "what can you do?",
 )
-"""One sentence of each kind; the nearest are offered where a message was not understood."""
+"""One sentence of each kind. The nearest are offered if a message was not understood."""
 
 _ONLY_DEMO_TEXT = "I'm a scripted demo and know a few English sentences about the issue tracker."
 _QUOTES = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
@@ -98,8 +98,7 @@ _END = (
     r"(?= ?(?:$|\n|[.!?;,]+(?:\s|$)| (?:and|then|also|plus)\b))"
 )
 
-# words before a part that say nothing about it, such as "and then" or "could you please"
-# including a greeting
+# words before a part that say nothing about it, such as "and then", "could you please" or a greeting
 _FILLER_BEFORE_PART = re.compile(
     r"(?:[\s.,;!?]|(?:and|then|also|plus|so|now|just|ok|okay|please|@?nod|can you|could you|would you"
     r"|will you|let's|i want you to|i want to|i'd like you to|i'd like to|go ahead and"
@@ -172,8 +171,10 @@ _WHAT_DO_YOU_ASK = "what do you ask (?:about )?before (?:doing|you do)(?: it| an
 _ARGUMENT_OF_GROUP = {"recipient": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
 """The argument that a named group of a pattern gives, if its name is not the group's."""
 _VALUE_OF_GROUP = {"unowned": "", "overdue": "open"}
-"""The value that a group stands for, if it is not the matched text. The tracker knows no dates, so overdue
-issues are the open ones."""
+"""The value that a group stands for, if it is not the matched text.
+
+The tracker knows no dates, so "overdue" issues are the open ones.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +324,8 @@ def read_message(message: str, speaker: str = "", last_issue: int | None = None)
     text = re.sub(r"[^\S\n]+", " ", _QUOTATION_ABOVE.sub("", message))
     text = re.sub(r"(?<=\w)’(?=\w)", "'", text).strip()  # noqa: RUF001
     reader = _Reader(speaker, last_issue)
-    position = begin = _skip_filler(text, 0)
+    begin = _skip_filler(text, 0)
+    position = begin
     while position < len(text):
         end = reader.read_part(text, position)
         if end is None:

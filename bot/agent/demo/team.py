@@ -133,7 +133,7 @@ def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str
     """Read the open issues, then report them or assign those without an owner."""
     finished = list_finished_calls(transcript)
     results = {call.tool: call.result for call in finished if call.tool in TRACKER_READS}
-    missing = [read for read in (_OPEN_ISSUES, _WORKLOAD) if read[0] not in results]
+    missing = [(tool, arguments) for tool, arguments in (_OPEN_ISSUES, _WORKLOAD) if tool not in results]
     if missing:
         return "Let me look.", make_calls(len(transcript), missing)
     if _READING_VERBS.match(task):
@@ -142,9 +142,8 @@ def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str
     plans = [call for call in finished if call.tool == "plan_submit"]
     writes = [call for call in finished if call.tool == "update_issue"]
     if writes:
-        return "\n".join(
-            words.describe_end(write.tool, write.arguments, write.result) for write in writes
-        ), ()
+        sentences = [words.describe_end(write.tool, write.arguments, write.result) for write in writes]
+        return "\n".join(sentences), ()
     if not assignments:
         return "Every open issue has an owner, so there is nothing to reorganise.", ()
     if plans:
@@ -236,7 +235,7 @@ def _report_issues(results: Mapping[str, str]) -> str:
 def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the most pressing unowned issues, each with the person who then has the least to do.
 
-    Each has a number, a title and an assignee. ``results``: of the two reads, by their tools.
+    Each has a number, a title and an assignee. ``results``: those of the two reads, by their tools.
     """
     try:
         rows = json.loads(results["workload"])["workload"]

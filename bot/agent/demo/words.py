@@ -266,7 +266,8 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
 
 def _describe_list(issues: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
     """Return a list of issues below its heading. ``total``: their number, with those that are not listed."""
-    listed, head = issues, f"{_count_issues(total, filters)}:"
+    listed = issues
+    head = f"{_count_issues(total, filters)}:"
     if view == "top":
         listed = _list_most_urgent(issues)
         if len(listed) == 1:
@@ -278,7 +279,8 @@ def _describe_list(issues: list[dict[str, Any]], total: int, filters: Mapping[st
         listed = newest_first[:_MAX_RECENT]
         head = "The issues that changed last, newest first:"
     elif view == "count" and total:
-        return f"There {'is' if total == 1 else 'are'} {_count_issues(total, filters)}."
+        verb = "is" if total == 1 else "are"
+        return f"There {verb} {_count_issues(total, filters)}."
     if not issues:
         return f"There are no {_plural(filters)}."
     if total > len(issues) and not view:
@@ -299,8 +301,10 @@ def _list_most_urgent(issues: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _count_issues(number: int, filters: Mapping[str, Any]) -> str:
     """Return for example "2 open issues", or "1 open issue"."""
-    named = _plural(filters)
-    return f"{number} {named.replace('issues', 'issue', 1) if number == 1 else named}"
+    name = _plural(filters)
+    if number == 1:
+        name = name.replace("issues", "issue", 1)
+    return f"{number} {name}"
 
 
 def _plural(filters: Mapping[str, Any]) -> str:

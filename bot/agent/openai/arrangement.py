@@ -140,12 +140,14 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
         if not isinstance(entry, AssistantText) or not entry.calls:
             yield entry
             continue
-        result_of: dict[str, ToolResult] = {}
+        results_by_call: dict[str, ToolResult] = {}
         for following in entries[position + 1 :]:
             if not isinstance(following, ToolResult):
                 break
-            result_of.setdefault(following.call_id, following)
-        results = [result_of.get(call.id) or ToolResult(call.id, _NO_RESULT_TEXT) for call in entry.calls]
+            results_by_call.setdefault(following.call_id, following)
+        results = [
+            results_by_call.get(call.id) or ToolResult(call.id, _NO_RESULT_TEXT) for call in entry.calls
+        ]
         if not one_by_one:
             yield entry
             yield from results
@@ -163,20 +165,21 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
     An id that a server used twice becomes two different ids. The entries are those of `_with_results`, where
     each call has a result.
     """
-    used: Counter[str] = Counter()
+    use_counts: Counter[str] = Counter()  # by the servers' own ids
     awaited: deque[str] = deque()  # ids of the results that come next, in the order of their calls
     for entry in entries:
         match entry:
             case AssistantText(_, calls) if calls:
                 new_ids = []
                 for call in calls:
-                    new_ids.append(short_id(call.id, used[call.id]))
-                    used[call.id] += 1
+                    new_ids.append(short_id(call.id, use_counts[call.id]))
+                    use_counts[call.id] += 1
                 awaited.extend(new_ids)
                 pairs = list(zip(calls, new_ids, strict=True))
-                new_id_of = {call.id: new_id for call, new_id in pairs}
+                new_ids_by_old = {call.id: new_id for call, new_id in pairs}
                 renamed = [
-                    replace(call, id=new_id, extra=_with_ids(call.extra, new_id_of)) for call, new_id in pairs
+                    replace(call, id=new_id, extra=_with_ids(call.extra, new_ids_by_old))
+                    for call, new_id in pairs
                 ]
                 yield replace(entry, calls=tuple(renamed))
             case ToolResult():

@@ -21,7 +21,7 @@ from bot.domain.times import format_span
 from bot.errors import ModelCut, ModelError, ModelTooLong
 
 _MAX_WAIT_SECONDS = 86_400.0  # a day
-_MIN_SECONDS_IN_MINUTES = 120.0  # a longer time is told in minutes
+_MIN_SECONDS_IN_MINUTES = 120.0  # a longer time is shown in minutes
 _MIN_SERVER_ERROR = 500
 _TEMPORARY_STATUSES = (408, 409, 429)  # timeout, conflict, too many requests
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
@@ -38,18 +38,20 @@ _RETRY_WORDS = re.compile(rf"(?:try again|retry) (?:in|after):? ((?:{_SPAN}[\s,]
 """The wait in words, as Groq, OpenAI, Gemini and others send it: "Please try again in 1m26.4s"."""
 _RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
 """The wait as Google sends it: https://cloud.google.com/apis/design/errors#error_details."""
-_FIXED_TEXT = "Send “continue” once that is fixed."
+_CONTINUE_TEXT = "Send “continue” once that is fixed."
 _NOT_UNDERSTOOD_TEXT = "The model's server gave an answer Nod does not understand"
 STRANGE_TEXT = f"{_NOT_UNDERSTOOD_TEXT}. Check OPENAI_BASE_URL."
 PAGE_TEXT = "The model's server answered with a web page. Check OPENAI_BASE_URL."
 
-# with status 403: patterns of messages about what the key may do, or at most two words, such as "Forbidden"
+# with status 403: a pattern of messages about what the key may do. A message of at most two words, such as
+# "Forbidden", counts as one.
 _ABOUT_ACCESS = r"permi|access|\bmodels?\b|key|credential|scope|entitle|allowed to|^\W*(?:\w+\W*){0,2}$"
 
 # with status 403: a pattern of messages about a forbidden place or content
 _ABOUT_PLACE = r"region|countr|territor|location|moderat|flagged|safety|terms of|polic"
 
-# with status 404: patterns of messages about the model, and about the address
+# with status 404: patterns of messages about the model, and about the address. A message without a word,
+# or with "no" alone, counts as one about the model.
 _ABOUT_MODEL = (
     r"model_not_found|no such model|\bmodel\b.*(?:not|n't|unknown|no longer|deprecat|decommission|retired)"
     r"|(?:not|unknown|invalid|no) .*\bmodel\b|^\W*(?:no\W*)?$"
@@ -74,7 +76,7 @@ def is_worth_retrying(error: openai.OpenAIError) -> bool:
     cause = find_refusal(error).cause
     if error.response.headers.get("x-should-retry") == "false":
         return False
-    if cause is RefusalCause.BAD_CALL:
+    if cause is RefusalCause.BAD_CALL:  # the model wrote a bad call, and may write a good one next time
         return True
     if cause is not RefusalCause.TRANSIENT:
         return False
@@ -114,9 +116,9 @@ def find_wait(error: openai.OpenAIError) -> float | None:
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    for name, units_per_second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return min(max(0.0, float(headers.get(name, "")) / unit), _MAX_WAIT_SECONDS)
+            return min(max(0.0, float(headers.get(name, "")) / units_per_second), _MAX_WAIT_SECONDS)
         except ValueError:
             continue
     when = _read_date(headers.get("retry-after", ""))
@@ -159,7 +161,7 @@ def _seconds_of(unit: str) -> float:
     return _UNIT_SECONDS[unit[0]]
 
 
-def explain(error: openai.OpenAIError, settings: NamedModel, waited: float) -> ModelError:
+def explain(error: openai.OpenAIError, model: NamedModel, waited: float) -> ModelError:
     """Put the error of a model's server into words, without the key, and with one line of its own words.
 
     ``waited`` is how long people have waited for the answer, over all tries, in seconds.
@@ -172,10 +174,10 @@ def explain(error: openai.OpenAIError, settings: NamedModel, waited: float) -> M
         case openai.APIConnectionError():
             return ModelError("The model's server can't be reached.")
         case openai.APIStatusError():
-            refusal = find_refusal(error, settings.secret)
-            explained = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, settings))
-            explained.may_be_too_long = refusal.may_be_long
-            return explained
+            refusal = find_refusal(error, model.secret)
+            model_error = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, model))
+            model_error.may_be_too_long = refusal.may_be_long
+            return model_error
         case _:
             return ModelError(STRANGE_TEXT)
 
@@ -183,8 +185,8 @@ def explain(error: openai.OpenAIError, settings: NamedModel, waited: float) -> M
 def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
     """Put into words an error that came with status 200, in a stream or instead of a stream.
 
-    The answer counts as cut if the error is temporary or has no known cause, or if the server did not accept
-    the model's own call. ``has_output``: a part of the answer came before the error.
+    Returns ModelCut, as for an answer that ended early, if the error is temporary, has no known cause, or is
+    about the model's own call. ``has_output``: a part of the answer came before the error.
     """
     cause = refusal.cause
     too_long = _explain_too_long(refusal)
@@ -192,16 +194,17 @@ def explain_refusal(refusal: Refusal, *, has_output: bool) -> ModelError:
         return too_long
     if cause in (RefusalCause.TRANSIENT, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_quote(refusal)}")
-        cut.is_transient, cut.has_reason = cause is RefusalCause.TRANSIENT, True
+        cut.is_transient = cause is RefusalCause.TRANSIENT
+        cut.has_reason = True
         return cut
     if cause is RefusalCause.MONEY:
-        explained = ModelError(_describe_unpaid(refusal))
-        explained.other_model_may_answer = True
+        model_error = ModelError(_describe_unpaid(refusal))
+        model_error.other_model_may_answer = True
     else:
         reason = refusal.message or "no reason given"
-        explained = ModelError(f"The model's server refused the request: {reason}")
-    explained.may_be_too_long = refusal.may_be_long and not has_output
-    return explained
+        model_error = ModelError(f"The model's server refused the request: {reason}")
+    model_error.may_be_too_long = refusal.may_be_long and not has_output
+    return model_error
 
 
 def explain_stray_text(refusal: Refusal) -> ModelError:
@@ -216,57 +219,56 @@ def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:
     return ModelTooLong(f"{text}{_quote(refusal)}")
 
 
-def _describe_status(error: openai.APIStatusError, refusal: Refusal, settings: NamedModel) -> str:
+def _describe_status(error: openai.APIStatusError, refusal: Refusal, model: NamedModel) -> str:
     """Describe an answer with an error's status: what happened, what to do, and the server's words."""
     status, quote = error.status_code, _quote(refusal)
     if refusal.cause is RefusalCause.MONEY:
         return _describe_unpaid(refusal)
     if refusal.cause is RefusalCause.NO_TOOLS:
-        remedy = f"Set {_tools_setting(settings)} for it."
-        return f"The model's server has no tool calls for {settings.model}. {remedy}{quote}"
+        remedy = f"Set {_tools_setting(model)} for it."
+        return f"The model's server has no tool calls for {model.model}. {remedy}{quote}"
     if status == 429:  # noqa: PLR2004 - HTTP's own
         wait = find_wait(error)
         period = "" if wait is None else f" for {_format_seconds(wait)}"
         return f"The model's server is busy{period}.{quote}"
     if status >= _MIN_SERVER_ERROR:
         return f"The model's server is in trouble (HTTP {status}).{quote}"
-    remedy = _find_remedy(status, refusal, settings)
+    remedy = _find_remedy(status, refusal, model)
     if remedy:
         return f"{remedy}{quote}"
     reason = refusal.message or "no reason given"
     return f"The model's server refused the request (HTTP {status}): {reason}{_name_setting(refusal)}"
 
 
-def _find_remedy(status: int, refusal: Refusal, settings: NamedModel) -> str:
+def _find_remedy(status: int, refusal: Refusal, model: NamedModel) -> str:
     """Return advice if the status and the server's words agree on the cause, else an empty text."""
     if status == 401:  # noqa: PLR2004 - HTTP's own
-        return f"The model's server does not accept the API key. Please check {settings.key}. {_FIXED_TEXT}"
+        return f"The model's server does not accept the API key. Please check {model.key}. {_CONTINUE_TEXT}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
         is_about_key = refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE)
         if not refusal.message or is_about_key:
-            return f"The API key may not use the model {settings.model}. {_FIXED_TEXT}"
+            return f"The API key may not use the model {model.model}. {_CONTINUE_TEXT}"
         return ""
     if status == 404:  # noqa: PLR2004 - HTTP's own
         if refusal.is_about(_ABOUT_ADDRESS):
-            return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED_TEXT}"
-        unknown = (
-            f"The model's server does not know the model {settings.model}. Please check {settings.setting}."
-        )
+            return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_CONTINUE_TEXT}"
         if not refusal.message or refusal.is_about(_ABOUT_MODEL):
-            return f"{unknown} {_FIXED_TEXT}"
+            unknown = f"The model's server does not know the model {model.model}."
+            return f"{unknown} Please check {model.setting}. {_CONTINUE_TEXT}"
         return ""
     return ""
 
 
-def _tools_setting(settings: NamedModel) -> str:
-    if settings.setting == "NOD_MODEL":
+def _tools_setting(model: NamedModel) -> str:
+    if model.setting == "NOD_MODEL":
         return "NOD_MODEL_TOOLS=text"
+    # a further model has its settings in the file that NOD_MODELS names
     return 'tools = "text"'
 
 
 def _describe_unpaid(refusal: Refusal) -> str:
     quote = _quote(refusal)
-    return f"The account at the model's provider has used up its quota or credit. {_FIXED_TEXT}{quote}"
+    return f"The account at the model's provider has used up its quota or credit. {_CONTINUE_TEXT}{quote}"
 
 
 def _quote(refusal: Refusal) -> str:

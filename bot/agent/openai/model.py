@@ -144,7 +144,8 @@ class OpenAIModel:
         most without a visible word. ``max_answer_seconds``: the most for one answer.
         """
         self.name = settings.name
-        self._settings, self._interface = settings, _INTERFACES[settings.api]
+        self._settings = settings
+        self._interface = _INTERFACES[settings.api]
         self._writer = RequestWriter(settings, self._interface.write_body)
         self._key = settings.secret.strip() or "none"  # the library demands a key
         if settings.fallback:
@@ -185,7 +186,8 @@ class OpenAIModel:
         loop = asyncio.get_running_loop()
         async for step in self._open_stream(transcript, tools):
             if isinstance(step, _Opened):  # the last step
-                stream, offers = step.stream, step.request.offers
+                stream = step.stream
+                offers = step.request.offers
             else:
                 yield step
         check = self._make_time_check(answer)
@@ -253,7 +255,7 @@ class OpenAIModel:
         request is sent again. Raises ModelError if there is no further try.
         """
         began = self._clock()
-        tries = 0  # how often this request was sent, since a part was last left out does not count
+        tries = 0  # how often a request was sent, without those from which a part was left out afterwards
         paused = 0.0  # the seconds waited between tries
         omissions = 0  # how often a part was left out
         searches = 0  # how often a refused tool was searched for
@@ -282,12 +284,10 @@ class OpenAIModel:
                     continue
                 wait = self._choose_wait(error, tries, paused)
                 if wait is None:
-                    explained = explain(error, self._settings, self._clock() - began)
-                    explained.is_transient, explained.other_model_may_answer = (
-                        is_worth_retrying(error),
-                        may_use_stand_in(error),
-                    )
-                    raise explained from None
+                    model_error = explain(error, self._settings, self._clock() - began)
+                    model_error.is_transient = is_worth_retrying(error)
+                    model_error.other_model_may_answer = may_use_stand_in(error)
+                    raise model_error from None
             else:
                 return
             if wait >= _NOTABLE_WAIT_SECONDS:
@@ -372,15 +372,15 @@ class OpenAIModel:
             return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
 
     def _make_time_check(self, answer: StreamedAnswer) -> Callable[[], None]:
-        """Return a check to call for each piece of an answer: it raises ModelError if that takes too long."""
+        """Return a check to call for each piece of an answer. The check raises ModelError after too long."""
         began = self._clock()
 
         def check() -> None:
-            taken = self._clock() - began
-            if taken > self._max_answer_seconds:
+            seconds = self._clock() - began
+            if seconds > self._max_answer_seconds:
                 minutes = f"{self._max_answer_seconds / 60:.0f} min"
                 raise ModelError(f"The model's answer did not end within {minutes}. {_AGAIN_TEXT}")
-            if taken > self._max_silent_seconds and not answer.has_output:
+            if seconds > self._max_silent_seconds and not answer.has_output:
                 minutes = f"{self._max_silent_seconds / 60:.0f} min"
                 raise ModelError(f"The model said nothing within {minutes}. {_AGAIN_TEXT}")
 
@@ -392,8 +392,8 @@ class OpenAIModel:
             self._asked_window = True
             try:
                 async with asyncio.timeout(_WINDOW_SECONDS):
-                    listed = await self._client.get("/models", cast_to=dict[str, Any])
-                    self._window = _find_window(listed, self._settings.model)
+                    listing = await self._client.get("/models", cast_to=dict[str, Any])
+                    self._window = _find_window(listing, self._settings.model)
             except (openai.OpenAIError, aiohttp.ClientError, TimeoutError, ValueError):
                 return None
         return self._window
@@ -490,9 +490,9 @@ async def _check_chunks(response: httpx2.Response, check: Callable[[], None]) ->
         yield part
 
 
-def _find_window(listed: Any, model: str) -> int | None:
+def _find_window(listing: Any, model: str) -> int | None:
     """Find the window of a model in an answer of ``GET /models``, by the fields that servers use for it."""
-    entries = listed.get("data") if isinstance(listed, dict) else None
+    entries = listing.get("data") if isinstance(listing, dict) else None
     if not isinstance(entries, list):
         return None
     for entry in entries:

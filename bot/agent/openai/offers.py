@@ -126,14 +126,15 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     if is_strict:
         parameters = strict_parameters
     if plain and not (parameters or {}).get("properties"):
-        parameters, is_strict = None, False
+        parameters = None
+        is_strict = False
     cut = [_CUT_OMISSION] if is_cut else []
     return ToolOffer(
-        spec,
-        make_tool_name(spec.name),
-        description,
-        parameters,
-        is_strict,
+        spec=spec,
+        name=make_tool_name(spec.name),
+        description=description,
+        parameters=parameters,
+        strict=is_strict,
         omissions=(*cut, *sorted(writer.omissions)),
         own_name_by_sent=writer.own_name_by_sent,
         text_arguments=frozenset(writer.text_properties),

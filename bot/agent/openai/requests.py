@@ -40,10 +40,11 @@ Json = dict[str, Any]
 BodyWriter = Callable[..., Json]
 """A function that writes the fields of a request to one interface: `chat_body` or `responses_body`."""
 
+_DIGEST_CHARS = 32  # the first characters of a digest, which are enough to tell reasoning apart
 _MAX_REMEMBERED = 10_000  # the most entries of `_rejected_reasoning`, and of `_logged`
 
 # names of models with a need of their own
-_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # each answer needs a signature: see `chat_body`
+_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # each answer needs a signature, as below
 _WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # each tool is sent in the plainest form: see `offer_tool`
 
 # the choice of tools if there are too many: by the words that the conversation and a tool share
@@ -78,12 +79,13 @@ class RequestWriter:
     write_body: BodyWriter
     takes_system: bool = True  # its server has not refused the system role
     _offers: dict[str, ToolOffer] = field(default_factory=dict)  # tools in their sent form, by own name
-    # the tools that were refused in their usual form, and in every form, by name
+    # tools that were refused in their usual form, so that they are sent in the plainest form, by name
     _plain_specs: dict[str, ToolSpec] = field(default_factory=dict)
-    _refused_specs: dict[str, ToolSpec] = field(default_factory=dict)
+    _refused_specs: dict[str, ToolSpec] = field(default_factory=dict)  # tools refused in every form, by name
     _rejected_reasoning: set[str] = field(default_factory=set)  # digests of reasoning that was refused
-    _needs_signatures: bool = False  # each answer needs a signature: see `chat_body`
-    _needs_reasoning: bool = False  # each answer needs its reasoning: see `chat_body`
+    # earlier answers must be sent back with their signature, or their reasoning: see `chat_body`
+    _needs_signatures: bool = False
+    _needs_reasoning: bool = False
     _logged: set[tuple[str, ...]] = field(default_factory=set)  # keys of what was logged: see `_log_once`
 
     def __post_init__(self) -> None:
@@ -93,8 +95,8 @@ class RequestWriter:
         """Return a request with this history and these tools, as far as the server takes them."""
         # the tools; one that has changed since it was refused is sent again
         refused = [spec.name for spec in tools if self._refused_specs.get(spec.name) == spec]
-        accepted = [spec for spec in tools if spec.name not in refused]
-        chosen = choose_tools(accepted, transcript)
+        not_refused = [spec for spec in tools if spec.name not in refused]
+        chosen = choose_tools(not_refused, transcript)
         offers = ToolOffers([self._offer(spec) for spec in chosen])
         self._log_cuts(offers.all)
 
@@ -102,7 +104,7 @@ class RequestWriter:
         notes = []
         if refused:
             notes.append(_REFUSED_TEXT.format(_list_names(refused)))
-        postponed = [spec.name for spec in accepted if spec not in chosen]
+        postponed = [spec.name for spec in not_refused if spec not in chosen]
         if postponed:
             notes.append(_MORE_TEXT.format(_list_names(postponed)))
             event = "a model is given only some of the tools"
@@ -127,8 +129,9 @@ class RequestWriter:
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
         """Remember what a refusal says about the next request: a part to leave out, or a part to add.
 
-        Returns the tools that are no longer sent, which may be none; None if the error names no part. Each
-        call remembers one more part, so a request is not repeated endlessly.
+        Returns None if the error names no part. Otherwise a repeat may succeed, and the tools that are no
+        longer sent are returned; there may be none. Each call remembers one more part, so a request is not
+        repeated endlessly.
         """
         if not _may_refuse_part(error):
             return None
@@ -154,9 +157,10 @@ class RequestWriter:
         return _may_refuse_part(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
-        """From now on send these tools in the plainest form, and leave out those that have no plainer one.
+        """Send these tools in their plainest form from now on.
 
-        ``names`` are the names that were sent. Returns the tools that are no longer sent, with the reason.
+        A tool that was already sent in that form is left out. ``names`` are the names that were sent. Returns
+        the tools that are left out, with the reason.
         """
         why = find_refusal(error, self.settings.secret).message or "no reason given"
         spec_of = {offer.name: offer.spec for offer in request.offers.all}
@@ -172,7 +176,7 @@ class RequestWriter:
         return LeftOut(reasons)
 
     def _offer(self, spec: ToolSpec) -> ToolOffer:
-        """Return a tool in the form in which it is sent, which is made once for each form."""
+        """Return a tool in the form in which it is sent, made again only if the tool or its form changed."""
         plain = self._is_plain(spec)
         offer = self._offers.get(spec.name)
         if offer is None or offer.spec != spec or offer.plain is not plain:
@@ -181,9 +185,9 @@ class RequestWriter:
         return offer
 
     def _is_plain(self, spec: ToolSpec) -> bool:
-        host_or_name = f"{self.settings.model} {self.settings.host}".lower()
+        name_and_host = f"{self.settings.model} {self.settings.host}".lower()
         return (
-            self._plain_specs.get(spec.name) == spec or _WITH_PLAIN_SCHEMAS.search(host_or_name) is not None
+            self._plain_specs.get(spec.name) == spec or _WITH_PLAIN_SCHEMAS.search(name_and_host) is not None
         )
 
     def _has_plainer_form(self, spec: ToolSpec) -> bool:
@@ -200,13 +204,15 @@ class RequestWriter:
         return replace(entry, calls=tuple(calls))
 
     def _keep_accepted_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
-        """Return a call with its reasoning if this model's server made it and has not rejected it since.
+        """Return a call with its reasoning, or without it if the server would not accept it.
 
-        The digest of the reasoning is added to ``sent_digests`` then.
+        The reasoning is in ``call.extra``, with the name of the model that wrote it. It is sent only to this
+        model, and only if its server has not rejected it. Then its digest is added to ``sent_digests``.
         """
         if not call.extra or call.extra.get("model") != self.settings.name:
             return without_extra(call)
-        digest = hashlib.sha256(json.dumps(call.extra, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        written = json.dumps(call.extra, sort_keys=True, default=str)
+        digest = hashlib.sha256(written.encode()).hexdigest()[:_DIGEST_CHARS]
         if digest in self._rejected_reasoning:
             return without_extra(call)
         sent_digests.add(digest)

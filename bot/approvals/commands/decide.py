@@ -46,9 +46,13 @@ class DecideCommands:
     """The subcommands of ``/approvals`` that show proposals, or press a button of a proposal."""
 
     def __init__(self, parts: CommandParts) -> None:
-        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._database = parts.database
+        self._policies = parts.policies
+        self._clock = parts.clock
         self._accounts = Accounts(parts)
-        self._registry, self._handle_press, self._groups = parts.registry, parts.handle_press, parts.groups
+        self._registry = parts.registry
+        self._handle_press = parts.handle_press
+        self._groups = parts.groups
         self.subcommands = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
@@ -110,7 +114,8 @@ class DecideCommands:
         """Return the handler of the subcommand that presses a button of the proposal with an ID."""
 
         async def press_button(command: Command, rest: str) -> CommandReply:
-            prefix, reason = rest, ""
+            prefix = rest
+            reason = ""
             if button.asks:  # the button takes a text, which follows the ID
                 prefix, reason = first_word(rest)
             if button.verb is Verb.REASSIGN:
@@ -187,7 +192,7 @@ def list_mentioned(row: Mapping[str, Any]) -> list[str]:
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """Return one row of the audit log (`verification.find_rows`) as a line: when, what, who, from where, why.
+    """Return one row of the audit log (`verification.find_rows`) as a line of text.
 
     A row is about a proposal, or about another thing, which its column ``thing`` names. ``private``: the
     row's place is a chat with one person.
@@ -206,7 +211,8 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
         # in Telegram a private chat has the id of the person
         is_private = private or row["place"] == row["requester"]
-        who += f" for {name} in {'a private chat' if is_private else name_of_place(row['place'], names)}"
+        place = "a private chat" if is_private else name_of_place(row["place"], names)
+        who += f" for {name} in {place}"
     details = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
     if row["grant_id"]:
         details.append(f"grant G-{row['grant_id']}")
@@ -219,7 +225,8 @@ def _format_thing(row: Mapping[str, Any], who: str) -> str:
 
     ``who``: the name of the change's author.
     """
-    subject, key = None, row["key"]
+    subject: Subject | None = None
+    key = row["key"]
     if row["thing"] == "rule":
         typed, _, about = key.partition(" ")
         if typed in set(Subject):

@@ -15,8 +15,8 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -77,6 +77,7 @@ from bot.store.rules import RuleRecord
 from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
+_TIME_UNITS = "smhdw"  # from seconds to weeks
 _MAX_NAMED = 5  # the most tools in one sentence
 _DEFAULT_EXTENSION = 1 / 4  # the share of its amount by which a budget is extended if no amount is given
 # the beginning of a proposal's ID, by which ``undo 3f2a`` is told from ``undo 30m``, which sets a rule
@@ -91,18 +92,33 @@ CROSS_WORKSPACE_WORDS = frozenset(
 """Subcommands that show or change data of every workspace."""
 
 
+class _VersionedRule(NamedTuple):
+    """A stored rule, with the number of its version."""
+
+    stored: RuleRecord
+    version: int  # counted from 1
+
+
 class RuleCommands:
     """The subcommands of ``/approvals`` that only admins may use."""
 
     def __init__(self, parts: CommandParts, undo: SubcommandHandler) -> None:
         """Take the dependencies, and the handler of ``/approvals undo ID``, which everyone may use."""
-        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._database = parts.database
+        self._policies = parts.policies
+        self._clock = parts.clock
         self._undo_proposal = undo
-        self._registry, self._wake = parts.registry, parts.wake
+        self._registry = parts.registry
+        self._wake = parts.wake
         self._find_posting_fault = parts.find_posting_fault  # why Nod can't post at an address
         self._accounts = Accounts(parts)  # checks that accounts exist
-        self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
-        self.subcommands = [
+        self._groups = parts.groups
+        self._prices = parts.prices
+        self._models = parts.models
+        self.subcommands = self._list_subcommands()
+
+    def _list_subcommands(self) -> list[Subcommand]:
+        return [
             Subcommand("rules", "every current rule, by number", self._rules),
             Subcommand("features", "what is on, and who set it", self._features, is_private=True),
             Subcommand(
@@ -229,20 +245,25 @@ class RuleCommands:
     async def _put_names_in(self, text: str) -> str:
         return await self._database.read(people.put_names_in, text)
 
-    def _check_bound(self, session: Session, scope: str, command: Command) -> None:
+    def _check_workspace(self, session: Session, scope: str, command: Command) -> None:
         """Raise CommandError if an admin of one workspace would set something for other workspaces.
 
         ``scope``: the place for which it is set.
         """
-        bound = self._policies.find_workspace_bound(session, command.actor)
-        if bound and not covers(bound, scope):
+        own_workspace = self._policies.find_workspace_bound(session, command.actor)
+        if own_workspace and not covers(own_workspace, scope):
             raise CommandError(
-                f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
+                f"You are an admin of one workspace. End with `in {own_workspace}`, or with a place in it."
             )
+
+    @property
+    def _zone(self) -> tzinfo:
+        """The team's time zone, by the rules as they were last read."""
+        return self._policies.last_read.book.zone
 
     def _local_now(self) -> datetime:
         """Return the time in the team's time zone."""
-        return self._clock().astimezone(self._policies.last_read.book.zone)
+        return self._clock().astimezone(self._zone)
 
     def _make_setter(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         """Return the handler that sets a rule about a subject."""
@@ -274,11 +295,11 @@ class RuleCommands:
             if repeated:
                 text += f" {repeated}"
         if new_rule.subject in _MAY_NAME_GROUPS:
-            # each such subject has a value of another type, so the groups are taken from the rule in words
+            # each such subject has a value of another type, so the groups are found in the text of the rule
             groups = filter(is_group, re.split(r"[\s,]+", stored_rule.words))
             for name, why in (await self._groups.ask(groups)).items():
                 text += f" Nod can't see who is in {name}. {why}"
-        text += await self._groups.read(self._describe_interplay, stored_rule, tools)
+        text += await self._groups.read(self._describe_other_rules, stored_rule, tools)
         for place in stored_rule.posts_at:
             why = await self._find_posting_fault(Address.parse(place))
             if why:
@@ -302,7 +323,7 @@ class RuleCommands:
             f"For tools that come later, write {rule.pattern.rstrip('.')}* after `for`."
         )
 
-    def _describe_interplay(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
+    def _describe_other_rules(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
         """Describe how other rules affect a new rule: which rules win, and which calls they refuse."""
         book = self._policies.load(session).book
         text = ""
@@ -319,7 +340,9 @@ class RuleCommands:
         A person without a role is taken as the requester. Rules with a condition are about some of the calls
         only, so they are left out.
         """
-        loaded, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
+        loaded = self._policies.load(session)
+        place = Place(scope, private=False)
+        now = self._clock()
         unconditional = [rule for rule in loaded.book.rules if not (rule.limits and rule.limits.condition)]
         policy = replace(loaded, book=replace(loaded.book, rules=tuple(unconditional)))
         for tool in tools:
@@ -334,11 +357,11 @@ class RuleCommands:
 
     def _store_rule(self, session: Session, new_rule: Rule, command: Command) -> tuple[Rule, str]:
         """Store a rule. Returns it with its number, and a sentence on the grants that ended with it."""
-        self._check_bound(session, new_rule.scope, command)
+        self._check_workspace(session, new_rule.scope, command)
         now = self._clock()
-        before = self._policies.load(session)
+        old_policy = self._policies.load(session)
         stored_rule = rules.set_rule(session, new_rule, command.actor, now)
-        return stored_rule, _end_grants(session, before, stored_rule, command, now)
+        return stored_rule, _end_grants(session, old_policy, stored_rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
@@ -353,44 +376,39 @@ class RuleCommands:
         return await self._put_names_in("\n".join(lines))
 
     async def _features(self, _: Command, __: str) -> str:
-        zone = self._policies.last_read.book.zone
-        parts = await self._database.read(active.list_active, zone, self._clock())
-        return active.format_active(parts, zone)
+        parts = await self._database.read(active.list_active, self._zone, self._clock())
+        return active.format_active(parts, self._zone)
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
         """Set, drop or show the instructions for a place: ``[in PLACE] [WORDS, or clear]``."""
-        given = parse_instructions(text, command)
-        current = await self._database.read(self._list_instructions, given.scope)
-        if str(given.value).lower() == "clear":
+        new_rule = parse_instructions(text, command)
+        current = await self._database.read(self._list_instructions, new_rule.scope)
+        if str(new_rule.value).lower() == "clear":
             for stored, _ in current:
-                if stored.rule.scope == given.scope:
+                if stored.rule.scope == new_rule.scope:
                     return await self._drop(command, str(stored.rule.id))
             return "There are no instructions there."
-        if given.value:
-            rule, _ = await self._database.write(self._store_rule, given, command)
+        if new_rule.value:
+            rule, _ = await self._database.write(self._store_rule, new_rule, command)
             text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
             return CommandReply(await self._put_names_in(text), rule=rule.id)
-        zone = self._policies.last_read.book.zone
         paragraphs = []
         for stored, version in current:
-            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, zone)}"
+            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, self._zone)}"
             paragraphs.append(f"**In {stored.rule.scope}** ({source})\n{stored.rule.value}")
         if paragraphs:
             return await self._put_names_in("\n\n".join(paragraphs))
         return "There are no instructions there."
 
-    def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
-        """Return the rules with the instructions that hold in a place, the one for the widest place first.
-
-        Each comes with the number of its versions, which are counted from 1.
-        """
+    def _list_instructions(self, session: Session, scope: str) -> list[_VersionedRule]:
+        """Return the rules with the instructions that hold in a place, the one for the widest place first."""
         instructions = [
             stored
             for stored in rules.list_rules(session)
             if stored.rule.subject is Subject.INSTRUCTIONS and covers(stored.rule.scope, scope)
         ]
         instructions.sort(key=lambda stored: len(stored.rule.scope))
-        return [(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
+        return [_VersionedRule(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
 
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
         rule_id = parse_number(text)
@@ -398,12 +416,15 @@ class RuleCommands:
             raise CommandError("Which rule? Give one number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
-            before = self._policies.load(session)
-            rule = rules.end_rule(session, rule_id, command.actor, self._clock(), before.book.zone)
+            old_policy = self._policies.load(session)
+            rule = rules.end_rule(session, rule_id, command.actor, self._clock(), old_policy.book.zone)
             if rule is None:
                 return None
-            self._check_bound(session, rule.scope, command)  # if it raises, the transaction is rolled back
-            return f"Dropped: {rule.words}.{_end_grants(session, before, rule, command, self._clock())}"
+            self._check_workspace(
+                session, rule.scope, command
+            )  # if it raises, the transaction is rolled back
+            grants_text = _end_grants(session, old_policy, rule, command, self._clock())
+            return f"Dropped: {rule.words}.{grants_text}"
 
         text_of_drop = await self._database.write(drop)
         if text_of_drop is None:
@@ -442,6 +463,7 @@ class RuleCommands:
             place = Place(str(command.address), command.private)
             if where is not None:
                 conversation = conversations.find_current_conversation(session, where)
+                # without a conversation: the address of a person is their private chat
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
             # the facts of the call, by which it is judged; nothing is called
@@ -456,7 +478,7 @@ class RuleCommands:
         to_try = parse_rule_to_try(text, command, self._local_now())
 
         def try_rule(session: Session) -> str:
-            self._check_bound(session, to_try.rule.scope, command)
+            self._check_workspace(session, to_try.rule.scope, command)
             since = self._clock() - to_try.last
             return past.try_rule(session, self._policies, to_try.rule, since, to_try.before).words
 
@@ -489,8 +511,8 @@ class RuleCommands:
         book = self._policies.load(session).book
         uses = budgets.list_uses(session, book, self._clock())
         lines = [f"- Rule {use.rule.id}: {use.description}, {use.share:.0%}" for use in uses]
-        of_turns = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
-        lines += [f"- {rule.words}" for rule in of_turns]
+        turn_budgets = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
+        lines += [f"- {rule.words}" for rule in turn_budgets]
         return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
     async def _model(self, command: Command, text: str) -> str | CommandReply:
@@ -503,7 +525,8 @@ class RuleCommands:
         if text:
             raise CommandError(f"{name!r} is not a model here, or there is text after its name. {models}")
         policy = await self._database.read(self._policies.load)
-        lines = [f"{models} Where no rule says another, {self._models[0]} answers."]
+        default_model = self._models[0]
+        lines = [f"{models} Where no rule says another, {default_model} answers."]
         lines += [f"- {rule.words}" for rule in policy.book.list_about(Subject.MODEL)]
         return await self._put_names_in("\n".join(lines))
 
@@ -514,9 +537,9 @@ class RuleCommands:
         return await self._make_setter(Subject.OPINION)(command, text)
 
     async def _notify(self, command: Command, text: str) -> str | CommandReply:
-        given = parse_value(Subject.NOTIFY, text, command, self._local_now())
-        await self._database.read(_check_notifiers, given)
-        return await self._set_rule(given, command)
+        new_rule = parse_value(Subject.NOTIFY, text, command, self._local_now())
+        await self._database.read(_check_notifiers, new_rule)
+        return await self._set_rule(new_rule, command)
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
         """Extend a budget until its period ends: ``NUMBER [10 EUR]``, by default by a quarter."""
@@ -534,7 +557,7 @@ class RuleCommands:
             book, now = self._policies.load(session).book, self._clock()
             for rule in book.list_about(Subject.BUDGET):
                 if rule.id == rule_id and rule.budget.per is not Per.TURN:
-                    self._check_bound(session, rule.scope, command)
+                    self._check_workspace(session, rule.scope, command)
                     added = amount or rule.budget.amount * _DEFAULT_EXTENSION
                     extended = rule.budget.extend(added, now.astimezone(book.zone))
                     return rules.set_rule(session, replace(rule, value=extended), command.actor, now)
@@ -579,29 +602,32 @@ class RuleCommands:
             return await self._database.read(self._list_holders)
         match words:
             case ["add" | "remove" as verb, who, role] if role in set(Role):
-                named = GivenRole(str(parse_account(who)), Role(role))
+                given_role = GivenRole(str(parse_account(who)), Role(role))
             case ["add" | "remove" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
-                named = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
-            case ["add" | "remove", *several, _] if len(several) > 1:
+                given_role = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
+            case ["add" | "remove", *accounts, _] if len(accounts) > 1:
                 raise CommandError("Add or remove one account at a time.")
             case _:
                 raise CommandError("Add or remove one account and its role.")
         if verb == "add":
-            await self._accounts.check([named.account], command)
+            await self._accounts.check([given_role.account], command)
             new_rule = Rule(
                 id=0,  # it gets its number when it is stored
                 subject=Subject.ROLE,
                 scope=EVERYWHERE,
                 pattern=EVERYWHERE,
-                value=named,
+                value=given_role,
             )
             rule, _ = await self._database.write(self._store_rule, new_rule, command)
             return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         for rule in policy.book.list_about(Subject.ROLE):
-            if rule.value in (named, named._replace(everywhere=True)):  # without "everywhere" ends both kinds
+            # a command without "everywhere" also ends the role that holds everywhere
+            if rule.value in (given_role, given_role._replace(everywhere=True)):
                 return await self._drop(command, str(rule.id))
-        return f"{named.account} is not {named.role} by rule. If the settings say so, change it there."
+        return (
+            f"{given_role.account} is not {given_role.role} by rule. If the settings say so, change it there."
+        )
 
     def _list_holders(self, session: Session) -> str:
         """List the holders of each role: by name, and by account for a command that removes one."""
@@ -610,7 +636,9 @@ class RuleCommands:
         for role in Role:
             accounts = sorted(policy.holders(role))
             names = people.find_known_names(session, set(accounts))
-            holders = [f"{names[one]} (`{one}`)" if one in names else one for one in accounts]
+            holders = [
+                f"{names[account]} (`{account}`)" if account in names else account for account in accounts
+            ]
             lines.append(f"- {role}: {', '.join(holders) or 'no one'}")
         return "\n".join(lines)
 
@@ -643,8 +671,8 @@ class RuleCommands:
             if not faults:
                 return await self._database.read(verification.describe_intact)
             return "\n".join(f"- {fault}" for fault in faults)
-        wanted = await self._read_wanted(text)
-        rows, total = await self._database.read(verification.find_rows, wanted, _MAX_AUDIT_ROWS)
+        audit_filter = await self._parse_audit_filter(text)
+        rows, total = await self._database.read(verification.find_rows, audit_filter, _MAX_AUDIT_ROWS)
         mentioned: set[str] = set()
         for row in rows:
             mentioned.update(list_mentioned(row))
@@ -656,7 +684,7 @@ class RuleCommands:
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
         return "\n".join(lines) or "Nothing is recorded about that."
 
-    async def _read_wanted(self, text: str) -> AuditFilter:
+    async def _parse_audit_filter(self, text: str) -> AuditFilter:
         """Read which audit rows are wanted: of an account, a grant, a tool or a proposal, or since a time."""
         if text[:2].upper() == "G-":
             grant_id = parse_number(text[2:])
@@ -664,7 +692,7 @@ class RuleCommands:
                 return AuditFilter(grant=grant_id)
         if ":" in text:
             return AuditFilter(who=str(parse_account(text)))
-        if text[:-1].isdigit() and text[-1:] in "smhdw":
+        if text[:-1].isdigit() and text[-1:] in _TIME_UNITS:
             return AuditFilter(since=self._clock() - timedelta(seconds=parse_seconds(text)))
         available = await self._registry.available()
         if text in available.tools:
@@ -672,7 +700,8 @@ class RuleCommands:
         prefix = remove_quotes(text).lower()
         if await self._database.read(proposals.find_by_prefix, prefix):
             return AuditFilter(proposal=prefix)
-        # perhaps a tool that no longer exists; then only rules about exactly this name match
+        # The text may be a tool that no longer exists: then rows of rules with a pattern are left out. An
+        # empty text stands for all rows.
         return AuditFilter(tool=text, matches_patterns=not text)
 
     async def _pause(self, command: Command, _: str) -> str:
@@ -700,19 +729,19 @@ class RuleCommands:
                 return f"Resumed. Open proposals have {added} added to their deadlines."
 
 
-def _list_named_people(given: Rule) -> list[str]:
+def _list_named_people(rule: Rule) -> list[str]:
     """Return the accounts that a rule names as deciders or as askers."""
     names: list[str] = []
-    if given.subject is Subject.DECIDERS and isinstance(given.value, tuple):
-        names += map(str, given.value)
-    if given.limits and given.limits.who:
-        names.append(given.limits.who)
+    if rule.subject is Subject.DECIDERS and isinstance(rule.value, tuple):
+        names += map(str, rule.value)
+    if rule.limits and rule.limits.who:
+        names.append(rule.limits.who)
     return [name for name in names if ":" in name and not is_group(name)]
 
 
-def _check_notifiers(session: Session, given: Rule) -> None:
+def _check_notifiers(session: Session, rule: Rule) -> None:
     """Raise CommandError if a step names a notifier that does not exist or is not set up."""
-    names = [step.to for step in given.steps if not is_place(step.to) and step.to != REMINDER]
+    names = [step.to for step in rule.steps if not is_place(step.to) and step.to != REMINDER]
     known = [notifier.name for notifier in hooks_of(session).notifiers]
     for name in names:
         notifier = find_notifier(session, name)
@@ -734,9 +763,14 @@ def _split_object(text: str) -> tuple[Any, str]:
     return value, text[end:]
 
 
-def _check_risk(given: Rule, tools: Sequence[Tool]) -> None:
+def _lowers_to_read(rule: Rule) -> bool:
+    """Tell if, by the rule, calls count as reads."""
+    return rule.subject is Subject.RISK and rule.value == Level.READ
+
+
+def _check_risk(rule: Rule, tools: Sequence[Tool]) -> None:
     """Raise CommandError if, by the rule, calls that can't be undone would count as reads."""
-    if (given.subject, given.value) != (Subject.RISK, Level.READ):
+    if not _lowers_to_read(rule):
         return
     destructive = [tool.name for tool in tools if tool.destructive]
     if destructive:
@@ -746,46 +780,55 @@ def _check_risk(given: Rule, tools: Sequence[Tool]) -> None:
         )
 
 
-def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
+def _check_condition(rule: Rule, tools: Sequence[Tool]) -> str:
     """Check a rule's condition, if it has one, against the tools that the rule is about.
 
     Returns a sentence on the tools that lack the condition's field, or an empty text. Raises CommandError if
     the condition fits none of the tools, or looks at a secret.
     """
-    condition = given.limits.condition if given.limits else None
+    condition = rule.limits.condition if rule.limits else None
     if condition is None:
         return ""
-    # ``form``: the schema of a tool's arguments, with their defaults
-    first_missing = {tool.name: given.find_lacking_field(tool.form) for tool in tools}
-    missing_field_of = {name: field for name, field in first_missing.items() if field}
+    missing_field_by_tool: dict[str, str] = {}
+    for tool in tools:
+        # ``form``: the schema of a tool's arguments, with their defaults
+        missing_field = rule.find_lacking_field(tool.form)
+        if missing_field:
+            missing_field_by_tool[tool.name] = missing_field
+    applies_to_some = len(missing_field_by_tool) < len(tools)
     for tool in tools:
         for field in condition.fields:
             name = field.path[0]
-            if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN:
+            if _is_hidden(name, tool):
                 raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
-        if tool.name in missing_field_of and len(missing_field_of) < len(tools):
+        if tool.name in missing_field_by_tool and applies_to_some:
             continue  # the rule does not apply to this tool, but to others
         why = condition.find_misfit(tool.form)
         if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
-    if not missing_field_of:
+    if not missing_field_by_tool:
         return ""
-    names = name_some(list(missing_field_of), _MAX_NAMED)
-    have = "has" if len(missing_field_of) == 1 else "have"
-    first_field = next(iter(missing_field_of.values()))
-    if given.value is Mode.FORBID:
+    names = name_some(list(missing_field_by_tool), _MAX_NAMED)
+    have = "has" if len(missing_field_by_tool) == 1 else "have"
+    first_field = next(iter(missing_field_by_tool.values()))
+    if rule.value is Mode.FORBID:
         consequence = "Each change there asks."
     else:
         consequence = "It does not apply there."
     return f" {names} {have} no {first_field}. {consequence}"
 
 
-def _describe_loosening(given: Rule, tools: Sequence[Tool]) -> str:
+def _is_hidden(argument_name: str, tool: Tool) -> bool:
+    """Tell if the values of an argument are secrets, which a redaction hides."""
+    redacted = redact_arguments({argument_name: "x"}, tool.parameters)
+    return bool(redacted[argument_name] == HIDDEN)
+
+
+def _describe_loosening(rule: Rule, tools: Sequence[Tool]) -> str:
     """Describe what runs without asking because of a rule, if it loosens something."""
-    if given.value == Mode.NEVER:
+    if rule.value == Mode.NEVER:
         return " From now on it runs without asking anyone. Each run still has a card and an audit row."
-    is_lowered = (given.subject, given.value) == (Subject.RISK, Level.READ)
-    if is_lowered and any(not tool.reads for tool in tools):
+    if _lowers_to_read(rule) and any(not tool.reads for tool in tools):
         return (
             " What these tools change now runs without asking anyone, no matter who requests it. "
             "Each run still has a card and an audit row. What can't be undone still asks."
@@ -793,7 +836,7 @@ def _describe_loosening(given: Rule, tools: Sequence[Tool]) -> str:
     return ""
 
 
-def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
+def _end_grants(session: Session, old_policy: Policy, rule: Rule, command: Command, now: datetime) -> str:
     """End the grants whose calls are judged more strictly since a rule changed.
 
     Returns a sentence with the ended grants, or an empty text.
@@ -801,9 +844,10 @@ def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, 
     if rule.subject not in _SUBJECTS_THAT_JUDGE:
         return ""
     # read the rules directly: the policies would remember a state that may still be rolled back
-    stored_rules = rules.list_rules(session, before.book.zone)
-    book = replace(before.book, rules=tuple(stored.rule for stored in stored_rules))
-    ended = grants.end_tightened_grants(session, before, before.with_book(book), rule, command.actor, now)
+    stored_rules = rules.list_rules(session, old_policy.book.zone)
+    book = replace(old_policy.book, rules=tuple(stored.rule for stored in stored_rules))
+    new_policy = old_policy.with_book(book)
+    ended = grants.end_tightened_grants(session, old_policy, new_policy, rule, command.actor, now)
     if ended:
         return f" Grants ended with it: {', '.join(grant.label for grant in ended)}."
     return ""

@@ -2,7 +2,7 @@
 
 In ``/approvals ttl 4h for delete_* in slack:T1/C2``, the command says the rule's subject (``ttl``), "4h" is
 its value, and "for delete_*" and "in slack:T1/C2" are its parts. `parse_value` takes the parts from the end
-of the text, one by one, and reads what is left by the subject's reader in `_VALUES`. Parsing is strict: a
+of the text, one by one, and reads what is left by the subject's reader in `_READERS`. Parsing is strict: a
 misunderstood rule would allow calls that it should not. A text that can't be read raises CommandError, which
 says the correct syntax.
 
@@ -45,8 +45,8 @@ from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import list_channel_names
 
-_MAX_GROUPS = 5  # user groups in one rule: their members are asked of a platform while people wait
-_MAX_CARDS = 1000  # cards an hour: more never reach a person
+_MAX_GROUPS = 5  # the most user groups in one rule: people wait while a platform is asked for the members
+_MAX_CARDS = 1000  # the most cards an hour that a rule may allow: more never reach a person
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # a name with a dot in it, perhaps with *. before it, or an IPv6 address
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
@@ -112,7 +112,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
             raise CommandError(f"After `{word}` comes {_ONE_EACH[word]}. Set a rule for each.")
     if subject in _WITH_PLACE:
         words = [_parse_place(word, command) if word == "here" else word for word in words]
-    value = _VALUES[subject](words)
+    value = _READERS[subject](words)
     takes_second_moment = not _is_loosening(subject, value)
     limits = _parse_limits(parts, condition, now, takes_second_moment=takes_second_moment)
     if subject in NOT_ABOUT_CALLS and "tools" in parts:  # the part names a person or a place, and no tools
@@ -125,11 +125,16 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     has_limits = limits != Limits()
     if has_limits and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
+    scope = pattern = EVERYWHERE
+    if "place" in parts:
+        scope = _parse_place(remove_quotes(parts["place"][0]), command)
+    if "tools" in parts:
+        pattern = _parse_tool_pattern(parts["tools"][0])
     return Rule(
         id=0,
         subject=subject,
-        scope=_parse_place(remove_quotes(parts["place"][0]), command) if "place" in parts else EVERYWHERE,
-        pattern=_parse_tool_pattern(parts["tools"][0]) if "tools" in parts else EVERYWHERE,
+        scope=scope,
+        pattern=pattern,
         value=value,
         limits=limits if has_limits else None,
     )
@@ -192,9 +197,9 @@ def _parse_tool_pattern(text: str) -> str:
     name = remove_quotes(text)
     several = _split(name)
     if len(several) > 1 or name.endswith(_LIST_MARKS):
-        rules = " and ".join(f"`for {one}`" for one in several)
+        commands = " and ".join(f"`for {name}`" for name in several)
         raise CommandError(
-            f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {rules}."
+            f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {commands}."
         )
     return name
 
@@ -220,7 +225,7 @@ def _parse_condition(identity: Sequence[str], condition: str | None) -> Conditio
     """Read the word after ``as`` and the text after ``where``, if there are any, into one condition."""
     if identity and identity[0] not in set(Identity):
         raise CommandError(f"After `as` comes {', '.join(Identity)}: under whose account a call is made.")
-    texts = [f"connection is {one}" for one in identity]
+    texts = [f"connection is {word}" for word in identity]
     if condition is not None:
         texts.append(condition)
     if not texts:
@@ -413,13 +418,13 @@ def _make_member_reader(
 ) -> Callable[[list[str]], RuleValue]:
     """Return a function that reads a member of an enumeration from one word."""
 
-    def read(words: list[str]) -> RuleValue:
+    def read_member(words: list[str]) -> RuleValue:
         known = [str(member) for member in enumeration]
         if len(words) != 1 or words[0] not in known:
             raise CommandError(f"Use one of {', '.join(known)}.")
         return enumeration(words[0])
 
-    return read
+    return read_member
 
 
 def _parse_quorum(words: list[str]) -> Quorum:
@@ -464,13 +469,13 @@ def _make_reader(
 ) -> Callable[[list[str]], RuleValue]:
     """Return a function that reads each word by the reader in its position, and makes a value of all."""
 
-    def read(words: list[str]) -> RuleValue:
+    def read_all(words: list[str]) -> RuleValue:
         if len(words) != len(readers):
             raise CommandError(f"This needs {len(readers)} values.")
         values = [reader(word) for reader, word in zip(readers, words, strict=True)]
         return make_value(*values)
 
-    return read
+    return read_all
 
 
 def _make_word_reader(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:
@@ -491,12 +496,12 @@ def _parse_undo_period(text: str) -> timedelta:
 def _make_keyword_reader(word: str) -> Callable[[list[str]], RuleValue]:
     """Return a function that accepts only this word, and returns it as the value."""
 
-    def read(words: list[str]) -> RuleValue:
+    def read_keyword(words: list[str]) -> RuleValue:
         if words != [word]:
             raise CommandError(f"Only `{word}` can be allowed here.")
         return word
 
-    return read
+    return read_keyword
 
 
 def _parse_opinion(words: list[str]) -> Opinion:
@@ -558,7 +563,7 @@ def _parse_host(text: str) -> str:
     return text.lower()
 
 
-_VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
+_READERS: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.POLICY: _make_member_reader(Mode),
     Subject.RISK: _make_member_reader(Level),
     Subject.TTL: _make_word_reader(_parse_length),

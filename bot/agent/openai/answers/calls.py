@@ -20,8 +20,11 @@ from bot.domain.model import ToolCall
 
 _KNOWN_FIELDS = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
 _CALL_CHARS = 100  # a call counts as this many characters, plus its arguments
-_MARK_AND_REST = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
-"""A mark after a name, and all that follows it: "x<|channel|>json"."""
+_SPECIAL_TOKEN_AND_REST = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
+"""A special token after a name, and all that follows it: "x<|channel|>json".
+
+Some models write a wide bar (U+FF5C) in these tokens.
+"""
 _SUFFIX = re.compile(r"(?::\d{1,6}|\(\))\Z")  # after a name: "x:0" or "x()"
 
 
@@ -40,7 +43,10 @@ class _GrowingCall:
         return "".join(self.pieces)
 
     def repeats(self, other: "_GrowingCall") -> bool:
-        """Tell if this is the other call, sent again: neither has an id, and all else is the same."""
+        """Tell if this is the other call, sent again.
+
+        Neither may have an id; index, name and arguments must be the same.
+        """
         if self.id or other.id or self.index is None or self.index != other.index:
             return False
         return self.name == other.name and self.arguments == other.arguments
@@ -111,7 +117,7 @@ class Calls:
                 # some servers give two calls one id: a name with another index tells them apart
                 begins_new_call = name != "" and call.index != index
                 return None if begins_new_call else call
-        call = self._find_by_index_or_last(index, begins_with_index=bool(call_id or name))
+        call = self._find_by_index_or_last(index, new_index_begins_call=bool(call_id or name))
         if call is None:
             return None
         if call_id and call.id:  # the call has another id
@@ -120,20 +126,23 @@ class Calls:
             return None
         return call
 
-    def _find_by_index_or_last(self, index: int | None, *, begins_with_index: bool) -> _GrowingCall | None:
+    def _find_by_index_or_last(
+        self, index: int | None, *, new_index_begins_call: bool
+    ) -> _GrowingCall | None:
         """Return the call with this index, else the last call, or None.
 
-        ``begins_with_index``: a new index begins a new call, since the fragment has an id or a name.
+        ``new_index_begins_call``: the fragment has an id or a name. Then None is returned if no call has its
+        index, since it begins a new call.
         """
         if index is not None:
             call = self._find_last(lambda call: call.index == index)
-            if call or begins_with_index:
+            if call or new_index_begins_call:
                 return call
         return self._calls[-1] if self._calls else None
 
-    def _find_last(self, fits: Callable[[_GrowingCall], bool]) -> _GrowingCall | None:
+    def _find_last(self, is_match: Callable[[_GrowingCall], bool]) -> _GrowingCall | None:
         for call in reversed(self._calls):
-            if fits(call):
+            if is_match(call):
                 return call
         return None
 
@@ -144,20 +153,29 @@ class Calls:
         """
         calls: list[ToolCall] = []
         used_ids: set[str] = set()
-        before: list[_GrowingCall] = []
+        kept_calls: list[_GrowingCall] = []
         for call in self._calls:
-            if not call.name or any(map(call.repeats, before)):
+            if not call.name or any(map(call.repeats, kept_calls)):
                 continue
-            before.append(call)
+            kept_calls.append(call)
             call_id = claim_id(call.id, used_ids, self._make_id)
-            name, arguments = join_surrogates(call.name), read_arguments(call.arguments)
-            calls.append(ToolCall(call_id, name, arguments.text, call.extra, arguments.refusal))
+            arguments = read_arguments(call.arguments)
+            calls.append(
+                ToolCall(
+                    id=call_id,
+                    name=join_surrogates(call.name),
+                    arguments=arguments.text,
+                    extra=call.extra,
+                    refused=arguments.refusal,  # why the call must not be made, or empty
+                )
+            )
         return tuple(calls)
 
 
 def claim_id(given: str, used_ids: set[str], make_id: Callable[[], str] = _new_id) -> str:
     """Return the id for a call, and add it to ``used_ids``. A missing or used id is replaced by a new id."""
-    is_usable = given and given not in used_ids
+    is_usable = given != "" and given not in used_ids
+    # fragments may have cut a character in two
     call_id = join_surrogates(given if is_usable else make_id())
     used_ids.add(call_id)
     return call_id
@@ -174,20 +192,22 @@ def _read_arguments_piece(function: dict[str, Any]) -> str:
     return ""
 
 
-def name_calls(calls: Iterable[ToolCall], offered: AbstractSet[str]) -> tuple[ToolCall, ...]:
+def name_calls(calls: Iterable[ToolCall], offered_names: AbstractSet[str]) -> tuple[ToolCall, ...]:
     """Return the calls, each with the name of its tool: see `find_name`."""
-    return tuple(replace(call, name=find_name(call.name, offered)) for call in calls)
+    return tuple(replace(call, name=find_name(call.name, offered_names)) for call in calls)
 
 
-def find_name(name: str, offered: AbstractSet[str]) -> str:
-    """Return the offered tool for a name, such as ``x`` for ``functions.x:0`` or ``default_api.x``.
+def find_name(name: str, offered_names: AbstractSet[str]) -> str:
+    """Return the name of the offered tool that a model means.
 
-    An offered name is returned as it is. So is a name that fits no offered tool, or several.
+    This is ``x`` for ``functions.x:0`` or ``default_api.x``. An offered name is returned as it is. So is a
+    name that fits no offered tool, or more than one.
     """
-    if name in offered:
+    if name in offered_names:
         return name
-    bare = _MARK_AND_REST.sub("", name).strip(" \t\r\n\"'`")
+    bare = _SPECIAL_TOKEN_AND_REST.sub("", name).strip(" \t\r\n\"'`")
     bare = _SUFFIX.sub("", bare)
     without_namespace = re.split(r"[./]|::?", bare)[-1]  # "x" of "default_api.x", "tools/x" and "ns::x"
-    meant = [known for known in dict.fromkeys((bare, without_namespace)) if known in offered]
-    return meant[0] if len(meant) == 1 else name
+    candidates = dict.fromkeys((bare, without_namespace))
+    matches = [candidate for candidate in candidates if candidate in offered_names]
+    return matches[0] if len(matches) == 1 else name

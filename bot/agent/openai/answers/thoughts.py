@@ -144,27 +144,36 @@ class Thoughts:
                     break
                 continue
 
-            # visible text: up to an unfinished mark, if no mark comes before it; else up to the next mark
-            mark = _MARKS.search(self._held_back)
-            unfinished = None if is_last else _UNFINISHED_MARK.search(self._held_back)
-            if unfinished and (mark is None or mark.start() >= unfinished.start()):
-                if self._shown or self._held_back[: unfinished.start()].strip():
-                    visible += self._show_first(unfinished.start())
-                break
+            # visible text, up to the next mark
+            mark, chars_before = self._find_next_mark(is_last=is_last)
+            visible += self._show_first(chars_before)
             if mark is None:
-                visible += self._show_first(len(self._held_back))
                 break
 
             # the mark
-            if mark["open"] and not (self._fence or self._open_ticks):
-                self._drop_indent(mark.start())
-                mark = _MARKS.search(self._held_back)
-                assert mark is not None  # noqa: S101 - for the type checker
-            visible += self._show_first(mark.start())
             if mark["close"] and self._last_char in _BLANKS and self._held_back == mark[0] and not is_last:
                 break  # the text after the mark decides if it only mentions the mark
             visible = self._read_mark(mark, visible)
         return visible
+
+    def _find_next_mark(self, *, is_last: bool) -> tuple[re.Match[str] | None, int]:
+        """Find the next mark in the held text, and count the characters before it that can be shown.
+
+        None if no mark is left, or if an unfinished one comes first. The indent of an opening mark is
+        dropped.
+        """
+        mark = _MARKS.search(self._held_back)
+        unfinished = None if is_last else _UNFINISHED_MARK.search(self._held_back)
+        if unfinished and (mark is None or mark.start() >= unfinished.start()):
+            has_words = self._shown or self._held_back[: unfinished.start()].strip()
+            return None, unfinished.start() if has_words else 0
+        if mark is None:
+            return None, len(self._held_back)
+        if mark["open"] and not (self._fence or self._open_ticks):
+            self._drop_indent(mark.start())
+            mark = _MARKS.search(self._held_back)
+            assert mark is not None  # noqa: S101 - for the type checker
+        return mark, mark.start()
 
     def _show_first(self, count: int) -> str:
         """Move the first characters out of the held text, and return what is visible of them."""
@@ -217,7 +226,7 @@ class Thoughts:
             self._retract(visible)
             visible = ""
         self._held_back = after
-        is_within_answer = mark["around"] and self._shown
+        is_within_answer = bool(mark["around"]) and bool(self._shown)
         if not is_within_answer:  # white space after reasoning, or before the first word
             self._trims_next = True
         return visible

@@ -37,9 +37,9 @@ _OMISSIONS = {
 }
 """The keys that can be written neither in other keys nor in words, each with the name of the omission."""
 _BRANCH_LEVEL = ""  # no reference is empty
-_DEEP_OMISSION = "what is nested deeply in its arguments"  # also told for a reference that leads to nothing
+_DEEP_OMISSION = "what is nested deeply in its arguments"  # also for a reference that leads to nothing
 _ALTERNATIVES_OMISSION = "alternatives of its arguments"
-_AS_TEXT = "A JSON object, written as text."  # in the description of an object that is sent as text
+_AS_TEXT_REMARK = "A JSON object, written as text."  # in the description of an object that is sent as text
 
 
 class SchemaWriter:
@@ -86,7 +86,7 @@ class SchemaWriter:
         description = describe_part(part)
         alternatives = parts.list_alternatives(part)
         if alternatives:
-            written = [self._write_part(one, depth + 1, references) for one in alternatives]
+            written = [self._write_part(alternative, depth + 1, references) for alternative in alternatives]
             return _write_any_of(written, description)
         types = parts.list_types(part)
         if not types:
@@ -134,7 +134,7 @@ class SchemaWriter:
         if not self._is_plain or not has_unknown_names:
             return written
         self.text_properties.add(sent_name)
-        description = f"{written.get('description', '')} {_AS_TEXT}".strip()
+        description = f"{written.get('description', '')} {_AS_TEXT_REMARK}".strip()
         return {"type": "string", "description": description}
 
     def _choose_name(self, name: str) -> str:
@@ -223,7 +223,7 @@ class SchemaWriter:
 def close_objects(written: Any) -> Any:
     """Return a written schema whose objects take no further properties, as OpenAI's strict mode demands."""
     if isinstance(written, list):
-        return [close_objects(each) for each in written]
+        return [close_objects(item) for item in written]
     if not isinstance(written, dict):
         return written
     closed = dict(written)
@@ -253,8 +253,8 @@ def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
     to ``anyOf``, so the first alternative has the description of all.
     """
     flat: list[Json] = []
-    for each in alternatives:
-        for inner in each.get("anyOf", (each,)):
+    for alternative in alternatives:
+        for inner in alternative.get("anyOf", (alternative,)):
             if inner not in flat:
                 flat.append(inner)
     first, *others = flat
