@@ -65,7 +65,9 @@ class Models:
         self.faults: dict[str, ModelFault] = {}
         self._refusals: dict[tuple[str, str], _Refusal] = {}  # by the names of model and tool
         self.text_callers: set[str] = set()  # names of models that write calls as text, even if asked not to
-        self._settings: Mapping[str, NamedModel] = {one.name: one for one in settings}
+        self._settings: Mapping[str, NamedModel] = {
+            model_settings.name: model_settings for model_settings in settings
+        }
         self._clock = clock
         self._max_history_tokens = max_history_tokens
         self._accepted_chars: dict[str, int] = {}  # the size of an accepted request, by model

@@ -103,7 +103,8 @@ def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) 
 
 def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
     """Return the use of each budget that pays for a turn."""
-    conversation, transcript = turn.transcript.conversation, turn.transcript
+    transcript = turn.transcript
+    conversation = transcript.conversation
     # ``shown_at``: for a teammate, the address of the lead agent's conversation
     place = str(conversation.shown_at or conversation.address)
     return _list_for(session, book, place, transcript.asker, transcript.request_line_id, now)
@@ -130,9 +131,8 @@ def _measure_use(
     """Return the use of a budget. A budget for one turn pays for the answers to ``request_line_id``."""
     budget = rule.budget
     if budget.per is Per.TURN:
-        return BudgetUse(
-            rule, budget, budget.amount, counts.sum_spent_on_request(session, request_line_id), None
-        )
+        spent = counts.sum_spent_on_request(session, request_line_id)
+        return BudgetUse(rule, budget, limit=budget.amount, spent=spent, until=None)
     try:
         accounts = people.load_person(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # the rule's scope is not an account: the budget is for everyone
@@ -140,4 +140,10 @@ def _measure_use(
     local_now = now.astimezone(book.zone)
     begin = budget.per.begin(local_now).astimezone(UTC)
     spent = counts.sum_spent_since(session, begin, rule.scope, accounts)
-    return BudgetUse(rule, budget, budget.limit(local_now), spent, budget.per.begin_next(local_now))
+    return BudgetUse(
+        rule,
+        budget,
+        limit=budget.limit(local_now),
+        spent=spent,
+        until=budget.per.begin_next(local_now),
+    )

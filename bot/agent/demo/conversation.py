@@ -85,7 +85,7 @@ def _find_start_of_job(transcript: Sequence[Entry]) -> int:
     belongs to the job before.
     """
     message_indices = [index for index, entry in enumerate(transcript) if isinstance(entry, UserText)]
-    newest = message_indices[-1] if message_indices else 0
+    newest = message_indices[-1] if message_indices else 0  # 0: no person has written
     start = newest
     for index in reversed(range(newest)):
         entry = transcript[index]

@@ -48,8 +48,11 @@ _ABOUT_MESSAGE_ORDER = re.compile(
     r"|function (?:response|call) (?:parts?|turn)",
     re.IGNORECASE,
 )
-"""Complaints about the order of messages. They quote roles, such as "tool" and "user", which may be names of
-tools as well, so no tool's name is looked for in them."""
+"""Complaints about the order of messages.
+
+They quote roles, such as "tool" and "user", which may be names of tools as well. So no tool's name is looked
+for in them.
+"""
 _REJECTED_REASONING = re.compile(
     r"invalid_encrypted_content"
     r"|encrypted content .{0,500}could not be (?:verified|decrypted)"
@@ -83,47 +86,48 @@ def words_of(error: openai.APIStatusError) -> str:
     return f"{error.message} {body}"[:_MAX_CHARS].replace("\\", "")
 
 
-def rejects_reasoning(words: str) -> bool:
+def rejects_reasoning(error_text: str) -> bool:
     """Return whether a server refuses earlier reasoning that was sent back.
 
     A missing signature is another complaint.
     """
-    return _REJECTED_REASONING.search(words) is not None and not wants_signature(words)
+    return _REJECTED_REASONING.search(error_text) is not None and not wants_signature(error_text)
 
 
-def wants_reasoning_back(words: str) -> bool:
+def wants_reasoning_back(error_text: str) -> bool:
     """Return whether a server wants the reasoning of each answer back, also of another model's answer."""
-    return _MISSING_REASONING.search(words) is not None
+    return _MISSING_REASONING.search(error_text) is not None
 
 
-def wants_signature(words: str) -> bool:
+def wants_signature(error_text: str) -> bool:
     """Return whether a server complains that a call lacks the signature that its model gives to its calls."""
-    return _MISSING_SIGNATURE.search(words) is not None
+    return _MISSING_SIGNATURE.search(error_text) is not None
 
 
-def blames_tool(words: str) -> bool:
+def blames_tool(error_text: str) -> bool:
     """Return whether the words of a refusal blame a tool, and no message."""
-    is_about_messages = _ABOUT_OTHER_PARTS.search(words) or _ABOUT_MESSAGE_ORDER.search(words)
-    return _ABOUT_TOOLS.search(words) is not None and not is_about_messages
+    is_about_messages = _ABOUT_OTHER_PARTS.search(error_text) or _ABOUT_MESSAGE_ORDER.search(error_text)
+    return _ABOUT_TOOLS.search(error_text) is not None and not is_about_messages
 
 
-def find_tools(words: str, names: Sequence[str]) -> list[str]:
+def find_tools(error_text: str, names: Sequence[str]) -> list[str]:
     """Return the names of the tools that a refusal is about, in the order in which they were sent."""
-    if _ABOUT_MESSAGE_ORDER.search(words):
+    if _ABOUT_MESSAGE_ORDER.search(error_text):
         return []
     blamed: set[str] = set()
     for pattern in _TOOL_POSITIONS:
-        positions = {int(number) for number in pattern.findall(words)}
+        positions = {int(number) for number in pattern.findall(error_text)}
         if positions:
             blamed = {names[position] for position in positions if position < len(names)}
             break
-    if _ABOUT_TOOLS.search(words) or "function" in words:
-        stated = set(_STATED_TOOL_NAME.findall(words)) & set(names)
-        possible = set(_list_possible_names(words)) & set(names)
+    # "function" alone is enough here, since only names of tools that were sent count
+    if _ABOUT_TOOLS.search(error_text) or "function" in error_text:
+        stated = set(_STATED_TOOL_NAME.findall(error_text)) & set(names)
+        possible = set(_list_possible_names(error_text)) & set(names)
         blamed |= stated or possible
     return [name for name in names if name in blamed]
 
 
-def _list_possible_names(words: str) -> Iterator[str]:
-    for match in _POSSIBLE_NAME.finditer(words):
+def _list_possible_names(error_text: str) -> Iterator[str]:
+    for match in _POSSIBLE_NAME.finditer(error_text):
         yield str(match[1] or match[2])

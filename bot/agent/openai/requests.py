@@ -135,19 +135,19 @@ class RequestWriter:
         """
         if not _may_refuse_part(error):
             return None
-        words = words_of(error)
-        if wants_reasoning_back(words) and not self._needs_reasoning:
+        error_text = words_of(error)
+        if wants_reasoning_back(error_text) and not self._needs_reasoning:
             log.info("a model wants each answer back with what was thought", model=self.settings.name)
             self._needs_reasoning = True
             return LeftOut()
-        if request.reasoning and rejects_reasoning(words):
+        if request.reasoning and rejects_reasoning(error_text):
             self._reject_reasoning(request.reasoning)
             log.warning("a model's server can not verify what was reasoned before", model=self.settings.name)
             return LeftOut()
-        if wants_signature(words) and not self._needs_signatures:
+        if wants_signature(error_text) and not self._needs_signatures:
             self._needs_signatures = True
             return LeftOut()
-        names = find_tools(words, [offer.name for offer in request.offers.all])
+        names = find_tools(error_text, [offer.name for offer in request.offers.all])
         if names:
             return self.leave_out(names, request, error)
         return None

@@ -3,7 +3,7 @@
 A Person is someone with all their accounts, for example one in Slack and one in the console. An account that
 is not linked is a Person of its own, and has no row. A Person's id is one of their accounts.
 
-The callers have already got everyone's consent: the first account asked for a code, the second gave the code
+The callers have already got everyone's consent. The first account asked for a code, the second gave the code
 and confirmed, then the first confirmed the second. If an account gains a role and neither side is an admin,
 an admin has confirmed as well. The accounts of a Person are read in ``bot/store/people.py``.
 """
@@ -57,8 +57,9 @@ def link_accounts(
     Each account whose Person changes is recorded.
     """
     conversation_lock.lock_everything(session)
-    gains = make_pair(session, policies, first, second).gained_roles
-    person, second_person = people.load_person(session, first), people.load_person(session, second)
+    gained_roles = make_pair(session, policies, first, second).gained_roles
+    person = people.load_person(session, first)
+    second_person = people.load_person(session, second)
     author = people.make_author(session, Act.LINK, by)
     accounts = sorted(person.accounts | second_person.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
@@ -76,8 +77,8 @@ def link_accounts(
         if before == person.id:
             continue
         new_state: dict[str, Any] = {"person": person.id}
-        if gains.get(account):
-            new_state["gains"] = sorted(gains[account])
+        if gained_roles.get(account):
+            new_state["gains"] = sorted(gained_roles[account])
         old_state = {"person": before} if before else None
         admin_changes.record(session, Thing.ACCOUNT, account, author, old_state, new_state, now)
         for change_person in hooks_of(session).change_person:  # a feature that raises undoes the link
@@ -139,8 +140,8 @@ def unlink_if_allowed(
 
 def describe_unlinking(account: str, ended: int) -> str:
     """Return the text for people. ``ended``: the number of grants that ended."""
-    grants = f" {ended} of their grants ended with it." if ended else ""
-    return f"Unlinked: {account} is a separate person again.{grants}"
+    grants_text = f" {ended} of their grants ended with it." if ended else ""
+    return f"Unlinked: {account} is a separate person again.{grants_text}"
 
 
 def make_pair(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
@@ -149,10 +150,11 @@ def make_pair(session: Session, policies: Policies, first: Actor, second: Actor)
     persons = [people.load_person(session, first), people.load_person(session, second)]
     accounts = persons[0].accounts | persons[1].accounts
     joint_roles = policy.roles_of(Person(persons[0].id, accounts=accounts))
-    gains = {}
+    gained_roles = {}
     for person in persons:
-        gained = frozenset(joint_roles - policy.roles_of(person))
+        gained_by_person = frozenset(joint_roles - policy.roles_of(person))
         for account in person.accounts:
-            gains[account] = gained
+            gained_roles[account] = gained_by_person
     has_admin = any(Role.ADMIN in policy.roles_of(person) for person in persons)
-    return Pair(first, second, gains, needs_admin=any(gains.values()) and not has_admin)
+    needs_admin = any(gained_roles.values()) and not has_admin
+    return Pair(first, second, gained_roles, needs_admin=needs_admin)

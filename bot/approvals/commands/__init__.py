@@ -21,7 +21,8 @@ class Commands:
 
     def __init__(self, parts: CommandParts, of_features: Sequence[CommandSet] = ()) -> None:
         """Take the dependencies, and the subcommands of features, which are listed after Nod's own."""
-        self._database, self._policies = parts.database, parts.policies
+        self._database = parts.database
+        self._policies = parts.policies
         everyone = EveryoneCommands(parts)
         nod_subcommands = list(everyone.subcommands)
         approvals_subcommands = list(DecideCommands(parts).subcommands)

@@ -28,8 +28,11 @@ class EveryoneCommands:
     """The subcommands of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
-        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._groups, self._workspace = parts.groups, parts.workspace
+        self._database = parts.database
+        self._policies = parts.policies
+        self._clock = parts.clock
+        self._groups = parts.groups
+        self._read_workspace = parts.workspace  # reads the instructions of the workspace; None without one
         self._stop = parts.stop
         self.subcommands = [
             Subcommand("new", "start a new conversation here", self._new, needs_conversation=True),
@@ -50,8 +53,9 @@ class EveryoneCommands:
         stopped_text = await self._stop(command.address, command.actor, None)
         if not await self._database.write(_end_conversation, command, self._clock()):
             return "No conversation to end here. Just write to me."
-        others = "other open proposals" if stopped_text else "open proposals"
-        return f"{stopped_text or 'Done.'} Your next message starts a new conversation; {others} stay open."
+        still_open = "other open proposals" if stopped_text else "open proposals"
+        outcome = stopped_text or "Done."
+        return f"{outcome} Your next message starts a new conversation; {still_open} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
         to_decide, asked_for = await self._groups.read(self._list_open, command)
@@ -62,8 +66,7 @@ class EveryoneCommands:
             await self._database.read(list_absences, self._policies, command.actor),
         ]
         text = "\n\n".join(filter(None, parts)) or "Nothing is waiting."
-        # ``_workspace`` is a function that reads the instructions of the workspace, if there is one
-        instructions = await asyncio.to_thread(self._workspace) if self._workspace else ""
+        instructions = await asyncio.to_thread(self._read_workspace) if self._read_workspace else ""
         if instructions:
             text += f"\n\nI follow the workspace's `AGENTS.md` ({len(instructions):,} characters)."
         return text
@@ -72,7 +75,8 @@ class EveryoneCommands:
         """Return the open proposals that this person may decide, and the open proposals they asked for."""
         reach = rights.make_reach(session, self._policies, command.actor)
         person = people.load_person(session, command.actor)
-        to_decide, asked_for = [], []
+        to_decide: list[Proposal] = []
+        asked_for: list[Proposal] = []
         for proposal in proposals.list_within_reach(session, reach, [State.PROPOSED]):
             if rights.find_objection(session, self._policies, proposal, command.actor) is None:
                 to_decide.append(proposal)
@@ -103,8 +107,8 @@ def _end_conversation(session: Session, command: Command, now: datetime) -> bool
     conversation = conversations.find_current_conversation(session, command.address)
     if conversation is None:
         return False
-    by = people.make_author(session, Act.END_WITH_CONVERSATION, command.actor)
-    grants.end_with_conversation(session, conversation.id, by, now)
+    author = people.make_author(session, Act.END_WITH_CONVERSATION, command.actor)
+    grants.end_with_conversation(session, conversation.id, author, now)
     return conversations.end_conversation(session, command.address, now)
 
 

@@ -23,7 +23,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 
-_NOT_HERE = (
+_NOT_HERE_TEXT = (
     "Here, each thread is its own conversation. Write outside a thread to start a new one. "
     "To stop me, use the stop button in the thread."
 )
@@ -139,7 +139,7 @@ class SubcommandTable:
         if subcommand is None:
             return Reply(Answer.INVALID, self._explain_unknown(word))
         if subcommand.needs_conversation and not command.in_conversation:
-            return Reply(Answer.INVALID, _NOT_HERE)
+            return Reply(Answer.INVALID, _NOT_HERE_TEXT)
         try:
             reply = await subcommand.handler(command, rest)
         except CommandError as error:
@@ -158,13 +158,13 @@ class SubcommandTable:
 
     def _explain_unknown(self, word: str) -> str:
         """Return the reply to an unknown word, with the subcommand that is probably meant."""
-        meant = [
-            known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.synonyms
+        candidates = [
+            other for other, subcommand in self._subcommands.items() if word.lower() in subcommand.synonyms
         ]
-        if not meant:
-            meant = difflib.get_close_matches(word.lower(), self._subcommands, 1)
-        if meant:
-            hint = f"Did you mean `/{self._name} {self._subcommands[meant[0]].usage}`?"
+        if not candidates:
+            candidates = difflib.get_close_matches(word.lower(), self._subcommands, 1)
+        if candidates:
+            hint = f"Did you mean `/{self._name} {self._subcommands[candidates[0]].usage}`?"
         else:
             hint = f"`/{self._name} help` lists them all."
         return f"Unknown command `{word[:40]}`. {hint}"
@@ -178,9 +178,13 @@ class SubcommandTable:
                 return self._explain_unknown(word.lower())
             return f"`/{self._name} {subcommand.usage}`: {subcommand.meaning}"
         usable = [
-            one for one in self._subcommands.values() if command.in_conversation or not one.needs_conversation
+            subcommand
+            for subcommand in self._subcommands.values()
+            if command.in_conversation or not subcommand.needs_conversation
         ]
         if len(usable) > _MAX_HELP_LINES:
             how = f"`/{self._name} help WORD` says how to write one."
-            return f"/{self._name} and one of: {', '.join(one.word for one in usable)}\n{how}"
-        return "\n".join(f"- `/{self._name} {one.usage}`: {one.meaning}" for one in usable)
+            words = ", ".join(subcommand.word for subcommand in usable)
+            return f"/{self._name} and one of: {words}\n{how}"
+        lines = [f"- `/{self._name} {subcommand.usage}`: {subcommand.meaning}" for subcommand in usable]
+        return "\n".join(lines)

@@ -52,8 +52,9 @@ class StreamedAnswer(ABC):
     @property
     def is_full(self) -> bool:
         """True if the answer reached a limit: the rest is not read, and the answer counts as cut."""
-        other = max(self._call_chars, self._thought_chars)
-        return self._text_chars > _MAX_TEXT_CHARS or other > _MAX_OTHER_CHARS or self._events > _MAX_EVENTS
+        other_chars = max(self._call_chars, self._thought_chars)
+        has_too_many_chars = self._text_chars > _MAX_TEXT_CHARS or other_chars > _MAX_OTHER_CHARS
+        return has_too_many_chars or self._events > _MAX_EVENTS
 
     @abstractmethod
     def take(self, event: Any) -> Sequence[Part]:

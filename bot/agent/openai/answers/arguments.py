@@ -24,11 +24,10 @@ _MARK_PART = (
     r"(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</?(?:s|tool_calls?|function|arguments|parameters)>|<end_of_turn>)"
 )
 _END = re.compile(rf"(?:\s|{_MARK_PART})*\Z")  # nothing but white space and marks follows
-_END_WITH_EXTRA_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")  # at most a few braces before
+_END_WITH_EXTRA_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")  # the same, after a few braces
 _SPACE_AND_MARKS = re.compile(rf"(?:\s|{_MARK_PART})*")
-_FENCED = re.compile(
-    r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL
-)  # JSON in a fence of Markdown
+# JSON in a fence of Markdown, and the text after it
+_FENCED = re.compile(r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL)
 
 
 class ReadArguments(NamedTuple):
@@ -88,7 +87,7 @@ def _read_object(text: str, depth: int) -> dict[str, Any] | None:
     position = _skip_space_and_marks(text, 0)
     objects: list[dict[str, Any]] = []
     while position < len(text) and len(objects) < _MAX_OBJECTS:
-        if objects and _END_WITH_EXTRA_BRACES.match(text, position):  # only braces too many are left
+        if objects and _END_WITH_EXTRA_BRACES.match(text, position):  # only surplus braces are left
             break
         value, position = decoder.raw_decode(text, position)
         is_encoded = isinstance(value, str) and not objects and _END.match(text, position) is not None

@@ -17,8 +17,10 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
-"""The fields of a delta that are OpenAI's. All others are the server's own: some servers need them back in
-the next request."""
+"""The fields of a delta that are OpenAI's.
+
+All others are the server's own: some servers need them back in the next request.
+"""
 _ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
@@ -119,7 +121,8 @@ class ChatAnswer(StreamedAnswer):
         - ``message``: the complete answer, of which the parts that came in pieces before are not read again.
         - ``text``: a piece in the older format of completions.
         """
-        delta, message = choice.get("delta"), choice.get("message")
+        delta = choice.get("delta")
+        message = choice.get("message")
         if not isinstance(delta, dict) and isinstance(message, dict):
             if self._call_chars:
                 delta = {}

@@ -34,8 +34,9 @@ class Event(NamedTuple):
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
     """Yield one event at a time. An event that the server did not close with an empty line counts, too.
 
-    A line that begins with a brace or a bracket is an event of its own, so ``[DONE]`` is, unless the data of
-    another event has begun. All other text comes last, as one stray event.
+    A line that begins with a brace or a bracket, such as ``[DONE]``, is an event of its own, unless the data
+    of another event has begun. All other text comes last, as one stray event.
+
     Raises UnicodeDecodeError for bytes that are not UTF-8, EventTooLongError for an event of more than
     `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
     """
@@ -70,7 +71,7 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # noqa: PLW2901
         head, *others = chunk.split(b"\n")
         size += len(head)
-        if max(size, *map(len, others), 0) > MAX_EVENT_BYTES:
+        if max([size, *map(len, others)]) > MAX_EVENT_BYTES:
             raise EventTooLongError
         line_pieces.append(head)
         if not others:
@@ -130,5 +131,7 @@ class _EventParser:
     def _close(self) -> Event | None:
         """End the current event, and return it unless it has no data."""
         event = Event(b"\n".join(self._data).decode(), self._name.decode()) if self._data else None
-        self._data, self._name, self._size = [], b"", 0
+        self._data = []
+        self._name = b""
+        self._size = 0
         return event

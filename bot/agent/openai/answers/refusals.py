@@ -31,7 +31,9 @@ _TRANSIENT_STATUSES = (408, 409, 425, 429)
 _KEY_STATUSES = (401, 407)
 _TOO_LARGE_STATUS = 413
 _PAYMENT_STATUS = 402
-_MIN_CLIENT_ERROR, _MIN_SERVER_ERROR, _MAX_STATUS = 400, 500, 599
+_MIN_CLIENT_ERROR = 400
+_MIN_SERVER_ERROR = 500
+_MAX_STATUS = 599
 
 _WORD_FIELDS = (
     "message", "Message", "msg", "error", "errors", "detail", "title", "error_message", "error_msg",
@@ -157,9 +159,9 @@ def find_error(answer: Any) -> Any:
         return {name: answer[name] for name in (*_WORD_FIELDS, *_CODE_FIELDS) if name in answer}
     if "error" in (answer.get("type"), answer.get("object"), answer.get("status")):  # such as vLLM's
         return answer
-    base = answer.get("base_resp")  # MiniMax sends its codes with each answer
-    if isinstance(base, dict) and base.get("status_code") and not answer.get("choices"):
-        return base
+    codes = answer.get("base_resp")  # MiniMax sends its codes with each answer
+    if isinstance(codes, dict) and codes.get("status_code") and not answer.get("choices"):
+        return codes
     # FastAPI and gateways send an error as a message alone. A body with a field of an answer is no error,
     # nor is a gateway's envelope, which has the answer in ``data``.
     if _ANSWER_FIELDS & answer.keys() or isinstance(answer.get("data"), dict):
@@ -205,7 +207,8 @@ def _decode_body(text: str) -> Any:
         value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return text
-    before, after = text[:start].strip(" -:'b\""), text[end:].strip()
+    before = text[:start].strip(" -:'b\"")  # also the beginning of bytes as Python shows them: b'
+    after = text[end:].strip()
     if not before and not after:
         return value
     if isinstance(value, dict | list):

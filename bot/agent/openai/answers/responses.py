@@ -37,7 +37,8 @@ class ResponsesAnswer(StreamedAnswer):
             return ()
         kind = event.get("type")
         if event.get("object") == "response":  # a complete answer instead of a stream: read as the last event
-            kind, event = f"response.{event.get('status')}", {"response": event}
+            kind = f"response.{event.get('status')}"
+            event = {"response": event}
         elif not str(kind or "").startswith("response."):
             error = find_error(event)
             if error is not None:
@@ -112,9 +113,13 @@ class ResponsesAnswer(StreamedAnswer):
 
 def _read_call(item: Json, extra: Json, used_ids: set[str]) -> ToolCall:
     arguments = read_arguments(item.get("arguments"))
-    call_id = claim_id(str(item.get("call_id") or item.get("id") or ""), used_ids)
-    name = join_surrogates(str(item["name"]))
-    return ToolCall(call_id, name, arguments.text, extra, arguments.refusal)
+    return ToolCall(
+        id=claim_id(str(item.get("call_id") or item.get("id") or ""), used_ids),
+        name=join_surrogates(str(item["name"])),
+        arguments=arguments.text,
+        extra=extra,
+        refused=arguments.refusal,
+    )
 
 
 def _make_item_to_send_back(item: Json) -> Json:

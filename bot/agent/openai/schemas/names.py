@@ -48,7 +48,8 @@ def is_accepted_name(name: str) -> bool:
 
 def list_property_names(schema: Any) -> Iterator[str]:
     """Yield the names of all properties in a schema, at any depth, up to a limit of its size."""
-    unread, count = [schema], 0
+    unread = [schema]
+    count = 0
     while unread and count < _MAX_SEARCHED_PARTS:
         part = unread.pop()
         count += 1

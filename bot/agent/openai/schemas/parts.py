@@ -80,7 +80,8 @@ def find_item(part: Part) -> Any:
 
     If each position has a schema of its own, these become alternatives for every item.
     """
-    items, schemas_by_position = part.get("items", True), part.get("prefixItems")
+    items = part.get("items", True)
+    schemas_by_position = part.get("prefixItems")
     if isinstance(schemas_by_position, list) and schemas_by_position:
         return {"anyOf": schemas_by_position}
     if isinstance(items, list) and items:  # the older way to state a schema for each position
@@ -162,7 +163,8 @@ def _make_either(first: Any, second: Any) -> Any:
     """
     if first == second or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return first
-    first_values, second_values = list_values(first), list_values(second)
+    first_values = list_values(first)
+    second_values = list_values(second)
     values = [*first_values, *second_values]
     if first_values and second_values and all(isinstance(value, str) for value in values):
         without_values = {key: value for key, value in first.items() if key not in ("const", "enum")}

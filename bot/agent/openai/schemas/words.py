@@ -73,7 +73,8 @@ def _is_enum_enough(part: Part, values: Sequence[Any]) -> bool:
 
 def _list_bounds(part: Part) -> list[str]:
     """Return the bounds of a part in words, without bounds that no value comes near."""
-    not_empty, bounds = [], []  # "Not empty." comes first
+    not_empty: list[str] = []
+    bounds: list[str] = []
     for key, text in _BOUND_TEXTS.items():
         value: Any = part.get(key)
         is_worth_telling = _is_number(value) and abs(value) < _MAX_TOLD_BOUND
@@ -84,7 +85,7 @@ def _list_bounds(part: Part) -> list[str]:
             bounds.append(text.format(value))
         elif value == 1:
             not_empty.append("Not empty.")
-    return [*not_empty, *bounds]
+    return [*not_empty, *bounds]  # "Not empty." comes first
 
 
 def _is_number(value: Any) -> bool:
