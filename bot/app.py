@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dotenv import dotenv_values
+from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
@@ -304,7 +305,8 @@ def build(
     """
     # the database, and the processes that work on it
     database = _open_database(settings)
-    notifier, process = ChangeNotifier(), Process.this()
+    notifier = ChangeNotifier()
+    process = Process.this()
     cluster = _make_cluster(settings, database, process, clock, works=works)
     dispatcher = cluster.dispatcher
     cluster.connect_notifier(notifier)
@@ -390,11 +392,7 @@ def build(
     services = [feature.make_service() for feature in FEATURES if feature.make_service]
     routes: list[BaseRoute] = [metrics_page] if metrics_page else []
     routes += [service.route() for service in services]
-    for kind in channels_of(settings):
-        if kind.configured(settings):
-            channel = kind.build(settings, database, clock)
-            channels[kind.name] = channel
-            routes += channel.routes()
+    routes += _add_platforms(settings, database, clock, channels)
 
     # the web
     webhooks = _make_webhooks(settings, database)
@@ -403,15 +401,7 @@ def build(
     site = Site(
         channel=http,
         # who makes a request: the holder of a token, or who is signed in
-        authenticate=Authenticator(
-            names_by_token=settings.names_by_token,
-            find_holder=lambda token: database.read(tokens.find_holder, token, clock()),
-            find_session_account=sessions.find_session_account,
-            has_token_named=lambda name: database.read(tokens.is_working_name, name),
-            is_allowed=sessions.may_enter,
-            has_organisation=settings.has_organisation_sign_in,
-            has_naming_proxy=bool(settings.user_header),
-        ),
+        authenticate=_make_authenticator(settings, database, sessions, clock),
         webhooks=webhooks,
         logins=mcp.sign_ins(database, clock, lambda: site_url() + CALLBACK_PATH),
         sessions=sessions,
@@ -427,17 +417,8 @@ def build(
         feature_names=frozenset(feature.name for feature in FEATURES if feature.is_on(settings)),
         file_bounds=files,
     )
-    application = api.create(
-        site,
-        proxies=settings.trusted_proxies,
-        user_header=settings.user_header,
-        connections=settings.max_connections,
-        more_routes=routes,
-        more_parts=[router for feature in FEATURES for router in feature.api],
-        more_tags={name: text for feature in FEATURES for name, text in feature.tags.items()},
-    )
-    # what the routes of features receive
-    application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
+    route_parts = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
+    application = _make_application(settings, site, routes, route_parts)
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, on_stop=http.end_streams
     )
@@ -486,6 +467,53 @@ def _make_turn_limits(settings: Settings) -> TurnLimits:
         model_calls=settings.max_model_calls,
         history_tokens=settings.history_tokens,
         team=TeamLimits(settings.max_teammates),
+    )
+
+
+def _add_platforms(
+    settings: Settings, database: Database, clock: Clock, channels: dict[str, Channel]
+) -> list[BaseRoute]:
+    """Add the channel of each platform that is set up to ``channels``, and return their routes."""
+    routes: list[BaseRoute] = []
+    for kind in channels_of(settings):
+        if kind.configured(settings):
+            channel = kind.build(settings, database, clock)
+            channels[kind.name] = channel
+            routes += channel.routes()
+    return routes
+
+
+def _make_application(
+    settings: Settings, site: Site, routes: Sequence[BaseRoute], route_parts: RouteParts
+) -> FastAPI:
+    """Return the application of the API and the console, with the routes of channels and features.
+
+    ``route_parts``: what the routes of features receive.
+    """
+    application = api.create(
+        site,
+        proxies=settings.trusted_proxies,
+        user_header=settings.user_header,
+        connections=settings.max_connections,
+        more_routes=routes,
+        more_parts=[router for feature in FEATURES for router in feature.api],
+        more_tags={name: text for feature in FEATURES for name, text in feature.tags.items()},
+    )
+    application.state.features = route_parts
+    return application
+
+
+def _make_authenticator(
+    settings: Settings, database: Database, sessions: ConsoleSessions, clock: Clock
+) -> Authenticator:
+    return Authenticator(
+        names_by_token=settings.names_by_token,
+        find_holder=lambda token: database.read(tokens.find_holder, token, clock()),
+        find_session_account=sessions.find_session_account,
+        has_token_named=lambda name: database.read(tokens.is_working_name, name),
+        is_allowed=sessions.may_enter,
+        has_organisation=settings.has_organisation_sign_in,
+        has_naming_proxy=bool(settings.user_header),
     )
 
 
@@ -597,7 +625,9 @@ def registry_of(
     ``toolsets`` take the place of the tools that the settings name, in the registry. MCP servers start when
     their tools are first needed. Without ``questions`` they can ask people nothing.
     """
-    settings, database, policies = parts.settings, parts.database, parts.policies
+    settings = parts.settings
+    database = parts.database
+    policies = parts.policies
     # the tools that Nod brings itself
     nod_toolsets = [] if toolsets is not None else _make_named_tools(parts)
     nod_toolsets += [

@@ -306,14 +306,9 @@ class Loop:
         yield AnswerBegun(run.turn.key(usage_before.model_calls + 1))
         is_group = not run.turn.transcript.conversation.private and run.turn.transcript.teammate is None
         answer = ModelOutput(may_be_silent=is_group)
-        has_earlier_text = any(text.strip() for text in run.texts)
         quotation = quote_voice_messages_before(run.turn.transcript)
-        if quotation:
-            yield TextDelta(quotation)
-        async for event in self._get_answer(run, available, answer, has_earlier_text=has_earlier_text):
+        async for event in self._get_answer_after(quotation, run, available, answer):
             yield event
-            if quotation and isinstance(event, TextRestarted):
-                yield TextDelta(quotation)
         finished = answer.finished
         if finished is None:
             raise ModelCut
@@ -356,6 +351,18 @@ class Loop:
             yield FollowUpJobs(committed.jobs)
         for proposal in committed.opened:
             yield ProposalOpened(proposal)
+
+    async def _get_answer_after(
+        self, quotation: str, run: _Run, available: AvailableTools, answer: ModelOutput
+    ) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+        """Get the model's answer, and yield its events. The quotation, if there is one, stands before it."""
+        has_earlier_text = any(text.strip() for text in run.texts)
+        if quotation:
+            yield TextDelta(quotation)
+        async for event in self._get_answer(run, available, answer, has_earlier_text=has_earlier_text):
+            yield event
+            if quotation and isinstance(event, TextRestarted):
+                yield TextDelta(quotation)
 
     async def _handle_calls(
         self,
@@ -679,15 +686,16 @@ class Loop:
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
         """Return the turn's usage with the tokens and the cost of one more answer."""
-        prompt, completion = finished.prompt_tokens, finished.completion_tokens
-        cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
+        cost = self.prices.cost(
+            model, finished.prompt_tokens, finished.completion_tokens, finished.cached_tokens
+        )
         total_cost = usage.cost
         if cost is not None:  # None: the model has no price
             total_cost = (usage.cost or 0.0) + cost
         return Usage(
             model_calls=usage.model_calls + 1,
-            prompt_tokens=usage.prompt_tokens + prompt,
-            completion_tokens=usage.completion_tokens + completion,
+            prompt_tokens=usage.prompt_tokens + finished.prompt_tokens,
+            completion_tokens=usage.completion_tokens + finished.completion_tokens,
             cost=total_cost,
             model=model,
         )

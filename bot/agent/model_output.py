@@ -62,7 +62,9 @@ class ModelOutput:
     def restart(self) -> bool:
         """Forget the text, because the answer begins again. Return True if some of it was shown."""
         was_shown = bool(self.pieces)
-        self.pieces, self._held_back, self._is_speaking = [], "", False
+        self.pieces = []
+        self._held_back = ""
+        self._is_speaking = False
         return was_shown
 
     @property

@@ -146,10 +146,10 @@ class Models:
 
         The lowest of three limits counts:
 
-        - the setting; without it 24,000 tokens, or a quarter of the model's window if that is more
-        - three quarters of the window if it is known, less the specifications
+        - the setting; without it 24,000 tokens, or a quarter of the model's window if that is more.
+        - three quarters of the window if it is known, less the specifications.
         - the size of a request that the model accepted after it had refused a longer one, less the
-          specifications
+          specifications.
         """
         window_tokens = self.settings_of(model).window or 0
         default_tokens = max(_DEFAULT_HISTORY_TOKENS, int(window_tokens * _HISTORY_SHARE))

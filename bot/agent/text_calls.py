@@ -124,7 +124,8 @@ class _BlockParser:
         line = self._line + text
         # a line that was shown in part can't be a fence
         fence_candidate = "" if self._is_line_shown else line.rstrip()
-        self._line, self._is_line_shown = "", False
+        self._line = ""
+        self._is_line_shown = False
         if self._open_fence == FENCE:
             if fence_candidate == _CLOSING_FENCE:
                 self._close()
@@ -145,7 +146,8 @@ class _BlockParser:
 
     def _close(self) -> None:
         self.contents.append("\n".join(self._call_lines))
-        self._call_lines, self._open_fence = [], ""
+        self._call_lines = []
+        self._open_fence = ""
 
 
 def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
@@ -173,7 +175,8 @@ def _find_fault(parsed: Any) -> str:
     """Return why the JSON of a block is no call, in words for the model; empty if it is a call."""
     if not isinstance(parsed, dict):
         return _NOT_JSON_TEXT
-    name, arguments = parsed.get("name"), parsed.get("arguments")
+    name = parsed.get("name")
+    arguments = parsed.get("arguments")
     is_name = isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARS
     if is_name and isinstance(arguments, dict) and len(parsed) == 2:  # noqa: PLR2004 - these two
         return ""

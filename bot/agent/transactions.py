@@ -1,8 +1,8 @@
 """The transactions of a turn, which is the agent's work on a conversation from a message to its last answer.
 
-Each function is called within one transaction, by the loop (``bot/agent/loop.py``): to store an answer of the
-model with its proposals, to end the turn without an answer, to end it because of a failure, to store a
-summary, or to post a notice. A notice is a line that people read and the model does not.
+Each function is called within one transaction, by the loop (``bot/agent/loop.py``). One stores an answer of
+the model with its proposals. The others end the turn without an answer or after a failure, store a summary,
+or post a notice. A notice is a line that people read and the model does not.
 
 The calls of an answer were judged by the gate before (`JudgedCall`).
 """
@@ -80,7 +80,7 @@ def commit_answer(
     """
     conversation_id = turn.transcript.conversation.id
     calls = [judged.call for judged in judged_calls]
-    proposed = [(judged.proposal, judged.likeness) for judged in judged_calls if judged.proposal]
+    proposed = [judged.proposal for judged in judged_calls if judged.proposal]
     has_effects = any(judged.effect for judged in judged_calls)
     if proposed or has_effects:
         conversation_lock.lock_conversation(session, conversation_id)
@@ -107,24 +107,37 @@ def commit_answer(
     # id of the stored answer, so they come after it; their results are added to its row.
     if has_effects:
         jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
-    for proposal, _ in proposed:
+    for proposal in proposed:
         handle_opening = find_procedure(proposal.kind).open
         if handle_opening:  # only some kinds have this step: a plan replaces the agent's earlier plan
             jobs += handle_opening(session, policies, proposal, now)
-    batch_of = assign_batches(
-        [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
-    )
-    to_insert = []
-    for proposal, likeness in proposed:  # ``likeness`` says which grants cover a call
-        proposal_of_answer = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
-        to_insert.append(grants.approve_by_grant(session, policies, proposal_of_answer, likeness, now))
-    opened = transitions.insert_proposals(session, to_insert, Author.nod(Act.PROPOSE))
+    opened = _insert_proposals(session, policies, judged_calls, message_id, now)
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
     if turn.transcript.teammate:
         is_done = ending is Ending.DONE
         jobs += teammates.handle_answer(session, turn.transcript.teammate, text, now, is_done=is_done)
     return CommittedAnswer(opened, ending, tuple(jobs), message_id)
+
+
+def _insert_proposals(
+    session: Session, policies: Policies, judged_calls: Sequence[JudgedCall], message_id: int, now: datetime
+) -> tuple[Proposal, ...]:
+    """Store the proposals of an answer, those that a grant covers as approved, and return them.
+
+    ``message_id``: the id of the stored answer.
+    """
+    batches = assign_batches(
+        [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
+    )
+    to_insert = []
+    for judged in judged_calls:
+        if judged.proposal:
+            proposal = replace(judged.proposal, message_id=message_id, batch=batches.get(judged.proposal.id))
+            # ``likeness`` says which grants cover a call
+            approved = grants.approve_by_grant(session, policies, proposal, judged.likeness, now)
+            to_insert.append(approved)
+    return transitions.insert_proposals(session, to_insert, Author.nod(Act.PROPOSE))
 
 
 def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:

@@ -2,7 +2,7 @@
 
 A line is a message of a person, an answer of the agent with its calls, or a note of Nod. Each line becomes a
 `_Part`, which renders the entries that are sent. If the parts take more characters than there is room for,
-they are shortened step by step (`_Length`), the oldest first, until they take half of the room. Of a part
+they are shortened step by step (`_Length`), the oldest first. They then take half of the room. Of a part
 that is left out, its *outcomes* stay: for each call that was proposed, a line of text that says how it ended.
 
 Shortening depends on the rows alone. So requests begin alike until the next step, and a provider that caches
@@ -127,9 +127,11 @@ class _Part:
 
     def _render(self) -> None:
         if self.length is _Length.GONE:
-            self.entries, self.outcomes = (), list_call_outcomes(self.transcript, self.line)
+            self.entries = ()
+            self.outcomes = list_call_outcomes(self.transcript, self.line)
         else:
-            self.entries, self.outcomes = _render_line(self), ()
+            self.entries = _render_line(self)
+            self.outcomes = ()
         self.size = size_of(self.entries) + sum(map(len, self.outcomes))
 
 
@@ -345,7 +347,8 @@ def _render_line(part: _Part) -> Sequence[Entry]:
     if not line.calls and not line.text.strip():
         return []  # servers refuse a history with an answer that is empty
     keeps_extras = part.is_current or part.length < _Length.THIN
-    calls, results = [], []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
     for position, call in enumerate(line.calls):
         extra = call.extra if keeps_extras else {}
         calls.append(ToolCall(call.id, call.tool_name, _render_arguments(call, part), extra))
@@ -381,7 +384,8 @@ def _render_message(part: _Part) -> UserText:
 
     The author is named where several people write, or if the text could pass for a note.
     """
-    line, transcript = part.line, part.transcript
+    line = part.line
+    transcript = part.transcript
     author = ""
     needs_name = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
     if needs_name and line.role is LineRole.USER and line.actor:

@@ -138,7 +138,8 @@ def read_written_calls(
     calls = sorted(_find_calls(text, offered), key=lambda call: call.start)
     if not calls or len(calls) > _MAX_CALLS or any(call.name not in offered for call in calls):
         return text, ()
-    outside, end = "", 0  # the text outside the calls, up to the end of the last call
+    outside = ""  # the text outside the calls
+    end = 0  # the end of the last call
     for call in calls:
         if call.start < end:  # two calls overlap
             return text, ()
@@ -207,7 +208,8 @@ def _read_named(text: str, match: re.Match[str], offered: Mapping[str, Any]) -> 
     if end is None or _SEPARATOR_PATTERN.match(text, end):
         return  # with two objects it is not certain which of them has the arguments
     name = next(group for group in match.groups() if group)
-    arguments, as_written = text[match.end() : end], text[match.start() : end]
+    arguments = text[match.end() : end]
+    as_written = text[match.start() : end]
     yield WrittenCall(match.start(), end, find_name(name, offered.keys()), arguments, as_written)
 
 
@@ -310,7 +312,8 @@ def _list_types(schema: Any) -> set[str]:
     """Return the types that a schema and its alternatives state; empty if they state none."""
     if not isinstance(schema, Mapping):
         return set()
-    stated, alternatives = schema.get("type"), schema.get("anyOf")
+    stated = schema.get("type")
+    alternatives = schema.get("anyOf")
     if isinstance(stated, str):
         stated = [stated]
     types = set(map(str, stated)) if isinstance(stated, list) else set()

@@ -426,7 +426,7 @@ def _is_callable(tool: Tool) -> bool:
 def may_use_connection(agent: Agent, tool: Tool) -> bool:
     """Tell if an agent may call a tool, by the connection that the tool uses.
 
-    True for a tool without a connection, and for one that acts in the name of the agent's person at a server
+    True for a tool without a connection. Another tool must act in the name of the agent's person, at a server
     for which the person has consented.
     """
     connection = tool.connection

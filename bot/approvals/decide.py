@@ -191,18 +191,28 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
     if press.by_api and proposal.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
         return refuse(Answer.STALE, proposal, _SAY_ROUND_TEXT)
 
-    # the verb: this proposal must take it, and the rules must allow the run that it starts
+    refusal = _find_verb_refusal(session, context, policy, proposal)
+    if refusal:
+        return refusal
+    return _FUNCTIONS[press.verb](session, context, proposal)
+
+
+def _find_verb_refusal(
+    session: Session, context: PressContext, policy: Policy, proposal: Proposal
+) -> PressOutcome | None:
+    """Return the refusal of a verb that this proposal does not take, or that would start a forbidden run."""
+    press = context.press
     # ``undoes``: the id of the proposal whose change this one undoes
     if proposal.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
         return refuse(Answer.INVALID, proposal, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _RUNNING and policy.book.has_forbid_rule:  # there are rules that forbid calls
-        call = replace(rights.call_of(session, proposal), at=now)
+        call = replace(rights.call_of(session, proposal), at=context.now)
         why = policy.find_call_objection(call)
         if why:
             return refuse(Answer.REFUSED, proposal, f"This is now forbidden: {why}. Nothing runs.")
     if press.verb in _WRONG_KIND_TEXTS and press.verb not in proposal.kind.extra_verbs:
         return refuse(Answer.INVALID, proposal, _WRONG_KIND_TEXTS[press.verb])
-    return _FUNCTIONS[press.verb](session, context, proposal)
+    return None
 
 
 def _is_outdated(press: Press, proposal: Proposal) -> bool:

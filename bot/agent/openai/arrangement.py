@@ -1,10 +1,10 @@
 """Arrangement of a history in the one order that all model servers accept. Pure.
 
-A history as it happened may have what some servers and many chat templates refuse: a person's words after a
-tool's result, two messages of one role in a row, a system message in the middle, an answer without words, or
-ids of calls from another maker. `arrange` says the same in an order that none of them refuses. It leaves out
-only answers without words and calls, and results that don't follow their call's answer. The tests' model
-server (``tests/fakes``) has a checker for each of these, with its source.
+Some servers and many chat templates refuse a history as it happened. It may have a person's words after a
+tool's result, two messages of one role in a row, or a system message in the middle. It may also have an
+answer without words, or ids of calls from another maker. `arrange` says the same in an order that none of
+them refuses. It leaves out only answers without words and calls, and results that don't follow their call's
+answer. The tests' model server (``tests/fakes``) has a checker for each of these, with its source.
 """
 
 import hashlib

@@ -221,7 +221,8 @@ def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:
 
 def _describe_status(error: openai.APIStatusError, refusal: Refusal, model: NamedModel) -> str:
     """Describe an answer with an error's status: what happened, what to do, and the server's words."""
-    status, quote = error.status_code, _quote(refusal)
+    status = error.status_code
+    quote = _quote(refusal)
     if refusal.cause is RefusalCause.MONEY:
         return _describe_unpaid(refusal)
     if refusal.cause is RefusalCause.NO_TOOLS:

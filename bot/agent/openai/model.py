@@ -3,8 +3,8 @@
 `OpenAIModel.stream` sends a history and the tools until the server answers, and yields the parts of the
 answer. Before the answer it waits after temporary failures, and leaves out parts of the request that the
 server refuses. The ``openai`` library sends each request. The stream is then read here as plain JSON, for two
-reasons: building the library's typed chunks costs more than all other work of a turn, and only in the raw
-stream can one see whether an answer ended or was cut. An answer that is no stream is read as a stream of one
+reasons. Building the library's typed chunks costs more than all other work of a turn. And only the raw stream
+shows whether an answer ended or was cut. An answer that is no stream is read as a stream of one
 event.
 
 Requests are made in ``requests.py``, ``chat.py`` and ``responses.py``. Answers are read in ``answers/``.

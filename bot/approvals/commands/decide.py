@@ -1,7 +1,7 @@
 """Subcommands of ``/approvals`` for everyone: they show proposals, and press buttons of proposals.
 
 A proposal is named by its ID, or the first characters of it. A subcommand such as ``/approvals approve 3f2a``
-is a press of the button with that verb, so it has the same rights and checks as a press on a card. Also here
+is a press of the button with that verb. So the rights and checks are those of a press on a card. Also here
 are the texts for lists of proposals and for rows of the audit log, which other commands use.
 """
 

@@ -288,13 +288,19 @@ class RuleCommands:
 
         # the reply: what the rule says, and what an admin may not expect of it
         text = f"Set: {stored_rule.words}.{grants_text}{condition_text}"
+        text += await self._describe_consequences(stored_rule, tools)
+        return CommandReply(await self._put_names_in(text), rule=stored_rule.id)
+
+    async def _describe_consequences(self, stored_rule: Rule, tools: Sequence[Tool]) -> str:
+        """Describe what an admin may not expect of a rule, a sentence for each; empty if there is nothing."""
+        text = ""
         if not tools:
             text += f" There is no tool called {stored_rule.pattern} right now."
-        if new_rule.limits and new_rule.limits.until:
-            repeated = explain_repeated(new_rule.limits.until)  # an hour that the clocks repeat
+        if stored_rule.limits and stored_rule.limits.until:
+            repeated = explain_repeated(stored_rule.limits.until)  # an hour that the clocks repeat
             if repeated:
                 text += f" {repeated}"
-        if new_rule.subject in _MAY_NAME_GROUPS:
+        if stored_rule.subject in _MAY_NAME_GROUPS:
             # each such subject has a value of another type, so the groups are found in the text of the rule
             groups = filter(is_group, re.split(r"[\s,]+", stored_rule.words))
             for name, why in (await self._groups.ask(groups)).items():
@@ -305,8 +311,7 @@ class RuleCommands:
             if why:
                 where = "there" if len(stored_rule.posts_at) == 1 else f"in {place}"
                 text += f" Nod can't post {where}. {why.rstrip('.')}."
-        text += _describe_loosening(new_rule, tools)
-        return CommandReply(await self._put_names_in(text), rule=stored_rule.id)
+        return text + _describe_loosening(stored_rule, tools)
 
     async def _check_tool(self, rule: Rule, tools: Sequence[Tool]) -> None:
         """Raise CommandError if a rule names one tool, which does not exist and was never called.
@@ -554,7 +559,8 @@ class RuleCommands:
 
         def extend(session: Session) -> Rule | None:
             conversation_lock.lock_everything(session)  # if two extend it, the second adds to the first
-            book, now = self._policies.load(session).book, self._clock()
+            book = self._policies.load(session).book
+            now = self._clock()
             for rule in book.list_about(Subject.BUDGET):
                 if rule.id == rule_id and rule.budget.per is not Per.TURN:
                     self._check_workspace(session, rule.scope, command)

@@ -1,7 +1,7 @@
 """Parsing of rules as admins type them: a value, and the parts that limit it.
 
-In ``/approvals ttl 4h for delete_* in slack:T1/C2``, the command says the rule's subject (``ttl``), "4h" is
-its value, and "for delete_*" and "in slack:T1/C2" are its parts. `parse_value` takes the parts from the end
+An example is ``/approvals ttl 4h for delete_* in slack:T1/C2``. The rule's subject is ``ttl``, its value is
+"4h", and "for delete_*" and "in slack:T1/C2" are its parts. `parse_value` takes the parts from the end
 of the text, one by one, and reads what is left by the subject's reader in `_READERS`. Parsing is strict: a
 misunderstood rule would allow calls that it should not. A text that can't be read raises CommandError, which
 says the correct syntax.
@@ -326,7 +326,8 @@ def parse_instructions(text: str, command: Command) -> Rule:
     place, words = first_word(rest)
     is_place = ":" in place or place in ("here", EVERYWHERE)
     if first != "in" or not is_place:  # else "in" is the first of the instructions' own words
-        place, words = "here", text.strip()
+        place = "here"
+        words = text.strip()
     if len(words) > MAX_INSTRUCTIONS_CHARS:
         raise CommandError(f"At most {MAX_INSTRUCTIONS_CHARS:,} characters.")
     scope = place if place == EVERYWHERE else _parse_place(place, command)

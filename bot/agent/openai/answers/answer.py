@@ -2,7 +2,7 @@
 
 A server sends an answer as events, each a JSON value. `take` turns an event into parts: pieces of text,
 pieces of reasoning, or the retraction of earlier text. When no event is left, `flush` returns the text that
-was held back, and `make_finished` returns the calls, the counts of tokens and the kind of the end.
+was held back. `make_finished` returns the calls, the counts of tokens and the kind of the end.
 ``bot/agent/openai/model.py`` calls them; the subclasses are in ``chat.py`` and ``responses.py``.
 """
 

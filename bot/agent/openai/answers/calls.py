@@ -1,8 +1,8 @@
 """Assembly of a model's calls from the fragments in which servers stream them. Pure.
 
-By the rule, the first fragment of a call has its id and name, the next ones have pieces of its arguments
-(JSON as text), and ``index`` says which call a fragment belongs to. Servers leave out, repeat or mix up each
-of these. `Calls` assembles the calls nevertheless. `find_name` finds the tool that a call means if the model
+By the rule, the first fragment of a call has its id and name. The next ones have pieces of its arguments
+(JSON as text). ``index`` says which call a fragment belongs to. Servers leave out, repeat or mix up each of
+these, and `Calls` still assembles the calls. `find_name` finds the tool that a call means if the model
 put something around the tool's name.
 """
 
@@ -87,7 +87,8 @@ class Calls:
         inner = fragment.get("function")
         # some servers put name and arguments into the fragment itself
         function = inner if isinstance(inner, dict) and inner else fragment
-        call_id, name = str(fragment.get("id") or ""), str(function.get("name") or "")
+        call_id = str(fragment.get("id") or "")
+        name = str(function.get("name") or "")
         index = fragment.get("index")
         call = self._find_call(call_id, name, index)
         if call is None:

@@ -97,14 +97,16 @@ class Thoughts:
             self._held_back += text
             visible = self._read_held_back(is_last=False)
         if visible and ord(visible[-1]) in _HIGH_SURROGATES:  # the other half comes in the next chunk
-            self._held_back, visible = visible[-1] + self._held_back, visible[:-1]
+            self._held_back = visible[-1] + self._held_back
+            visible = visible[:-1]
             self._shown = self._shown[:-1]
             # `_line_start` and `_last_char` may keep the half: only white space in them matters
         return join_surrogates(visible)
 
     def take_thought(self, text: str = "") -> str:
         """Return the reasoning since the last call. ``text``: reasoning that came in a field of its own."""
-        thought, self._thought = self._thought + text, ""
+        thought = self._thought + text
+        self._thought = ""
         return join_surrogates(thought)
 
     def flush(self) -> str:
@@ -177,7 +179,8 @@ class Thoughts:
 
     def _show_first(self, count: int) -> str:
         """Move the first characters out of the held text, and return what is visible of them."""
-        text, self._held_back = self._held_back[:count], self._held_back[count:]
+        text = self._held_back[:count]
+        self._held_back = self._held_back[count:]
         return self._show(text)
 
     def _show(self, text: str) -> str:

@@ -1,9 +1,9 @@
 """A writer that turns a tool's JSON schema into a schema that every maker's server accepts.
 
 A *part* is the schema itself or a schema inside it, such as that of a property. Each part is written again
-with only the keys that all makers accept. References (``$ref``) are replaced by their targets, ``allOf`` and
-conditions are merged into the part, other facts become words in its description, and the rest is left out
-and recorded as an *omission*. `SchemaWriter.write` returns the result.
+with only the keys that all makers accept. References (``$ref``) are replaced by their targets, and
+``allOf`` and conditions are merged into the part. Other facts become words in its description. The rest is
+left out and recorded as an *omission*. `SchemaWriter.write` returns the result.
 """
 
 from collections.abc import Mapping, Sequence
