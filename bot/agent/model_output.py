@@ -131,7 +131,7 @@ def _strip_markdown(text: str) -> str:
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
-    """Tell if a text has a tag that names one of these tools, or a JSON object that calls one of them."""
+    """Tell if a text calls one of these tools, by a tag with its name or by a JSON object."""
     if len(text) > _MAX_CALL_CHARS:
         return False
     if not names.isdisjoint(_TAG_PATTERN.findall(text)):

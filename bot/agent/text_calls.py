@@ -151,7 +151,7 @@ class _BlockParser:
 
 
 def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
-    """Yield a call for each block; for a block that is no call or a quotation, a call that is refused."""
+    """Yield a call for each block. A quotation, or a block that is no call, becomes a refused call."""
     if not blocks:
         return
     texts = [entry.text for entry in transcript if isinstance(entry, UserText | ToolResult)]

@@ -201,9 +201,9 @@ def fail_turn(
 
 
 def _find_failing_since(transcript: Transcript) -> datetime | None:
-    """Return the time at which people were told that the turn failed and is retried; None if they were not.
+    """Return the time of the notice that the turn failed and is retried; None without such a notice.
 
-    They were told if that notice is the last line: nothing else has happened since.
+    It must be the last line, so that nothing else has happened since.
     """
     last = transcript.lines[-1] if transcript.lines else None
     if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
@@ -233,7 +233,7 @@ def store_notice_for_admins(session: Session, policies: Policies, text: str, now
 
 
 def _post_notice(session: Session, transcript: Transcript, text: str, now: datetime) -> list[Job]:
-    """Store a notice in the conversation that people read, and return the job that posts it."""
+    """Store a notice where people read it, and return the job that posts it."""
     conversation_id = _find_lead_conversation(transcript)
     last_heard = messages.find_last_heard(session, conversation_id)
     messages.add_notice(session, conversation_id, text, last_heard, now, delivered=False)

@@ -323,7 +323,7 @@ class AgentCalls:
         return choose_pause((now - proposal.created_at).total_seconds(), len(self._last_looks))
 
     async def _note_use(self, agent: Agent) -> None:
-        """Store that a token is in use, if that was not stored lately."""
+        """Store the time at which a token is used, unless it was stored lately."""
         now = self.clock()
         if tokens.is_use_due(agent, now):
             await self.database.write(tokens.note_use, agent.label, now)

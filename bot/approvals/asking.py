@@ -178,9 +178,9 @@ def _find_choice(choices: Sequence[str], verb: Verb) -> str:
 
 
 def list_answered_by_message(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """Return the open questions after which someone who may answer wrote a message, each with that person.
+    """Return the open questions that a later message answers, each with the message's author.
 
-    If several people did, it is the one whose message is the last.
+    The author is someone who may answer. Of several such messages, the last counts.
     """
     answered: list[tuple[Proposal, Actor]] = []
     for question in _list_open(transcript):

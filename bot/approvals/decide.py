@@ -74,29 +74,12 @@ _CLEARED_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly")
 _CLEARED_DECISION = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
 """The columns that a decision has set, emptied for the next decision."""
 
-
-class _PressOnEach(NamedTuple):
-    """The presses of a verb on several proposals."""
-
-    verb: Verb  # the verb on each proposal
-    state: State  # only proposals in this state get a press
-
-
 # for a press on several proposals
-_EACH_OF_ALL = {
-    Verb.APPROVE_ALL: _PressOnEach(Verb.APPROVE, State.PROPOSED),
-    Verb.DECLINE_ALL: _PressOnEach(Verb.DECLINE, State.PROPOSED),
-    Verb.STOP_ALL: _PressOnEach(Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
-    Verb.UNDO_ALL: _PressOnEach(Verb.UNDO, State.SUCCEEDED),
-}
-"""The presses that a verb on several proposals stands for."""
-BATCH_VERBS = frozenset(_EACH_OF_ALL)
-"""The verbs of buttons that press on several proposals."""
 _NONE_LEFT_TEXTS = {
     Verb.STOP_ALL: "None of these is waiting to run.",
     Verb.UNDO_ALL: "None of these can be undone now.",
 }
-"""The replies if no proposal is in that state; for the other verbs there is one reply."""
+"""The replies if no proposal gets a press, by the verb. All other verbs share one reply."""
 _OUTCOMES = {
     Verb.APPROVE: "approved",
     Verb.DECLINE: "declined",
@@ -107,6 +90,24 @@ _OUTCOMES = {
 _OPEN_OUTCOMES = dict.fromkeys(_OUTCOMES, "counted as a vote") | {Verb.UNDO: "asked about on a card"}
 """The words for presses after which a proposal is still open."""
 _MAX_REASONS = 5  # the most reasons of refusals in one reply
+
+
+class _PressOnEach(NamedTuple):
+    """The presses of a verb on several proposals."""
+
+    verb: Verb  # the verb on each proposal
+    state: State  # only proposals in this state get a press
+
+
+_EACH_OF_ALL = {
+    Verb.APPROVE_ALL: _PressOnEach(Verb.APPROVE, State.PROPOSED),
+    Verb.DECLINE_ALL: _PressOnEach(Verb.DECLINE, State.PROPOSED),
+    Verb.STOP_ALL: _PressOnEach(Verb.STOP_ALL, State.APPROVED),  # it is also the verb of the press on each
+    Verb.UNDO_ALL: _PressOnEach(Verb.UNDO, State.SUCCEEDED),
+}
+"""The presses that a verb on several proposals stands for."""
+BATCH_VERBS = frozenset(_EACH_OF_ALL)
+"""The verbs of buttons that press on several proposals."""
 
 
 def decide(
@@ -200,7 +201,7 @@ def _apply(session: Session, context: PressContext, policy: Policy, proposal: Pr
 def _find_verb_refusal(
     session: Session, context: PressContext, policy: Policy, proposal: Proposal
 ) -> PressOutcome | None:
-    """Return the refusal of a verb that this proposal does not take, or that would start a forbidden run."""
+    """Return the refusal of a verb; None if the proposal takes the verb, and no rule forbids its run."""
     press = context.press
     # ``undoes``: the id of the proposal whose change this one undoes
     if proposal.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):

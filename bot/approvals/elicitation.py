@@ -85,7 +85,7 @@ class Questions:
         self._inbox = inbox
 
     async def end_waiting(self) -> None:
-        """Tell every waiting call that no answer comes, so that it can end before this process does."""
+        """Tell every waiting call that no answer comes. Each can then end before this process does."""
         self._inbox = None
         self._notifier.notify(others=False)
 

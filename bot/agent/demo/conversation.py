@@ -30,7 +30,7 @@ PlannedCall = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A call that the model made, and its result, which is empty while it is not known."""
+    """A call of the model with its result. The result is empty while it is not known."""
 
     tool: str
     arguments: Mapping[str, Any]

@@ -84,7 +84,7 @@ class _AnswerWriter:
             self._add_talk(HELP)
 
     def write(self) -> tuple[str, tuple[ToolCall, ...]]:
-        """Return the reads that are still needed, or the text and the calls that write if all is read."""
+        """Return the reads that are still needed; without any, the text and the calls that write."""
         missing: dict[tuple[str, str], PlannedCall] = {}
         for wish in self._wishes:
             for tool, arguments in self._list_reads(wish):
@@ -175,7 +175,7 @@ class _AnswerWriter:
         return self._results.get((tool, str(arguments)), "")
 
     def _propose(self) -> tuple[str, tuple[ToolCall, ...]]:
-        """Return the text about all that was read, and the calls that write."""
+        """Return the text about the finished reads, and the calls that write."""
         paragraphs: list[str] = []
         writes: list[PlannedCall] = []
         for wish in self._wishes:

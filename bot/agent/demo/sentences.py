@@ -341,10 +341,10 @@ def _skip_filler(text: str, position: int) -> int:
 
 
 def _explain_misunderstanding(rest: str, before: str) -> Talk:
-    """Return a text that quotes the first part that fits no row, with sentences to press.
+    """Return a text that quotes the part that was not understood, with sentences to press.
 
-    ``rest``: the message from that part to its end. ``before``: the message before that part, which is one of
-    the sentences to press. The others are the examples that share the most words with the part.
+    ``rest``: the message from this part to its end. ``before``: the message before the part; it is one of the
+    sentences to press. The others are the examples that share the most words with the part.
     """
     part = _PART_BREAK.split(rest, maxsplit=1)[0].strip(" .,;!?")
     beginning = part[:80].lower()
@@ -440,7 +440,7 @@ class _Reader:
         self.items += self._antecedents
 
     def _change_new_issue(self, wish: Wish) -> None:
-        """Add a change of an issue that does not exist yet to the call that creates the issue."""
+        """Add a change of a new issue to the call that creates the issue."""
         new = self._antecedents[0]
         if wish.tool != "update_issue" or wish.labels_to_remove or "state" in wish.arguments:
             text = (

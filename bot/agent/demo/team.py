@@ -73,7 +73,10 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 
 
 def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
-    """Start the teammates that people's last message asks for, or tell that they were started; else None."""
+    """Start the teammates that the last message asks for, or say that they were started.
+
+    Returns None for any other message.
+    """
     answers = [index for index, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     from_last_answer = transcript[answers[-1] :] if answers else transcript
     ends_with_result = bool(transcript) and isinstance(transcript[-1], ToolResult)

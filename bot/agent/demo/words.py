@@ -156,7 +156,7 @@ def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
 
 
 def find_scheduled_task(text: str) -> str:
-    """Return the task for which a schedule is due, if a note is about that; empty for any other note."""
+    """Return the task in a note about a schedule that is due; empty for any other note."""
     match = _SCHEDULE_NOTE.match(text)
     if match:
         return match[1]

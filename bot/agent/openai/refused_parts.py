@@ -100,7 +100,7 @@ def wants_reasoning_back(error_text: str) -> bool:
 
 
 def wants_signature(error_text: str) -> bool:
-    """Return whether a server complains that a call lacks the signature that its model gives to its calls."""
+    """Return whether a server complains of a call without its model's signature."""
     return _MISSING_SIGNATURE.search(error_text) is not None
 
 
@@ -111,7 +111,7 @@ def blames_tool(error_text: str) -> bool:
 
 
 def find_tools(error_text: str, names: Sequence[str]) -> list[str]:
-    """Return the names of the tools that a refusal is about, in the order in which they were sent."""
+    """Return the names of the refused tools, in the order in which they were sent."""
     if _ABOUT_MESSAGE_ORDER.search(error_text):
         return []
     blamed: set[str] = set()

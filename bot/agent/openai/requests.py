@@ -242,8 +242,8 @@ def choose_tools(
 ) -> list[ToolSpec]:
     """Return the tools for a request in their order: all, or those that fit this conversation best.
 
-    The best are tools whose names were written lately, then tools that were called, then tools whose names
-    and descriptions share words with recent messages, then the first tools.
+    The best are tools whose names were written lately, then tools that were called. After these come tools
+    whose names and descriptions share words with recent messages, then the first tools.
     """
     if len(tools) <= max_tools:
         return list(tools)

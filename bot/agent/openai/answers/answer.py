@@ -65,7 +65,7 @@ class StreamedAnswer(ABC):
         """Return the end of a complete answer, with its calls. Raises ModelError if it may not be used."""
 
     def mark_done(self) -> None:
-        """Note ``[DONE]``, by which a server says that the stream is complete."""
+        """Note the server's ``[DONE]``: the stream is complete."""
         self.ended = True
 
     def flush(self) -> Sequence[Part]:

@@ -148,9 +148,10 @@ class Calls:
         return None
 
     def finish(self) -> tuple[ToolCall, ...]:
-        """Return every call that has a name. An id that is missing, or used before, is replaced by a new id.
+        """Return every call that has a name.
 
-        A call without an id is left out if an earlier call has the same index, name and arguments.
+        A missing id, or one that was used before, is replaced by a new id. A call without an id is left out
+        if an earlier call has the same index, name and arguments.
         """
         calls: list[ToolCall] = []
         used_ids: set[str] = set()

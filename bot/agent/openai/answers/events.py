@@ -106,7 +106,10 @@ class _EventParser:
         self._size = 0  # of the data
 
     def add(self, line: bytes) -> Event | None:
-        """Take a line. Return the event that ends with it, or the event that the line itself is, or None."""
+        """Take a line. Return the event that it completes, or None.
+
+        A line with a JSON object is an event of its own, if no other event has begun.
+        """
         if not line.strip():
             return self._close()
         name, _, value = line.partition(b":")

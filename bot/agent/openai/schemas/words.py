@@ -67,7 +67,7 @@ def _list_facts(part: Part) -> Iterator[str]:
 
 
 def _is_enum_enough(part: Part, values: Sequence[Any]) -> bool:
-    """Tell if the ``enum`` that is sent has all values, apart from null, which is sent as a type."""
+    """Tell if the sent ``enum`` has all values. Null need not be in it, since it is sent as a type."""
     return bool(list_enum_texts(part)) and all(isinstance(value, str | None) for value in values)
 
 

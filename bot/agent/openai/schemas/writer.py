@@ -43,7 +43,7 @@ _AS_TEXT_REMARK = "A JSON object, written as text."  # in the description of an 
 
 
 class SchemaWriter:
-    """A writer of one tool's schema, which records its omissions and the names that it changed.
+    """A writer of one tool's schema. It records its omissions, and the names that it changed.
 
     In its methods, ``depth`` is the number of levels above a part, and ``references`` are the ``$ref`` values
     on the way from the top to the part. `_BRANCH_LEVEL` among them stands for a level of ``allOf``,
