@@ -92,7 +92,7 @@ class ModelOutput:
             return False
         if not was_corrected and not has_tokens(self.text):
             return False
-        # a call that quotes the history is none
+        # a quotation of the history is not read as a call
         remaining, calls = read_written_calls(self.text, specs, history)
         if calls:
             self.pieces = [remaining] if remaining else []

@@ -28,7 +28,7 @@ def make_tool_name(name: str) -> str:
 
 
 def make_argument_name(name: str, taken: AbstractSet[str]) -> str:
-    """Return the name under which an argument is sent. It is none of the ``taken`` names."""
+    """Return the name under which an argument is sent. It differs from the ``taken`` names."""
     clean = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_") or "argument"
     if len(clean) <= _MAX_NAME_CHARS and clean not in taken:
         return clean
