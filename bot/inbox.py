@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 from sqlmodel import Session
@@ -306,10 +307,10 @@ class Assistant:
     async def _take_press(self, press: Press | BatchDecision) -> Reply:
         """Do what a person pressed on a card.
 
-        Raises UnknownCard if the card is not known, and the press does not name the message that was pressed.
+        Raises UnknownCard for a press on an unknown card that does not name the message with the card.
         """
         try:
-            decided = await self.presses.take(press)
+            result = await self.presses.take(press)
         except UnknownCard as error:
             if press.address is None or press.ref is None:
                 raise
@@ -318,36 +319,37 @@ class Assistant:
             if jobs is None:
                 return Reply(Answer.UNKNOWN, error.message)
             await self.dispatcher.wake(*jobs)
-            decided = await self.presses.take(press)
+            result = await self.presses.take(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
-            self._asked_about_card.update(job.key for job in decided.jobs if job.work is Work.TURN)
-        if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
+            self._asked_about_card.update(job.key for job in result.jobs if job.work is Work.TURN)
+        if verb is Verb.STOP and result.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process reads the stop within a second
-        self.own_work.keep_approved(decided.reply.proposals, decided.jobs)
-        await self.dispatcher.wake(*decided.jobs)
-        return decided.reply
+        self.own_work.keep_approved(result.reply.proposals, result.jobs)
+        await self.dispatcher.wake(*result.jobs)
+        return result.reply
 
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
-        """Stop the turn at an address and its team for a person. Returns what was stopped, in words.
+        """Stop the turn at an address and its team for a person.
 
-        Empty if nothing ran. ``begun_by``: a time; stop only a turn that was requested by then, and its team.
+        Returns what was stopped, in words; empty if nothing ran. ``begun_by``: a time; a turn that was
+        requested later continues, with its team. None stops any turn.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
             return ""
-        # ``first``: before other waiting writes, since a person waits for this one
-        was_running, teammate_ids, jobs = await self.database.write(
+        stopped = await self.database.write(
             _stop_turn_and_team, conversation, who, self.clock(), begun_by, urgent=True
         )
-        stopped_ids = [conversation.id, *teammate_ids] if was_running else teammate_ids
-        for conversation_id in stopped_ids:
+        own_ids = [conversation.id] if stopped.was_running else []
+        for conversation_id in (*own_ids, *stopped.teammate_ids):
             self._stopping.add(conversation_id)
             await self.dispatcher.stop_turn(conversation_id)
-        await self.dispatcher.wake(*jobs)
-        if not teammate_ids:
-            return STOPPED if was_running else ""
-        count = "a teammate" if len(teammate_ids) == 1 else f"{len(teammate_ids)} teammates"
+        await self.dispatcher.wake(*stopped.jobs)
+        if not stopped.teammate_ids:
+            return STOPPED if stopped.was_running else ""
+        number = len(stopped.teammate_ids)
+        count = "a teammate" if number == 1 else f"{number} teammates"
         return f"Stopped, together with {count}; what they had proposed is cancelled."
 
     def stop_here(self, conversation_id: str) -> None:
@@ -402,10 +404,10 @@ class Assistant:
     async def _watch_turn(
         self, turn: Turn, follow_ups: list[Job], span: tracing.TracedSpan, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
-        """Yield the events of a turn. The executions of calls that need no approval join ``follow_ups``.
+        """Yield the events of a turn; a person's stop is yielded as a regular end.
 
-        A person's stop is yielded as a regular end. ``delivered``: the turn's text counts as shown once it is
-        stored, since nothing has to be posted.
+        For each call that needs no approval, the job that executes it is appended to ``follow_ups``.
+        ``delivered``: nothing has to be posted, so the turn's text counts as shown once it is stored.
         """
         conversation_id = turn.transcript.conversation.id
         try:
@@ -437,7 +439,10 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw_card(self, key: str) -> tuple[Job, ...]:
-        """Tell listeners of a change, and redraw the cards of a message. ``key``: its id, or empty."""
+        """Tell listeners of a change, and redraw the cards of a message.
+
+        ``key``: the message's id, as text; empty if no card is to be redrawn.
+        """
         await self.cards.announce_change()
         if key:
             await self.cards.redraw(int(key))
@@ -464,21 +469,28 @@ def _list_proposals_of_last_answer(transcript: Transcript) -> list[str]:
     ]
 
 
+class _StoppedWork(NamedTuple):
+    """The work that a person's stop has ended."""
+
+    was_running: bool  # the conversation's own turn was stopped
+    teammate_ids: list[str]  # the conversations of the teammates that were stopped
+    jobs: tuple[Job, ...]  # the next jobs
+
+
 def _stop_turn_and_team(
     session: Session, conversation: Conversation, who: Actor, now: datetime, begun_by: datetime | None
-) -> tuple[bool, list[str], tuple[Job, ...]]:
+) -> _StoppedWork:
     """Stop a turn and its team.
 
-    Returns whether a turn was stopped, the ids of the stopped teammates' conversations, and the next jobs.
     ``begun_by``: do nothing if the turn was requested after that time; None stops any turn and team.
     """
     conversation_lock.lock_conversation(session, conversation.id)
     by = people.make_author(session, Act.STOP, who)
     was_running = turns.stop_turn(session, conversation.id, now, begun_by)
     if begun_by is not None and not was_running:  # the turn was requested later, so its team continues, too
-        return False, [], ()
+        return _StoppedWork(was_running, [], ())
     teammate_ids, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
-    return was_running, teammate_ids, jobs
+    return _StoppedWork(was_running, teammate_ids, jobs)
 
 
 def _store_names(session: Session, new_names: Names, *actors: Actor) -> None:
@@ -489,7 +501,7 @@ def _store_names(session: Session, new_names: Names, *actors: Actor) -> None:
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
-    """Give up a turn during which its process ended too often, and tell people. Returns the next jobs."""
+    """Give up a turn whose process ended too often, and tell people. Returns the next jobs."""
     conversation_id = turn.transcript.conversation.id
     if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person has stopped the turn, or another process runs it

@@ -364,8 +364,8 @@ class ModelSettings(BaseModel):
     def list_all_models(self) -> list[NamedModel]:
         """Return every named model, the default one first; raises SettingsError.
 
-        These are the models of the file NOD_MODELS and, where an API key or a server is set, the one of
-        NOD_MODEL.
+        These are the models of the file NOD_MODELS. The model of NOD_MODEL is added if the file lacks it and
+        an API key or a server is set.
         """
         by_name: dict[str, NamedModel] = {}
         if self.model_file is not None:
@@ -373,48 +373,11 @@ class ModelSettings(BaseModel):
                 by_name = _read_file(self.model_file, partial(read_models, default=self.model))
             except ValueError as error:
                 raise SettingsError(f"NOD_MODELS: {error}") from None
-        api_key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
-        has_server = bool(api_key or self.openai_base_url)
-
         variables = {**dotenv_values(".env"), **os.environ}
-
-        # complete the models of the file: each has a key of its own, or shares the server of NOD_MODEL
-        for name, model in by_name.items():  # ``model.key``: the variable with its API key
-            secret = (variables.get(model.key) or "").strip(_BLANKS)
-            if model.key and not secret:
-                raise SettingsError(f"NOD_MODELS: {name}: the variable {model.key} is not set")
-            try:
-                _check_header_secret(SecretStr(secret))
-            except ValueError as error:
-                raise SettingsError(f"{model.key}: {error}") from None
-            if not (model.key or model.base_url or has_server):
-                raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
-            shared_key = "" if model.key or model.base_url else api_key  # only for the server of NOD_MODEL
-            by_name[name] = replace(
-                model,
-                base_url=model.base_url or self.openai_base_url,
-                secret=secret or shared_key,
-                key=model.key or "OPENAI_API_KEY",
-            )
-
-        # add the model of NOD_MODEL, unless the file describes it
-        if self.model not in by_name and has_server:
-            by_name[self.model] = NamedModel(
-                name=self.model,
-                model=self.model,
-                base_url=self.openai_base_url,
-                key="OPENAI_API_KEY",
-                api=Api(self.model_api),
-                tools=ToolCalls(self.model_tools),
-                images=self.model_images,
-                window=self.model_window,
-                timeout=self.model_timeout.total_seconds(),
-                strict=self.model_strict,
-                stream_options=self.model_stream_options,
-                parallel_tool_calls=self.model_parallel_tool_calls,
-                secret=api_key,
-                setting="NOD_MODEL",
-            )
+        for name, model in by_name.items():
+            by_name[name] = self._complete_model(name, model, variables)
+        if self.model not in by_name and self._has_server:
+            by_name[self.model] = self._make_default_model()
         is_model_set = self.model != type(self).model_fields["model"].default
         if by_name and self.model not in by_name and is_model_set:
             raise SettingsError(
@@ -422,6 +385,60 @@ class ModelSettings(BaseModel):
             )
         # False comes before True: the default model is the first
         return sorted(by_name.values(), key=lambda model: model.name != self.model)
+
+    @property
+    def _api_key(self) -> str:
+        return self.openai_api_key.get_secret_value() if self.openai_api_key else ""
+
+    @property
+    def _has_server(self) -> bool:
+        """True if an API key or a server is set, so that there is a server for the model of NOD_MODEL."""
+        return bool(self._api_key or self.openai_base_url)
+
+    def _complete_model(
+        self, name: str, model: NamedModel, variables: Mapping[str, str | None]
+    ) -> NamedModel:
+        """Return a model of the file NOD_MODELS with its server and its API key; raises SettingsError.
+
+        A model without a server of its own shares that of NOD_MODEL. ``variables``: the environment;
+        ``model.key`` names the variable with the model's API key.
+        """
+        secret = (variables.get(model.key) or "").strip(_BLANKS)
+        if model.key and not secret:
+            raise SettingsError(f"NOD_MODELS: {name}: the variable {model.key} is not set")
+        try:
+            _check_header_secret(SecretStr(secret))
+        except ValueError as error:
+            raise SettingsError(f"{model.key}: {error}") from None
+        if not (model.key or model.base_url or self._has_server):
+            raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
+        # the key of NOD_MODEL is sent only to the server of NOD_MODEL
+        shared_key = "" if model.key or model.base_url else self._api_key
+        return replace(
+            model,
+            base_url=model.base_url or self.openai_base_url,
+            secret=secret or shared_key,
+            key=model.key or "OPENAI_API_KEY",
+        )
+
+    def _make_default_model(self) -> NamedModel:
+        """Return the model of NOD_MODEL as the settings describe it."""
+        return NamedModel(
+            name=self.model,
+            model=self.model,
+            base_url=self.openai_base_url,
+            key="OPENAI_API_KEY",
+            api=Api(self.model_api),
+            tools=ToolCalls(self.model_tools),
+            images=self.model_images,
+            window=self.model_window,
+            timeout=self.model_timeout.total_seconds(),
+            strict=self.model_strict,
+            stream_options=self.model_stream_options,
+            parallel_tool_calls=self.model_parallel_tool_calls,
+            secret=self._api_key,
+            setting="NOD_MODEL",
+        )
 
     @property
     def uses_demo_model(self) -> bool:
@@ -797,7 +814,10 @@ class Settings(
 
     @model_validator(mode="after")
     def _check_folders(self) -> Self:
-        """Raise ValueError if Nod's own files lie in the workspace, where tools read without approval."""
+        """Validate the workspace, in which tools read without approval.
+
+        Raises ValueError if Nod's own files lie in it, or if the shell is on without it.
+        """
         if self.workspace is None:
             if self.shell:
                 raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")

@@ -89,7 +89,7 @@ class DistributedDispatcher:
         waits for some seconds, between two tries of a worker.
         """
         self._wire = wire
-        self._works = does_jobs
+        self._does_jobs = does_jobs
         self._sleep = sleep
         self._local = EmbeddedDispatcher()
         self._app = procrastinate.App(
@@ -115,8 +115,8 @@ class DistributedDispatcher:
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """Start the local dispatcher and the workers that take jobs from PostgreSQL."""
         self._handler = handler
-        self._local.start(self._do, queue_of)
-        if self._works and not self._workers:
+        self._local.start(self._do_job, queue_of)
+        if self._does_jobs and not self._workers:
             self._workers = [asyncio.create_task(self._run_worker(name), name=name) for name in _WORKERS]
 
     @property
@@ -134,9 +134,9 @@ class DistributedDispatcher:
 
     @property
     def takes_work(self) -> bool:
-        """Always False: another process may run the jobs that are woken here.
+        """Always False, since another process may run the jobs that are woken here.
 
-        Only a process that runs all of its jobs itself says True, once it has started.
+        It is True only for a process that runs all of its jobs itself.
         """
         return False
 
@@ -162,7 +162,7 @@ class DistributedDispatcher:
 
         A process that does no jobs does neither.
         """
-        if not self._works:
+        if not self._does_jobs:
             return
         with _log_outage("the jobs of dead workers"):
             manager = self._app.job_manager
@@ -201,12 +201,12 @@ class DistributedDispatcher:
         """Return whether this process runs a job that it wakes itself, instead of deferring it."""
         if queue is LOCAL_QUEUE:  # the queue of jobs that cost next to nothing
             return True
-        if not self._works:
+        if not self._does_jobs:
             return False
         if not self._wire.has_others:
             return True
-        crowded = self._local.is_crowded(job.work, queue)
-        return not crowded and self._local.count_taken(job.work) < _SLOTS_FOR_OWN_JOBS[job.work]
+        is_crowded = self._local.is_crowded(job.work, queue)
+        return not is_crowded and self._local.count_taken(job.work) < _SLOTS_FOR_OWN_JOBS[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
         """Put a job into Procrastinate's queue, once, for any worker.
@@ -233,12 +233,12 @@ class DistributedDispatcher:
                 self._failing.discard(name)  # the worker has taken this job, so it works again
         with _log_outage(f"{work} {key}"):
             queue = await self._local.find_queue(job)
-            crowded = self._local.is_crowded(job.work, queue)
+            is_crowded = self._local.is_crowded(job.work, queue)
             if job in self.tasks:
                 await self._local.wake(job)
             else:
                 self._local.begin(job, queue)
-                if not crowded and job in self.tasks:
+                if not is_crowded and job in self.tasks:
                     await asyncio.wait({self.tasks[job]})
 
     async def _run_worker(self, name: str) -> None:
@@ -274,11 +274,11 @@ class DistributedDispatcher:
             self._failing.add(name)
             await self._sleep(pause)
 
-    async def _do(self, job: Job) -> tuple[Job, ...]:
-        """Do a job, and wake the jobs that follow, each of which may run in another process.
+    async def _do_job(self, job: Job) -> tuple[Job, ...]:
+        """Do a job, and wake the jobs that follow; each may run in another process.
 
-        If another process has the lease on the job, that process is asked to do it once more. Returns no
-        jobs, so that the local dispatcher wakes none of them itself.
+        If another process has the lease on the job, that process is asked to do the job once more. Returns no
+        jobs, so that the local dispatcher wakes none itself.
         """
         if self._handler is None:
             return ()

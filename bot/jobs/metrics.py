@@ -140,7 +140,7 @@ class Metrics:
         self._outcome_unknown.set(self._tally.unknown)
         for move in moves:
             self._moves.labels(move.state).inc()
-            if move.decided_after_seconds is not None:  # the seconds until a person decided
+            if move.decided_after_seconds is not None:
                 self._decisions.observe(move.decided_after_seconds)
         current = await read(counts.count_waiting)
         self._recorded.set(current.recorded)
@@ -175,7 +175,7 @@ class Metrics:
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
         # only the last `counts.REREAD_IDS` ids are read again, so turns with lower ids can't be counted twice
         first_read_again = self._last_turn - counts.REREAD_IDS
-        self._counted = {ident for ident in self._counted if ident > first_read_again}
+        self._counted = {turn_id for turn_id in self._counted if turn_id > first_read_again}
 
     def time_model(self, model: Model) -> Model:
         """Wrap a model so that its calls are timed."""

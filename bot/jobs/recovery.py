@@ -50,10 +50,10 @@ class Recovery:
     retention: timedelta = timedelta(days=30)  # the time for which long output is kept
 
     async def expire_due(self, now: datetime) -> int:
-        """Expire proposals that no one decided in time, for about a second at most. Return their number.
+        """Expire proposals that no one decided in time; return their number.
 
-        After a long downtime thousands may be due. So other writes may come between two batches, and the next
-        call continues.
+        After a long downtime thousands may be due. So this ends after about a second, and the next call
+        continues. Other writes may come between two batches.
         """
         count = 0
         deadline = time.monotonic() + _SWEEP_SECONDS
@@ -83,24 +83,27 @@ class Recovery:
         ``starting``: this process begins, so it posts immediately what was not posted yet.
         """
         jobs = await self.take_over(now)
-        patience = now if starting else now - _DELIVERY_PATIENCE
+        unposted_since = now if starting else now - _DELIVERY_PATIENCE  # or earlier
         read = self.database.read
         await self.database.write(turns.request_due_retries, now)
         no_longer_undoable = await read(proposals.list_undo_expired, now, _UNDO_BATCH)
         if no_longer_undoable:
             await self.database.write(transitions.end_undo, no_longer_undoable)
-        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
+        jobs += [Job(Work.EXECUTE, proposal_id) for proposal_id in await read(proposals.list_approved)]
         # approved here, but this process has not begun to run them
-        jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
-        jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
+        jobs += [Job(Work.EXECUTE, proposal_id) for proposal_id in self.execution.unstarted]
+        wanted_turns = await read(turns.list_wanted, self.process)
+        jobs += [Job(Work.TURN, conversation_id) for conversation_id in wanted_turns]
         for list_ids in (
             turns.list_with_undelivered,
             outputs.list_with_unposted,
             questions.list_homes_with_untold,
         ):
-            jobs += [Job(Work.DELIVER, ident) for ident in await read(list_ids, patience, now)]
-        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.list_outdated_messages)]
-        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_with_outdated_message)]
+            conversation_ids = await read(list_ids, unposted_since, now)
+            jobs += [Job(Work.DELIVER, conversation_id) for conversation_id in conversation_ids]
+        message_ids = await read(posted_cards.list_outdated_messages)
+        jobs += [Job(Work.REDRAW, str(message_id)) for message_id in message_ids]
+        jobs += [Job(Work.TEAM, lead_id) for lead_id in await read(teams.list_with_outdated_message)]
         await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
@@ -134,8 +137,8 @@ class Recovery:
         """End the runs in this process that someone wants stopped, wherever they pressed Stop."""
         under_way = self.execution.under_way
         if under_way:
-            for ident in await self.database.read(proposals.list_stop_requested, under_way):
-                self.execution.stop(ident)
+            for proposal_id in await self.database.read(proposals.list_stop_requested, under_way):
+                self.execution.stop(proposal_id)
 
     async def retry_refused_posts(self, _: datetime) -> None:
         """Repeat posts that a platform refused for a moment; `recover` repeats all others later."""

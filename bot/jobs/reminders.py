@@ -40,7 +40,8 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _BATCH = 100  # the most proposals with a due step that one transaction takes
-_LINKS_TASK = "told links"  # the name of the state that says up to which log row admins know of links
+# the name of the task whose state says up to which row of the audit log admins were told of links
+_LINKS_TASK = "told links"
 _ANCHOR_USE_TEXT = (
     "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 )
@@ -108,8 +109,8 @@ class Reminders:
         for steps in steps_by_card.values():
             targets = dict.fromkeys(target for step in steps for target in step.targets)
             for target in targets:
-                told_of = [step.proposal for step in steps if target in step.targets]
-                self._tell_target(session, act, target, told_of, now)
+                on_card = [step.proposal for step in steps if target in step.targets]
+                self._tell_target(session, act, target, on_card, now)
 
     def _claim_step(
         self, session: Session, act: Act, proposal: Proposal, now: datetime
@@ -118,7 +119,7 @@ class Reminders:
         if act is Act.ESCALATE:
             return self._escalate(session, proposal, now)
         targets: tuple[str, ...] = (REMINDER,)  # a reminder in the places of the card
-        due_columns: dict[str, Any] = {f"{act}_at": None}  # the new due times by column, here ``warn_at``
+        due_columns: dict[str, Any] = {f"{act}_at": None}  # the new due times by column, such as ``warn_at``
         reason = None
         if act is Act.REMIND and proposal.remind_every:
             due_columns = {"remind_at": now + proposal.remind_every}
@@ -150,10 +151,7 @@ class Reminders:
     def _tell_target(
         self, session: Session, act: Act, target: str, on_card: Sequence[Proposal], now: datetime
     ) -> None:
-        """Store the message to a target about proposals that share a card.
-
-        A notice with an empty text posts the card.
-        """
+        """Store the message to a target about proposals that share a card."""
         proposal = on_card[0]
         more_count = len(on_card) - 1
         if target == REMINDER:
@@ -161,6 +159,7 @@ class Reminders:
         elif is_group(target):
             self._tell_group(session, target, proposal, more_count, now)
         elif is_place(target):
+            # a notice with an empty text posts the card
             notices.store_notice(session, Address.parse(target), "", now, proposal.card_id)
         else:
             self._use_notifier(session, target, proposal, more_count, now)

@@ -34,12 +34,11 @@ PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
 _JUMP = timedelta(seconds=5)  # a smaller difference within a second is the ordinary correction of a clock
 _ONE_AT_A_TIME = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
-"""The options of each sweep in APScheduler: one run at a time, and one run for all missed ones, however late.
-"""
+"""The options of each sweep in APScheduler: one run at a time, and a single late run for all missed ones."""
 
 
 class Sweep(NamedTuple):
-    """Work that begins at a fixed pace and is given the time; never twice at a time in one process."""
+    """A function that is called with the time, at a fixed pace; never twice at a time in one process."""
 
     name: str
     seconds: float
@@ -49,8 +48,8 @@ class Sweep(NamedTuple):
 class PauseTrigger(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """A trigger that is due a fixed time from now, whenever it was due before.
 
-    The library's own interval and cron triggers go by the wall clock: set ahead by a month, they walk every
-    run that was missed, and hold the loop.
+    The library's own interval and cron triggers go by the wall clock. If the clock is set ahead by a month,
+    they compute every run that was missed, and block the event loop.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -111,12 +110,15 @@ class Scheduler:
 
         If the clock was set back by an hour, a sweep would otherwise wait an hour longer.
         """
-        last_time, last_monotonic = self._clock(), time.monotonic()
+        last_time = self._clock()
+        last_monotonic = time.monotonic()
         while True:
             await asyncio.sleep(1)
-            now, monotonic = self._clock(), time.monotonic()
+            now = self._clock()
+            monotonic = time.monotonic()
             jumped = now - last_time - timedelta(seconds=monotonic - last_monotonic)
-            last_time, last_monotonic = now, monotonic
+            last_time = now
+            last_monotonic = monotonic
             if abs(jumped) >= _JUMP:
                 log.warning("the system's clock was set", by_seconds=round(jumped.total_seconds()))
                 for job in self._ticker.get_jobs():

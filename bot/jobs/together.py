@@ -105,12 +105,10 @@ class DatabaseCluster:
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
         """Call the handler when another process begins to listen."""
-        self.wire.on(
-            LISTENING, lambda _: handler()
-        )  # the message by which a new process tells that it listens
+        self.wire.on(LISTENING, lambda _: handler())
 
     async def lease(self, name: str) -> bool:
-        """Try to take the lease on a name, and tell if this process has it."""
+        """Try to take the lease on a name; return True if this process has it now."""
         return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
 
     def connect_notifier(self, notifier: ChangeNotifier) -> None:

@@ -138,26 +138,28 @@ def seal_outcome(
 ) -> dict[str, Any]:
     """Store what a tool said for the agent and its person; return the changes of the proposal without it.
 
-    ``state`` and ``changes`` are the proposal's end. An end that Nod itself describes stays as it is. Of the
-    ``files``, those that a program may have are stored.
+    ``state`` and ``changes``: the end of the proposal; an end that Nod itself describes stays as it is.
+    ``files``: the files of the tool; those that a program may have are stored.
     """
     kept_files, left_out = choose_for_program(files)
     if left_out:
         changes = {**changes, "result": f"{changes.get('result') or ''}\n{left_out}".strip()}
-    if state is State.FAILED and changes.get("cause") in _CAUSES_BY_NOD:
-        outcome: dict[str, Any] = {}
-    else:
+    outcome: dict[str, Any] = {}  # what the tool said, by field
+    is_described_by_nod = state is State.FAILED and changes.get("cause") in _CAUSES_BY_NOD
+    if not is_described_by_nod:
         outcome = {name: changes[name] for name in _SEALED_FIELDS if changes.get(name) is not None}
-    stored_files = {_FILES: [_file_to_json(file) for file in kept_files]} if kept_files else {}
-    values = {"outcome": {**outcome, **stored_files} or None, "told_at": None}
+    stored = dict(outcome)
+    if kept_files:
+        stored[_FILES] = [_file_to_json(file) for file in kept_files]
+    values = {"outcome": stored or None, "told_at": None}
     session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == proposal.id).values(values))
     if not outcome:
         return changes
-    sealed = dict.fromkeys(outcome)  # the proposal gets None in these fields
+    sealed: dict[str, Any] = dict.fromkeys(outcome)  # the proposal gets None in these fields
     if "error" in outcome:
-        sealed |= {"error": _SEALED_TEXT}
+        sealed["error"] = _SEALED_TEXT
     elif "ended_badly" in outcome:
-        sealed |= {"ended_badly": _SEALED_END_TEXT}
+        sealed["ended_badly"] = _SEALED_END_TEXT
     return {**changes, **sealed}
 
 
@@ -188,11 +190,11 @@ def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
     open_proposal = select(ProposalRow.id).where(
         ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )
-    old = (
+    ended_ids = (
         select(AgentCallRow.id)
         .where(AgentCallRow.created_at < before, ~open_proposal.exists())
         .order_by(col(AgentCallRow.created_at))
         .limit(limit)
     )
-    gone = session.execute(delete(AgentCallRow).where(col(AgentCallRow.id).in_(old)))
-    return int(gone.rowcount)  # type: ignore[attr-defined]
+    deleted = session.execute(delete(AgentCallRow).where(col(AgentCallRow.id).in_(ended_ids)))
+    return int(deleted.rowcount)  # type: ignore[attr-defined]

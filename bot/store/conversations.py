@@ -89,11 +89,11 @@ _SELECT_BY_PROPOSALS = (
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
     return database.read_once(
-        session, (Conversation, conversation_id), lambda: _get(session, conversation_id)
+        session, (Conversation, conversation_id), lambda: _load_row(session, conversation_id)
     )
 
 
-def _get(session: Session, conversation_id: str) -> Conversation | None:
+def _load_row(session: Session, conversation_id: str) -> Conversation | None:
     row = session.connection().execute(_GET, {"id": conversation_id}).first()
     return from_row(row) if row else None
 
@@ -102,11 +102,12 @@ def map_by_proposal(session: Session, proposal_ids: Collection[str]) -> dict[str
     """Return the conversation of each of these proposals, by the proposal's id."""
     if not proposal_ids:
         return {}
-    found: dict[str, Conversation] = {}
+    by_proposal: dict[str, Conversation] = {}
     for row in session.connection().execute(_SELECT_BY_PROPOSALS, {"proposal_ids": list(proposal_ids)}):
-        found[row.proposal_id] = conversation = from_row(row)
+        conversation = from_row(row)
+        by_proposal[row.proposal_id] = conversation
         database.cache_read(session, (Conversation, conversation.id), conversation)
-    return found
+    return by_proposal
 
 
 def has_written_in(session: Session, accounts: Collection[str], scope: str) -> bool:
@@ -302,7 +303,10 @@ def count_started_since(session: Session, actor: Actor, since: datetime, now: da
 
 
 def end_conversation(session: Session, address: Address, now: datetime) -> bool:
-    """End the conversation at an address, and tell if there was one. The next message begins another."""
+    """End the conversation at an address; return False if there was none.
+
+    The next message there begins another.
+    """
     ended = session.execute(
         update(ConversationRow)
         .where(
@@ -323,7 +327,7 @@ def list_conversations_of(
     before: tuple[datetime, str] | None = None,
     words: str = "",
 ) -> list[Conversation]:
-    """Return the conversations that an account began in a channel and did not delete, newest first.
+    """Return the conversations that an account began in a channel, newest first, without deleted ones.
 
     ``before``: only conversations that began before this time and id. ``words``: only conversations with
     these words in the title or a message.
@@ -370,9 +374,9 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
     messages.delete_all(session, conversation_ids)
 
 
-def _shorten_title(text: str) -> str:
+def _shorten_title(title: str) -> str:
     """Return a title on one line with at most `_MAX_TITLE_CHARS` characters."""
-    line = storable(" ".join(text.split()))
+    line = storable(" ".join(title.split()))
     if len(line) <= _MAX_TITLE_CHARS:
         return line
     return f"{line[: _MAX_TITLE_CHARS - 1].rstrip()}…"
@@ -394,7 +398,7 @@ def read_transcript(
 def load_transcript_of(
     session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
 ) -> Transcript:
-    """Return what `read_transcript` does, for a conversation whose row was read already."""
+    """Return the transcript of a conversation whose row was read already, as `read_transcript` does."""
     newest_first = messages.list_latest(session, conversation.id, limit)
     # the newest summary, which stands for the lines before it
     summary = next((line for line in newest_first if line.role is LineRole.SUMMARY), None)
@@ -419,7 +423,7 @@ def _place_for_model(line: Line) -> tuple[int, bool, int]:
 
 
 def count_open_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
-    """Return the number of open proposals in each conversation."""
+    """Return the number of waiting proposals by conversation; one without any is left out."""
     rows = session.execute(
         select(ProposalRow.conversation_id, func.count())
         .where(col(ProposalRow.conversation_id).in_(conversation_ids), ProposalRow.state == "proposed")

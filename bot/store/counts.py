@@ -24,12 +24,15 @@ from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
 from bot.store.turns import IS_WANTED, OTHER_MODEL
 
-_AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
-_MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
+_AUDIT = table_of(AuditRow)
+_PROPOSAL = table_of(ProposalRow)
+_TURN = table_of(TurnRow)
+_MESSAGE = table_of(MessageRow)
+_CALLBACK = table_of(CallbackRow)
+_END = table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_CHAT = case(
-    (_PLACE.c.private, _PLACE.c.channel), else_=ADDRESS_SHOWN
-)  # a private chat is only named by channel
+# the address of a chat; a private chat is named only by its channel
+_CHAT = case((_PLACE.c.private, _PLACE.c.channel), else_=ADDRESS_SHOWN)
 _MAX_READ_ROWS = 5000  # the most rows of one read
 MAX_GROUPS = 1000  # the most groups of usage in one answer
 # usage by person or place is read by account or thread; the caller adds it up
@@ -159,10 +162,10 @@ def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
 
 def _make_move(row: Any) -> Move:
     is_decision = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
-    decided_in = None
+    decided_after_seconds = None
     if is_decision and row.actor != "nod":
-        decided_in = (row.at - row.created_at).total_seconds()
-    return Move(row.state, decided_in, row.before)
+        decided_after_seconds = (row.at - row.created_at).total_seconds()
+    return Move(row.state, decided_after_seconds, row.before)
 
 
 def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
@@ -174,12 +177,12 @@ def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
     """Return the turns from a little before ``last_id`` on (see `REREAD_IDS`), and those ``under_way``."""
-    which = _TURN.c.id > last_id - REREAD_IDS
+    is_listed = _TURN.c.id > last_id - REREAD_IDS
     if under_way:  # with an empty list next to OR, all turns would be read
-        which |= _TURN.c.id.in_(under_way)
+        is_listed |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
     # a row in the state `OTHER_MODEL` is no turn: it has the cost of a call of another model
-    turns = select(*columns).where(which, _TURN.c.state != OTHER_MODEL).order_by(_TURN.c.id)
+    turns = select(*columns).where(is_listed, _TURN.c.state != OTHER_MODEL).order_by(_TURN.c.id)
     return [
         TurnState(row.id, row.state, _compute_duration(row.created_at, row.ended_at))
         for row in session.connection().execute(turns)
@@ -204,27 +207,14 @@ class _Grouping(NamedTuple):
 def list_usage(
     session: Session, by: Parts, since: datetime, accounts: Collection[str] | None
 ) -> list[UsageRow]:
-    """Return the usage of the turns since then, grouped by ``by``, in the conversations of these accounts.
+    """Return the usage of the turns since then, in groups by ``by``, in the conversations of these accounts.
 
-    ``accounts``: None for all conversations. Days begin with the newest, other groups with the one whose
-    prompts have most tokens. By person or place, a group is one account or thread, which the caller adds up.
-    `Parts.ORDER` groups by the line of a person that asked for the work.
+    ``accounts``: None for all conversations. The newest day comes first; of other groups, the one whose
+    prompts have most tokens. By person or place, a group is one account or thread, and the caller adds the
+    groups up. `Parts.ORDER` groups by the line of a person that asked for the work.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
-    at = _TURN.c.created_at
-    if session.connection().dialect.name == "postgresql":
-        at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
-    most_tokens = func.sum(_TURN.c.prompt_tokens).desc()
-    title = func.max(_PLACE.c.title)
-    grouping = {
-        Parts.DAY: _Grouping(func.date(at), func.date(at).desc()),
-        Parts.CONVERSATION: _Grouping(_PLACE.c.id, most_tokens, title),
-        Parts.ACCOUNT: _Grouping(_PLACE.c.owner, most_tokens),
-        Parts.PERSON: _Grouping(func.coalesce(_TURN.c.asker, _PLACE.c.owner), most_tokens),
-        Parts.PLACE: _Grouping(_CHAT, most_tokens),
-        Parts.MODEL: _Grouping(func.coalesce(_TURN.c.model, literal_column("''")), most_tokens),
-        Parts.ORDER: _Grouping(_TURN.c.asked, most_tokens, title),
-    }[by]
+    grouping = _make_grouping(session, by)
     columns = (grouping.key, grouping.name, func.count(), *sums)  # in the order of the fields of `UsageRow`
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     found = found.where(_TURN.c.created_at >= since)
@@ -238,20 +228,40 @@ def list_usage(
     return [UsageRow(str(key), name, *numbers) for key, name, *numbers in rows]
 
 
+def _make_grouping(session: Session, by: Parts) -> _Grouping:
+    """Return the grouping of usage by ``by``."""
+    at = _TURN.c.created_at
+    if session.connection().dialect.name == "postgresql":
+        at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
+    most_tokens = func.sum(_TURN.c.prompt_tokens).desc()
+    title = func.max(_PLACE.c.title)
+    groupings = {
+        Parts.DAY: _Grouping(func.date(at), func.date(at).desc()),
+        Parts.CONVERSATION: _Grouping(_PLACE.c.id, most_tokens, title),
+        Parts.ACCOUNT: _Grouping(_PLACE.c.owner, most_tokens),
+        Parts.PERSON: _Grouping(func.coalesce(_TURN.c.asker, _PLACE.c.owner), most_tokens),
+        Parts.PLACE: _Grouping(_CHAT, most_tokens),
+        Parts.MODEL: _Grouping(func.coalesce(_TURN.c.model, literal_column("''")), most_tokens),
+        Parts.ORDER: _Grouping(_TURN.c.asked, most_tokens, title),
+    }
+    return groupings[by]
+
+
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
     """Return the cost of turns since then in a scope, or for one of these accounts.
 
     A scope is a place for rules, as in `bot.domain.rules.covers`.
     """
     found = _TOTAL_COST.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    there = or_(is_inside(scope), _TURN.c.asker.in_(sorted(accounts)))
-    found = found.where(_TURN.c.created_at >= begin, there)
+    is_counted = or_(is_inside(scope), _TURN.c.asker.in_(sorted(accounts)))
+    found = found.where(_TURN.c.created_at >= begin, is_counted)
     return float(session.connection().execute(found).scalar_one())
 
 
-def sum_spent_on_request(session: Session, order: int) -> float:
+def sum_spent_on_request(session: Session, request_line_id: int) -> float:
     """Return the cost of all turns that one request of a person led to, also of the turns of teammates.
 
-    ``order``: the id of the line with the request, as in the column ``asked``.
+    ``request_line_id``: the id of the line with the request, as in the column ``asked``.
     """
-    return float(session.connection().execute(_TOTAL_COST.where(_TURN.c.asked == order)).scalar_one())
+    of_request = _TOTAL_COST.where(_TURN.c.asked == request_line_id)
+    return float(session.connection().execute(of_request).scalar_one())

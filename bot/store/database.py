@@ -28,12 +28,7 @@ from sqlmodel import Session
 
 from bot.errors import LostRace
 from bot.store.audit import chain
-from bot.store.engine import (
-    LOCK_PATIENCE_SECONDS,
-    POSTGRES_WRITERS,
-    READERS,
-    open_engine,
-)
+from bot.store.engine import LOCK_PATIENCE_SECONDS, POSTGRES_WRITERS, READERS, open_engine
 from bot.telemetry.outages import FileFault, is_damage
 
 P = ParamSpec("P")
@@ -138,7 +133,7 @@ class Database:
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
         self.info: dict[str, Any] = {}  # copied into the ``info`` of every session
-        self._writable_until = 0.0  # the time, by time.monotonic(), until which the last check is valid
+        self._writable_until = 0.0  # the last check is valid until then, in seconds of time.monotonic()
         self._queue = _WriteQueue()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
         self._readers = ThreadPoolExecutor(READERS, "nod-read")
@@ -151,10 +146,12 @@ class Database:
     async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, urgent: bool = False) -> T:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
-        Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
-        ``urgent``: this write comes before others that wait, since a person waits for it.
-        Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
-        must itself read the rows that it changes: a row that its caller has read may be stale by then.
+        - ``function`` may run several times, so it must itself read the rows that it changes: a row that its
+          caller has read may be stale by then
+        - ``args``: its arguments; keyword arguments are given with `functools.partial`, as in asyncio
+        - ``urgent``: this write comes before others that wait, since a person waits for it
+
+        Raises LostRace if other transactions were faster each time.
         """
         write: _QueuedWrite = _QueuedWrite(lambda session: function(session, *args))
         self._queue.add(write, urgent=urgent)
@@ -304,7 +301,10 @@ def cache_read(session: Session, key: Hashable, value: object) -> None:
 
 
 def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
-    """Return ``read()``, cached for the rest of this snapshot; in a transaction that writes, not cached."""
+    """Return ``read()``, cached for the rest of this snapshot.
+
+    A transaction that writes has no cache, since its own changes would make the values stale.
+    """
     cache = session.info.get(SNAPSHOT_CACHE)
     if cache is None:
         return read()
@@ -315,7 +315,10 @@ def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
 
 
 def _repeat_until_done(transaction: Callable[[], T]) -> T:
-    """Run a transaction, and again where another one was faster or PostgreSQL ended it before its COMMIT."""
+    """Run a transaction, again if another one was faster or if PostgreSQL ended it before its COMMIT.
+
+    After `_MAX_TRIES` tries, the last error is raised.
+    """
     for _ in range(_MAX_TRIES - 1):
         with contextlib.suppress(LostRace):
             try:
@@ -341,18 +344,18 @@ def _run_all(
     connection: Connection, works: Sequence[Callable[[Session], T]], info: Mapping[str, Any]
 ) -> list[T]:
     """Run each function in a session of its own, then add what all of them recorded to the audit log."""
-    added = chain.NewRows()
+    new_rows = chain.NewRows()
     values = []
     for work in works:
         with Session(
             connection,
             expire_on_commit=False,
             join_transaction_mode="rollback_only",
-            info={chain.NEW_ROWS_KEY: added, **info},
+            info={chain.NEW_ROWS_KEY: new_rows, **info},
         ) as session:
             values.append(work(session))
             session.flush()
-    chain.insert_rows(connection, added)
+    chain.insert_rows(connection, new_rows)
     return values
 
 

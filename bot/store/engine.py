@@ -26,7 +26,7 @@ from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
-LOCK_PATIENCE_SECONDS = 10.0  # seconds to wait for a lock that another process or session holds
+LOCK_PATIENCE_SECONDS = 10.0  # the time to wait for a lock that another process or session holds
 READERS = 4  # reading threads, each with a connection
 POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
 _CONNECTIONS = READERS + POSTGRES_WRITERS
@@ -41,8 +41,8 @@ _PRAGMAS = (
 )
 _READONLY_PRAGMAS = ("PRAGMA query_only=ON",)
 
-# what PostgreSQL's connections are set to: options of all sessions, further ones of `open_engine`, the
-# network
+# what PostgreSQL's connections are set to: options of all sessions, further ones of `open_engine`, and limits
+# on a bad network
 _SESSION_OPTIONS = (
     "-cdatestyle=ISO",  # psycopg reads dates in no other style
     "-cidle_session_timeout=0",  # a session that only listens is idle for long
@@ -93,8 +93,8 @@ def find_damage(connection: sqlite3.Connection) -> str:
 def make_connect_arguments(url: str | URL, *more: str) -> dict[str, str | int]:
     """Return the arguments of psycopg's ``connect`` for a session: options, and limits on a bad network.
 
-    They override settings of the server, the database and the role. ``more`` are further options. The options
-    of the URL come last, so they win.
+    They override settings of the server, the database and the role. ``more``: further options. The options in
+    the URL come last, so they override these.
     """
     query = make_url(url).query
     from_url = query.get("options", "")
@@ -136,11 +136,11 @@ def insert_new(session: Session, table: type[SQLModel], values: Mapping[str, Any
 
 def insert_or_update(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
     """Insert a row, or update the row with the same primary key, in one statement without a race."""
-    session.connection().execute(_build_insert_or_replace(session.connection().dialect.name, table), values)
+    session.connection().execute(_build_insert_or_update(session.connection().dialect.name, table), values)
 
 
 @cache
-def _build_insert_or_replace(dialect: str, table: type[SQLModel]) -> Any:
+def _build_insert_or_update(dialect: str, table: type[SQLModel]) -> Any:
     rows = table_of(table)
     statement = _insert_into(dialect, rows)
     new = {column.name: statement.excluded[column.name] for column in rows.columns if not column.primary_key}
@@ -148,7 +148,7 @@ def _build_insert_or_replace(dialect: str, table: type[SQLModel]) -> Any:
 
 
 def _insert_into(dialect: str, rows: Table) -> Any:
-    """Return an insert that can say what happens on a conflict, which only the dialects' own inserts can."""
+    """Return an insert of the dialect's own kind; only such an insert can say what happens on a conflict."""
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
 
 
@@ -179,23 +179,29 @@ def open_engine(
 ) -> Engine:
     """Return an engine with Nod's settings. On SQLite its users begin transactions themselves, with BEGIN.
 
-    ``audit_keys``: the keys that seal the audit log, the newest first. ``readonly``: no file is changed or
-    made. ``patience``: seconds to wait for another process that writes to SQLite's file. Only its owner may
-    read a new file of SQLite, and the files that SQLite puts next to it.
+    - ``audit_keys``: the keys that seal the audit log, the newest first
+    - ``readonly``: no file of SQLite is changed or made
+    - ``patience``: seconds to wait for another process that writes to SQLite's file
+
+    Only its owner may read a new file of SQLite, and the files that SQLite puts next to it.
     """
     options = {KEYS: tuple(audit_keys)}
-    parts = make_url(url)
-    if parts.get_backend_name() != "sqlite":
-        return create_engine(
-            url,
-            connect_args=make_connect_arguments(url, *_TIMEOUT_OPTIONS),
-            isolation_level="READ COMMITTED",
-            pool_size=_CONNECTIONS,
-            pool_use_lifo=True,  # the connection used last has prepared the usual statements
-            execution_options=options,
-            hide_parameters=True,  # errors are logged, and values may be secrets
-        )
-    file = Path(parts.database or "")
+    if make_url(url).get_backend_name() == "sqlite":
+        return _open_sqlite(url, options, readonly=readonly, patience=patience)
+    return create_engine(
+        url,
+        connect_args=make_connect_arguments(url, *_TIMEOUT_OPTIONS),
+        isolation_level="READ COMMITTED",
+        pool_size=_CONNECTIONS,
+        pool_use_lifo=True,  # the connection used last has prepared the usual statements
+        execution_options=options,
+        hide_parameters=True,  # errors are logged, and values may be secrets
+    )
+
+
+def _open_sqlite(url: str, options: Mapping[str, Any], *, readonly: bool, patience: float) -> Engine:
+    """Return an engine for SQLite's file, with the execution ``options``."""
+    file = Path(make_url(url).database or "")
     if readonly:
         engine = create_engine(
             "sqlite://",

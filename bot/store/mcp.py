@@ -131,9 +131,8 @@ def store_sign_in(session: Session, sign_in: SignIn) -> None:
 def forget_sign_in(session: Session, server: str) -> bool:
     """Delete the finished sign-in at a server; False where there was none."""
     statement = delete(FinishedSignInRow).where(col(FinishedSignInRow.server) == server)
-    return (
-        session.execute(statement.returning(col(FinishedSignInRow.server))).scalar_one_or_none() is not None
-    )
+    deleted = session.execute(statement.returning(col(FinishedSignInRow.server)))
+    return deleted.scalar_one_or_none() is not None
 
 
 def claim_refresh(session: Session, sign_in: SignIn, now: datetime, until: datetime) -> bool:
@@ -158,7 +157,7 @@ def store_refreshed_tokens(
 def clear_refused_tokens(session: Session, sign_in: SignIn) -> bool:
     """Delete tokens that the server has refused for good, and end the claim.
 
-    Return False as `store_refreshed_tokens` does.
+    Returns False if a new sign-in came first.
     """
     return store_refreshed_tokens(session, sign_in, "", None)
 
@@ -182,14 +181,14 @@ def store_return(session: Session, state: str, said: dict[str, str], now: dateti
     ``state``: the parameter of that name, which finds the sign-in. Returns the key for `find_sign_in`; None
     if no sign-in with this state waits.
     """
-    waits = (
+    is_waiting = (
         col(SignInAttemptRow.state) == hash_text(state),
         col(SignInAttemptRow.until) >= now,
         col(SignInAttemptRow.back).is_(False),
         col(SignInAttemptRow.ended).is_(None),
     )
-    taken = update(SignInAttemptRow).where(*waits).values(said=said, back=True)
-    return session.execute(taken.returning(col(SignInAttemptRow.id))).scalar_one_or_none()
+    stored = update(SignInAttemptRow).where(*is_waiting).values(said=said, back=True)
+    return session.execute(stored.returning(col(SignInAttemptRow.id))).scalar_one_or_none()
 
 
 def has_returned(session: Session, ident: str) -> bool:
@@ -213,8 +212,8 @@ def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None
 
     ``well``: the sign-in succeeded.
     """
-    this = update(SignInAttemptRow).where(col(SignInAttemptRow.id) == hash_text(ident))
-    session.execute(this.values(ended=words, well=well, said=None))
+    attempt = update(SignInAttemptRow).where(col(SignInAttemptRow.id) == hash_text(ident))
+    session.execute(attempt.values(ended=words, well=well, said=None))
 
 
 def find_sign_in(session: Session, key: str) -> SignInAttempt | None:

@@ -2,8 +2,7 @@
 
 The agent answers *heard* lines: messages of people, and notes to the model. Heard lines and the agent's
 answers are *spoken* lines. Notices to people and summaries are neither. A line is delivered once people were
-shown its text.
-``bot/store/conversations.py`` puts lines in the order the model reads.
+shown its text. ``bot/store/conversations.py`` puts lines in the order the model reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,8 +76,8 @@ COUNT_SENT_SINCE = select(func.count().label("found")).select_from(
 
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
     """Return the id of the conversation in which an event became a line, or None."""
-    which = {"channel": channel, "event_id": event_id}
-    found: str | None = session.connection().execute(_SELECT_CONVERSATION_OF_EVENT, which).scalar()
+    event = {"channel": channel, "event_id": event_id}
+    found: str | None = session.connection().execute(_SELECT_CONVERSATION_OF_EVENT, event).scalar()
     return found
 
 
@@ -120,8 +119,8 @@ def add_summary(session: Session, conversation_id: str, text: str, upto: int, no
 
 def has_notice(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
     """Return whether a conversation has got a notice with exactly this text since then."""
-    same = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
-    found = select(_MESSAGE.c.id).where(*same, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
+    is_notice = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
+    found = select(_MESSAGE.c.id).where(*is_notice, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
     return session.connection().execute(found.limit(1)).first() is not None
 
 
@@ -169,13 +168,13 @@ def find_last_heard(session: Session, conversation_id: str) -> int:
 
 def find_last_answer(session: Session, conversation_id: str) -> int | None:
     """Return the id of the agent's last answer, or None."""
-    said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
-    found: int | None = session.execute(select(func.max(MessageRow.id)).where(*said)).scalar_one()
+    is_answer = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
+    found: int | None = session.execute(select(func.max(MessageRow.id)).where(*is_answer)).scalar_one()
     return found
 
 
 def has_heard_since(session: Session, conversation_id: str, seen: int) -> bool:
-    """Return whether there is a heard line after a line. ``seen``: the id of that line."""
+    """Return whether there is a heard line after the line with the id ``seen``."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
 
@@ -211,17 +210,15 @@ def get_line(session: Session, message_id: int, conversation_id: str | None = No
 def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
-    With `MAX_LINES`, as a turn reads a conversation, a long one gives its first heard line and its last 200
-    to 399 lines. The number grows by one with each new line, and falls to 200 when the conversation reaches a
-    multiple of 200. Therefore most turns begin with the same line as the turn before, and the cache of the
-    model's server can be used.
+    A turn reads a conversation with `MAX_LINES`. Of a long conversation it then gets the first heard line and
+    the last 200 to 399 lines. The number grows by one with each new line, and falls to 200 when the
+    conversation reaches a multiple of 200. So most turns begin with the same line as the turn before, and the
+    cache of the model's server can be used.
     """
     if limit != MAX_LINES:
-        newest = _MESSAGE.c.id.desc()
-        every = (
-            _SELECT_LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
-        )
-        return [_to_line(row) for row in session.connection().execute(every)]
+        here = _SELECT_LINES.where(_MESSAGE.c.conversation_id == conversation_id)
+        newest = here.order_by(_MESSAGE.c.id.desc()).limit(limit)
+        return [_to_line(row) for row in session.connection().execute(newest)]
     values = {"conversation_id": conversation_id}
     rows = session.connection().execute(_SELECT_LAST_LINES, values).all()
     if len(rows) == MAX_LINES:
@@ -242,9 +239,8 @@ def list_until(session: Session, conversation_id: str, message_id: int, limit: i
 
 
 def _to_line(row: Any) -> Line:
-    ident, role, text, after, actor, name, calls, results, created_at, event_id, files = (
-        row  # `_LINE_COLUMNS`
-    )
+    # the columns of `_LINE_COLUMNS`
+    ident, role, text, after, actor, name, calls, results, created_at, event_id, files = row
     return Line(
         id=ident,
         role=LineRole(role),
@@ -270,22 +266,22 @@ def add_answer(
     delivered: bool,
 ) -> tuple[int, bool]:
     """Store the agent's answer. Return its id, and True if heard lines came while it was written."""
-    seen = turn.transcript.last_heard_id  # the id of the last line that the model has read
-    ident = turn.transcript.conversation.id
+    last_heard_id = turn.transcript.last_heard_id  # the last line that the model has read
+    conversation_id = turn.transcript.conversation.id
     row = {
-        "conversation_id": ident,
+        "conversation_id": conversation_id,
         "role": LineRole.ASSISTANT,
         "text": storable(text),
         "name": "",
-        "after": seen,
+        "after": last_heard_id,
         "calls": [call_to_json(call) for call in calls] or None,
         "results": {key: result_to_json(result) for key, result in results.items()} or None,
         "delivered": delivered,
         "created_at": now,
         "event_id": turn.key(turn.usage.model_calls),  # unique, so that an answer is stored once
     }
-    added = session.connection().execute(_INSERT_ANSWER, row | {"heard_in": ident, "seen": seen})
-    message_id, has_heard = added.one()
+    heard_since = {"heard_in": conversation_id, "seen": last_heard_id}  # the parameters of `HEARD_SINCE`
+    message_id, has_heard = session.connection().execute(_INSERT_ANSWER, row | heard_since).one()
     return message_id, has_heard
 
 
@@ -315,5 +311,5 @@ def _append(
         row["actor"] = str(actor)
     if event_id:
         row |= {"channel": NOD, "event_id": event_id}  # both together are unique
-    ident: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
-    return ident
+    line_id: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
+    return line_id

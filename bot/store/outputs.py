@@ -3,7 +3,7 @@
 Each has a *handle*, its id, by which the model reads further parts of it with its tool in
 ``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
-message. Once a file was read, its row gets the text, or the fault.
+message. Once a file was read, its row gets the text, or the reason why there is none.
 
 Every function runs in the transaction of its session.
 """
@@ -163,9 +163,9 @@ def list_unposted(session: Session, conversation_id: str) -> list[StoredOutput]:
 
 
 def list_with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
-    """Return the ids of conversations with a file from before then that is not posted yet."""
-    old = is_old(OutputRow.created_at, before, now)
-    query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), old)
+    """Return the ids of conversations with a file from before a moment that is not posted yet."""
+    is_from_before = is_old(OutputRow.created_at, before, now)
+    query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), is_from_before)
     return list(dict.fromkeys(session.exec(query)))
 
 
@@ -271,15 +271,18 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
         out.ready,
         out.origin,
     )
-    here = select(*columns).where(  # type: ignore[call-overload]
+    query = select(*columns).where(  # type: ignore[call-overload]
         out.conversation_id == conversation_id, out.id.in_(handles)
     )
-    rows = session.connection().execute(here)
+    rows = session.connection().execute(query)
     return {row.id: replace(Attachment(*row), origin=Origin(row.origin or "")) for row in rows}
 
 
 def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
-    """Return the bytes of an attached file, None if they are not stored, and its channel's reference."""
+    """Return the bytes of an attached file and its channel's reference, to fetch the file by.
+
+    The bytes are None if they are not stored.
+    """
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
     if row:
@@ -288,23 +291,25 @@ def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
 
 
 def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
-    """Return the media type and the bytes of those of these files that have bytes, by handle."""
+    """Return the media type and the bytes of these files, by handle; files without bytes are left out."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
-    return {ident: (kind, data) for ident, kind, data in session.connection().execute(query) if data}
+    rows = session.connection().execute(query)
+    return {row.id: (row.kind, row.data) for row in rows if row.data}
 
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     """Store the content of an attached file; False where the file was deleted, or read before."""
-    content = {
+    content: dict[str, Any] = {
         "text": storable(read.text_for_model),
         "data": read.data,
         "kind": read.kind,
         "fault": read.fault,
     }
-    size = {"size": len(read.data)} if read.data else {}
-    unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
-    done = update(_OUTPUT).where(*unread).values(**content, **size, ref="", ready=True)
-    return bool(count_changed(session.execute(done)))
+    if read.data:
+        content["size"] = len(read.data)
+    is_unread = (_OUTPUT.c.id == handle) & ~_OUTPUT.c.ready
+    stored = update(_OUTPUT).where(is_unread).values(**content, ref="", ready=True)
+    return bool(count_changed(session.execute(stored)))
 
 
 def load_part(

@@ -77,11 +77,13 @@ def add_card(
     shown_version: int,
     fingerprint: str | None = None,
 ) -> bool:
-    """Store a posted card; return True if it is outdated, since the proposal changed while it was posted.
+    """Store a posted card; return True if the proposal changed while it was posted, so that it is outdated.
 
-    ``shown_version``: the version of the proposal on the card, for a batch the sum over its proposals. 0: the
-    version is not known, so the card counts as outdated. ``fingerprint``: that of the card that was posted.
-    False also if the copy is stored already: its row says by itself if it is outdated.
+    - ``shown_version``: the version of the proposal on the card, for a batch the sum over its proposals; 0 if
+      the version is not known, so that the card counts as outdated
+    - ``fingerprint``: that of the card that was posted
+
+    Returns False if the copy is stored already: its row says if it is outdated.
     """
     copy = {
         "proposal_id": proposal_id,
@@ -169,8 +171,8 @@ def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) 
 
     ``fingerprint``: that of the card that was drawn.
     """
-    shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
-    wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
+    drawn = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
+    wanted = session.connection().execute(_MARK_RENDERED, drawn).scalar()
     _note_copy(session, copy.proposal_id, copy.address, copy.ref)
     return wanted is not None and wanted != copy.wanted
 
@@ -180,10 +182,10 @@ def mark_open_outdated(session: Session) -> list[int]:
 
     Returns the message ids of all answers with an outdated copy.
     """
-    changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
+    open_ids = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
         update(CopyRow)
-        .where(col(CopyRow.proposal_id).in_(changing), col(CopyRow.gone).is_(False))
+        .where(col(CopyRow.proposal_id).in_(open_ids), col(CopyRow.gone).is_(False))
         .values(wanted=CopyRow.wanted + 1)
     )
     return list_outdated_messages(session)
@@ -236,9 +238,9 @@ def mark_outdated(session: Session, channel: str, prefix: str) -> None:
 
 def is_place_known(session: Session, channel: str, key: str) -> bool:
     """Return whether anyone has talked to Nod at this place, or below it, as in a thread of a chat."""
-    at = col(ConversationRow.key)
-    keys = (at == key) | at.startswith(f"{key}/", autoescape=True)
-    found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
+    column = col(ConversationRow.key)
+    is_at_or_below = (column == key) | column.startswith(f"{key}/", autoescape=True)
+    found = select(ConversationRow.id).where(ConversationRow.channel == channel, is_at_or_below).limit(1)
     return session.exec(found).first() is not None
 
 

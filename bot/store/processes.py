@@ -44,7 +44,7 @@ class LeaseRow(Row, table=True):
 
 
 _PROCESS = table_of(ProcessRow)
-_HOLD = table_of(LeaseRow)
+_LEASE = table_of(LeaseRow)
 
 
 def has_no_living_owner(owner: Any, process: Any) -> ColumnElement[bool]:
@@ -83,41 +83,39 @@ def forget_processes(session: Session, silent: Mapping[str, int]) -> list[str]:
 
     ``silent``: the beats at which each process stopped, by its id.
     """
-    gone = [
-        ident
-        for ident, beats in silent.items()
-        if count_changed(
-            session.execute(delete(_PROCESS).where(_PROCESS.c.id == ident, _PROCESS.c.beats == beats))
-        )
-    ]
+    gone = []
+    for process_id, beats in silent.items():
+        is_silent = (_PROCESS.c.id == process_id) & (_PROCESS.c.beats == beats)
+        if count_changed(session.execute(delete(_PROCESS).where(is_silent))):
+            gone.append(process_id)
     if gone:
-        session.execute(delete(_HOLD).where(_HOLD.c.owner.in_(gone)))
+        session.execute(delete(_LEASE).where(_LEASE.c.owner.in_(gone)))
     return gone
 
 
 def leave_process(session: Session, process: Process) -> None:
     """Remove this process, which ends in order, and its leases."""
-    session.execute(delete(_HOLD).where(_HOLD.c.owner == process.id))
+    session.execute(delete(_LEASE).where(_LEASE.c.owner == process.id))
     session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))
 
 
 def take_lease(session: Session, name: str, process: str) -> str:
     """Take the lease on a name if no living process has it, and return its owner."""
-    has_name = _HOLD.c.name == name
-    may_be_taken = (_HOLD.c.owner == process) | has_no_living_owner(_HOLD.c.owner, process)
+    has_name = _LEASE.c.name == name
+    may_be_taken = (_LEASE.c.owner == process) | has_no_living_owner(_LEASE.c.owner, process)
     while True:
         new = insert_or_ignore(session, LeaseRow, "owner")
         if session.execute(new, {"name": name, "owner": process}).first():
             return process
-        session.execute(update(_HOLD).where(has_name, may_be_taken).values(owner=process))
-        owner = session.execute(select(_HOLD.c.owner).where(has_name)).scalar()
+        session.execute(update(_LEASE).where(has_name, may_be_taken).values(owner=process))
+        owner = session.execute(select(_LEASE.c.owner).where(has_name)).scalar()
         if owner:  # else the lease was released in this moment: try again
             return str(owner)
 
 
 def release_lease(session: Session, name: str, process: str) -> None:
     """Give back the lease on a name."""
-    session.execute(delete(_HOLD).where(_HOLD.c.name == name, _HOLD.c.owner == process))
+    session.execute(delete(_LEASE).where(_LEASE.c.name == name, _LEASE.c.owner == process))
 
 
 class Leases:

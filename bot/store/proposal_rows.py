@@ -75,9 +75,8 @@ def to_row(proposal: Proposal) -> dict[str, Any]:
         "kind": proposal.kind.name,
         "level": proposal.risk.level,
         "risk_reason": proposal.risk.reason,
-        "vouched": None
-        if proposal.risk.vouched
-        else False,  # None also in rows from before there was the column
+        # None also in rows from before there was the column
+        "vouched": None if proposal.risk.vouched else False,
         "requester": str(proposal.requester),
         "requester_name": proposal.requester.name,
         "ttl_seconds": proposal.ttl.total_seconds(),
@@ -160,8 +159,8 @@ def _edits_from_json(stored: list[list[Any]] | None) -> tuple[Edited, ...]:
     return tuple(Edited(round_, by, _fields_from_json(fields)) for round_, by, fields in stored or ())
 
 
-def _reread_to_json(found: tuple[CheckedField, ...]) -> list[list[Any]] | None:
-    return [[field.field, field.now, field.approved, field.agrees] for field in found] or None
+def _reread_to_json(checked: tuple[CheckedField, ...]) -> list[list[Any]] | None:
+    return [[field.field, field.now, field.approved, field.agrees] for field in checked] or None
 
 
 def _reread_from_json(stored: list[list[Any]] | None) -> tuple[CheckedField, ...]:

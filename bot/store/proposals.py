@@ -46,10 +46,10 @@ _CONVERSATION = table_of(ConversationRow)
 _DECIDERS = table_of(DeciderRow)
 
 # Statements that run often are built once: building one costs several times what running it costs.
-# States are literals: the indexes are over the rows of some states alone, and a database can't choose one
-# for a state that is a parameter.
-# `WAITS` is the same condition as `_IS_PROPOSED`, but with it SQLite uses the index of just these rows. So it
-# is for queries over all waiting proposals. With `_IS_PROPOSED`, another condition can choose the index.
+# States are literals: each index is over the rows of some states alone, and a database can't choose it for a
+# state that is a parameter.
+# `WAITS` and `_IS_PROPOSED` are the same condition. With `WAITS`, SQLite uses the index of just these rows:
+# it is for queries over all waiting proposals. With `_IS_PROPOSED`, another condition can choose the index.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
 IS_MOVING = is_one_of(_TABLE.c.state, (State.APPROVED, State.EXECUTING))
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
@@ -70,7 +70,7 @@ _SELECT_DECLINED_BEFORE = SELECT_PROPOSALS.where(
     _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
     _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
 ).order_by(_TABLE.c.decided_at)
-# the open proposals of an answer of the model: those that have not ended
+# the ids of the open proposals of an answer of the model
 OPEN_OF_ANSWER = select(_TABLE.c.id).where(
     _TABLE.c.message_id == bindparam("message_id"), is_one_of(_TABLE.c.state, OPEN)
 )
@@ -250,10 +250,12 @@ def list_within_reach(
 ) -> list[Proposal]:
     """Return a page of the proposals within reach, filtered and ordered by ``only``.
 
-    ``before``: the mark at the end of the page before, a time and an id; the page begins after it. Each part
-    of the list (one state of all proposals, or one state of one requester's) is read from an index in the
-    order of changes and no further than ``limit``, so a page costs the same however many proposals there are.
-    Other filters are not indexed and may scan the table, as may the order of expiry.
+    ``limit``: the most proposals of a page. ``before``: the mark at the end of the page before, a time and an
+    id; the page begins after it.
+
+    A list has parts: one state of all proposals, or one state of one requester's. Each part is read from an
+    index in the order of changes, and no further than ``limit``. So a page costs the same however many
+    proposals there are. Other filters have no index and may scan the table, as may the order of expiry.
     """
     by_expiry = only.order is Order.EXPIRES
     columns: Any = (_TABLE.c.expires_at, _TABLE.c.id) if by_expiry else (_TABLE.c.updated_at, _TABLE.c.id)
@@ -263,11 +265,11 @@ def list_within_reach(
         position, mark = tuple_(*columns), tuple_(*before)
         conditions.insert(0, position > mark if by_expiry else position < mark)
 
-    # the first ids of each part, of these the first of all, and then the full rows of these
+    # the first ids of each part; among these, the ids of the page; then the full rows of the page
     ids_of_parts = []
     for part in _list_parts(reach, states, own=only.own):
-        first: Any = select(*columns).where(part, *conditions).order_by(*order).limit(limit)
-        ids_of_parts.append(select(first.subquery()))
+        first_of_part: Any = select(*columns).where(part, *conditions).order_by(*order).limit(limit)
+        ids_of_parts.append(select(first_of_part.subquery()))
     candidates = union(*ids_of_parts).subquery()
     candidate_order = _sort([candidates.c[column.name] for column in columns], by_expiry=by_expiry)
     page_ids = select(candidates.c.id).order_by(*candidate_order).limit(limit)
@@ -315,8 +317,8 @@ def _list_conditions(only: ProposalFilter) -> list[Any]:
     if only.accounts is not None:
         conditions.append(_TABLE.c.requester.in_(sorted(only.accounts)))
     if only.channel:
-        there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == only.channel)
-        conditions.append(_TABLE.c.conversation_id.in_(there))
+        in_channel = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == only.channel)
+        conditions.append(_TABLE.c.conversation_id.in_(in_channel))
     return conditions
 
 
@@ -385,8 +387,8 @@ def list_open_in(session: Session, conversation_id: str) -> list[Proposal]:
 
 def list_of_kind(session: Session, conversation_id: str, kind: ProposalKind) -> list[Proposal]:
     """Return the proposals of one kind in a conversation, in the order they were asked for."""
-    here = SELECT_PROPOSALS.where(_TABLE.c.conversation_id == conversation_id, _TABLE.c.kind == kind.name)
-    return _read(session, here.order_by(_TABLE.c.message_id, _TABLE.c.position))
+    of_kind = SELECT_PROPOSALS.where(_TABLE.c.conversation_id == conversation_id, _TABLE.c.kind == kind.name)
+    return _read(session, of_kind.order_by(_TABLE.c.message_id, _TABLE.c.position))
 
 
 def list_due_to_expire(session: Session, now: datetime, limit: int) -> list[Proposal]:
@@ -412,7 +414,7 @@ def list_due_for_action(session: Session, action: str, now: datetime, limit: int
 
 def list_approved(session: Session) -> list[str]:
     """Return the ids of approved proposals, which wait to be run."""
-    # the condition excludes nothing: with it, the database chooses the index of moving proposals
+    # `IS_MOVING` excludes nothing: with it, the database chooses the index of moving proposals
     return _read_ids(session, IS_MOVING, _TABLE.c.state == State.APPROVED)
 
 

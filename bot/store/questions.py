@@ -66,7 +66,7 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
     waiting = _load_questions(session, _ASKED_ROOM, f"{home}/")
     if not waiting or is_turn_wanted(session, home):
         return []
-    return [replace(each, answer=_answer(session, each)) for each in waiting]
+    return [_with_answer(session, question) for question in waiting]
 
 
 def mark_answer_told(session: Session, question: AskedQuestion, now: datetime) -> None:
@@ -81,12 +81,15 @@ def list_of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
     Each has its answer, or an empty one while it is awaited.
     """
-    found = _load_questions(session, _ANSWERED_ROOM, f"{proposal_id}/")
-    for each in _load_questions(session, _ASKED_ROOM, ""):
-        if each.proposal_id == proposal_id:
-            is_answered = not is_turn_wanted(session, each.home)  # a turn that is wanted may still answer it
-            found.append(replace(each, answer=_answer(session, each)) if is_answered else each)
-    return sorted(found, key=lambda each: each.note)
+    questions = _load_questions(session, _ANSWERED_ROOM, f"{proposal_id}/")
+    for question in _load_questions(session, _ASKED_ROOM, ""):
+        if question.proposal_id != proposal_id:
+            continue
+        if is_turn_wanted(session, question.home):
+            questions.append(question)  # that turn may still answer it
+        else:
+            questions.append(_with_answer(session, question))
+    return sorted(questions, key=lambda question: question.note)
 
 
 def list_unanswered(session: Session) -> Mapping[str, str]:
@@ -100,7 +103,7 @@ def list_unanswered(session: Session) -> Mapping[str, str]:
 
 
 def list_homes_with_untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Return the ids of conversations with a question since before a moment whose answer was not told yet."""
+    """Return the ids of conversations with a question from before a moment whose answer was not told yet."""
     keys = list_unchanged_keys(session, _ASKED_ROOM, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
@@ -112,14 +115,18 @@ def purge(session: Session, now: datetime) -> None:
 
 
 def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
-    return [AskedQuestion(**each) for each in list_states(session, room, prefix).values()]
+    return [AskedQuestion(**stored) for stored in list_states(session, room, prefix).values()]
 
 
-def _answer(session: Session, question: AskedQuestion) -> str:
+def _with_answer(session: Session, question: AskedQuestion) -> AskedQuestion:
+    return replace(question, answer=_make_answer(session, question))
+
+
+def _make_answer(session: Session, question: AskedQuestion) -> str:
     """Return the answer to a question: the agent's text, else Nod's notices, else that no answer came.
 
-    Several lines may be the answer. They follow the same heard line, from the question on, that was the first
-    to get an answer.
+    Several lines may be the answer. Of the heard lines from the question on, they follow the first one that
+    got an answer.
     """
     lines = session.exec(
         select(MessageRow)

@@ -8,11 +8,11 @@ see.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Text, bindparam, case, cast, func, select, true, tuple_, union_all
 from sqlmodel import Session
@@ -36,8 +36,8 @@ _PAGE_ROWS = 500  # the rows that are fetched at a time
 _MAX_PARTS = 200  # the most tools, places or people in statistics
 _APPROVED_STATES = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
-# the columns of a proposal that `list_newest` reads: always, and those that ``with_decision`` and
-# ``arguments`` add
+# the columns of a proposal that `list_newest` always reads; and those that ``with_decision`` and
+# ``with_arguments`` add
 _COLUMNS = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
@@ -100,7 +100,7 @@ def count_insights(
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
     votes = {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}  # by the voter's Person
     week = [[0] * HOURS for _ in range(7)]  # the number of requests by weekday, from Monday, and by hour
-    names: dict[str, str] = {}  # of persons and connections
+    names: dict[str, str] = {}  # by the id of a Person, or by the key of a connection
     rows_read = 0
     oldest = None
     for row in list_newest(session, since, accounts=accounts, with_decision=True):
@@ -121,28 +121,19 @@ def count_insights(
             Facet.CONNECTION: connection,
         }
         outcomes = _list_outcomes(row)
-        was_decided = "approved" in outcomes or "declined" in outcomes
-        waited = None  # the seconds from the request to the decision
-        if was_decided and row.decided_at:
-            waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
+        waited = _compute_wait(row, outcomes)
         for tally in (total, *(tallies[facet][key] for facet, key in keys.items())):
             tally.add(outcomes, waited)
         asked_at = row.created_at.astimezone(zone)
         week[asked_at.weekday()][asked_at.hour] += 1
 
-        for _, voter, name, verb, *_ in row.votes:  # the order of a stored vote, as in ``proposal_rows.py``
-            if verb in votes:
-                voter_id = person_ids.get(voter, voter)
-                names[voter_id] = names.get(voter_id) or name
-                votes[verb][voter_id] += 1
+        for vote in _read_votes(row.votes):
+            if vote.verb in votes:
+                voter_id = person_ids.get(vote.account, vote.account)
+                names[voter_id] = names.get(voter_id) or vote.name
+                votes[vote.verb][voter_id] += 1
 
-    # a place is an address as text, or the name of a channel, which stands for all private chats there
-    chats = [place for place in tallies[Facet.PLACE] if ":" in place]
-    chat_names = people.find_known_names(session, chats)
-    place_names = {
-        place: name_of_place(place, chat_names) if ":" in place else _name_private_chats(place)
-        for place in tallies[Facet.PLACE]
-    }
+    place_names = _name_places(session, tallies[Facet.PLACE])
     return Insights(
         since,
         back_to=oldest if rows_read == MAX_ROWS else None,
@@ -171,7 +162,7 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
         "answer": proposal.message_id,
     }
     found = session.connection().execute(_select_past_calls(), values).all()
-    # without an earlier call, the only row has no value but ``known``
+    # without an earlier call, the only row has no value but ``known_count``
     rows = [row for row in found if row.kind is not None]
     calls = [
         EarlierCall(row.created_at, row.message_id, row.arguments, _find_decliners(row))
@@ -179,7 +170,10 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
         if is_counted(row) and _may_all_see(row, proposal)
     ]
     return PastCalls(
-        calls[:MAX_CALLS], is_first=not rows, proposal_count=found[0].known, is_cut=len(rows) > MAX_CALLS
+        calls[:MAX_CALLS],
+        is_first=not rows,
+        proposal_count=found[0].known_count,
+        is_cut=len(rows) > MAX_CALLS,
     )
 
 
@@ -187,8 +181,8 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
 def _select_past_calls() -> Any:
     """Return the query of `find_past_calls`, built once.
 
-    Each row has an earlier call, and in ``known`` the number of proposals of the shared chat, counted up to
-    `MIN_KNOWN_PROPOSALS`. Without an earlier call there is one row, whose other columns are NULL.
+    Each row has an earlier call, and in ``known_count`` the number of proposals of the shared chat, counted
+    up to `MIN_KNOWN_PROPOSALS`. Without an earlier call there is one row, whose other columns are NULL.
     """
     of_new_call = _PLACE.c.id == bindparam("asked_in")
     # the chat of the new call, if it is a shared one; and its requester, if the call is made in private
@@ -199,7 +193,7 @@ def _select_past_calls() -> Any:
     of_asker = _PROPOSAL.c.requester == asker_in_private
     of_other_answer = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are new, too
     known = select(_PROPOSAL.c.id).where(in_chat, of_other_answer).limit(MIN_KNOWN_PROPOSALS).subquery()
-    known_count = select(func.count().label("known")).select_from(known).subquery()
+    known_count = select(func.count().label("known_count")).select_from(known).subquery()
     earlier = union_all(
         _select_calls(in_chat, of_other_answer), _select_calls(of_asker, is_shared, of_other_answer)
     ).subquery()
@@ -229,9 +223,9 @@ def _select_calls(*conditions: Any) -> Any:
 def _may_all_see(row: Any, proposal: Proposal) -> bool:
     """Return whether everyone who may decide a proposal may see the earlier call in ``row``.
 
-    The caller has found calls of the proposal's chat, or of its requester. People outside the chat may decide
-    the proposal if it is escalated to them, or if it names them. They have seen the earlier call only if that
-    one could be escalated to them, or named them, too.
+    The earlier call is of the proposal's chat, or of its requester. People outside that chat may decide the
+    proposal if it is escalated to them, or if it names them. They may see the earlier call only if that call
+    could be escalated to them, or named them, too.
     """
     targets = proposal.escalation_targets
     if targets and not _list_targets(row).issuperset(targets):
@@ -250,8 +244,21 @@ def _find_decliners(row: Any) -> tuple[str, ...]:
     """Return the names of the people who declined an earlier call that is the same as the new one."""
     if row.votes is None or row.state != State.DECLINED:
         return ()
-    votes = ((voter, name) for _, voter, name, verb, *_ in json.loads(row.votes) if verb == Verb.DECLINE)
-    return tuple(name or Actor.parse(voter).label for voter, name in votes)
+    declined = [vote for vote in _read_votes(json.loads(row.votes)) if vote.verb == Verb.DECLINE]
+    return tuple(vote.name or Actor.parse(vote.account).label for vote in declined)
+
+
+class _StoredVote(NamedTuple):
+    """A vote in the column ``votes``."""
+
+    account: str  # of the person who voted
+    name: str
+    verb: Any  # a `Verb`, as text
+
+
+def _read_votes(stored: Iterable[Any]) -> list[_StoredVote]:
+    """Return stored votes. Each is a list of values in the order of ``proposal_rows.py``."""
+    return [_StoredVote(account, name, verb) for _, account, name, verb, *_ in stored]
 
 
 def is_counted(row: Any) -> bool:
@@ -274,6 +281,14 @@ def _list_outcomes(row: Any) -> list[str]:
     return []
 
 
+def _compute_wait(row: Any, outcomes: Collection[str]) -> float | None:
+    """Return the seconds from a request to its decision; None without a decision."""
+    was_decided = "approved" in outcomes or "declined" in outcomes
+    if was_decided and row.decided_at:
+        return max(0.0, float((row.decided_at - row.created_at).total_seconds()))
+    return None
+
+
 def _name_connection(row: Any) -> tuple[str, str]:
     """Return the key of the account under which a call runs, and the account in words."""
     if not row.connection:
@@ -283,11 +298,24 @@ def _name_connection(row: Any) -> tuple[str, str]:
 
 
 def _find_chat(row: Any) -> str:
-    """Return the address of the request's chat, as text; for a private chat the name of its channel."""
+    """Return the address of the request's chat, as text; for a private chat the name of its channel.
+
+    So the name of a channel stands for all private chats there.
+    """
     address = Address.parse(row.place)
     if row.private:
         return address.channel
     return str(chat_of(address))
+
+
+def _name_places(session: Session, places: Collection[str]) -> dict[str, str]:
+    """Return the names of places for people. ``places``: the results of `_find_chat`."""
+    chats = [place for place in places if ":" in place]  # the addresses
+    chat_names = people.find_known_names(session, chats)
+    return {
+        place: name_of_place(place, chat_names) if ":" in place else _name_private_chats(place)
+        for place in places
+    }
 
 
 def _name_private_chats(channel: str) -> str:

@@ -37,7 +37,7 @@ from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
 BOOK_ID = 1  # the key of the only row of the book
-_ALL = "everything"  # the key of the pause in the audit log
+_PAUSE_KEY = "everything"  # the key of the pause in the audit log
 GROUP_VALID_FOR = timedelta(seconds=30)
 """The time for which a platform's list of the members of a user group counts."""
 _BOOKS = table_of(BookRow)
@@ -56,9 +56,9 @@ _SELECT_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(
 
 
 def cache_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
-    """Cache the book's version and pause.
+    """Cache the book's version and pause for the rest of this snapshot.
 
-    Another statement of this snapshot has read them, by `VERSION_COLUMNS`.
+    ``version`` and ``paused_at``: the values of `VERSION_COLUMNS`, which another statement has read.
     """
     database.cache_read(session, BookRow, (version, paused_at))
 
@@ -117,7 +117,7 @@ class Policies:
         return self._make_policy(session, *_load_version(session))
 
     def load_with_person(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        """Return the policy, and the Person of an account."""
+        """Return the policy and the Person of an account, by one statement."""
         key = (self, people.make_cache_key(actor))
         return database.read_once(session, key, lambda: self._read_policy_and_person(session, actor))
 
@@ -138,8 +138,8 @@ class Policies:
         return proposal_rows.from_row(row), policy, person
 
     def _read_policy_and_person(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        known = session.connection().execute(_SELECT_PERSON_AND_VERSION, {"actor": str(actor)}).one()
-        return self._cache_and_make(session, actor, *known)
+        row = session.connection().execute(_SELECT_PERSON_AND_VERSION, {"actor": str(actor)}).one()
+        return self._cache_and_make(session, actor, *row)
 
     def _cache_and_make(
         self,
@@ -150,9 +150,10 @@ class Policies:
         version: int | None,
         paused_at: datetime | None,
     ) -> tuple[Policy, Person]:
-        """Return the policy and the Person of an account, and cache the values for the rest of the snapshot.
+        """Return the policy and the Person of an account, made from columns that were just read.
 
-        They are made from the columns of `people.SELECT_PERSON` and `VERSION_COLUMNS`.
+        The columns are those of `people.SELECT_PERSON` and `VERSION_COLUMNS`. What is read is cached for the
+        rest of the snapshot.
         """
         person = people.make_person(session, actor, person_id, stored_standing)
         database.cache_read(session, people.make_cache_key(actor), person)
@@ -202,32 +203,48 @@ class Policies:
 
 def _count_workspaces(session: Session) -> int:
     """Return the number of workspaces of Slack in which Nod is installed now."""
-    there = select(func.count()).select_from(WorkspaceRow).where(col(WorkspaceRow.off_at).is_(None))
-    return session.exec(there).one()
+    installed = select(func.count()).select_from(WorkspaceRow).where(col(WorkspaceRow.off_at).is_(None))
+    return session.exec(installed).one()
 
 
 def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
-    """Set a rule and return it with its number.
+    """Set a rule and return it with its number; record the change.
 
-    It takes the place of the rule with the same `Rule.slot`: a rule on the same subject for the same calls.
+    The rule takes the place of the one with the same `Rule.slot`, on the same subject for the same calls.
     """
     conversation_lock.lock_everything(session)
+    before = _end_rule_in_slot(session, rule, by, now)
+    new = _make_row(rule, by, now)
+    session.add(new)
+    session.flush()
+    raise_version(session)
+    author = people.make_author(session, Act.SET, by)
+    key = admin_changes.make_rule_key(new)
+    after = admin_changes.make_rule_state(new)
+    admin_changes.record(session, Thing.RULE, key, author, before, after, now, new.pattern)
+    return replace(rule, id=new.id or 0)
 
-    # end the rule whose place the new one takes
+
+def _end_rule_in_slot(session: Session, rule: Rule, by: Actor, now: datetime) -> admin_changes.ThingState:
+    """End the current rule whose place a new one takes; return its state before, None without one."""
     before: admin_changes.ThingState = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
     for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
         if _to_rule(row, UTC).slot == rule.slot:
-            row.ended_at, row.ended_by = now, str(by)
+            row.ended_at = now
+            row.ended_by = str(by)
             session.add(row)
             before = admin_changes.make_rule_state(row)
+    return before
 
-    # store and record the new one
+
+def _make_row(rule: Rule, by: Actor, now: datetime) -> RuleRow:
+    """Return the row of a new rule, without an id."""
     limits = rule.limits or Limits()
     hours = [f"{moment:%H:%M}" for moment in limits.hours or ()]
     if limits.days:
         hours.append(limits.days)
-    new = RuleRow(
+    return RuleRow(
         subject=rule.subject,
         scope=rule.scope,
         pattern=rule.pattern,
@@ -239,14 +256,6 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
         set_by=str(by),
         set_at=now,
     )
-    session.add(new)
-    session.flush()
-    raise_version(session)
-    author = people.make_author(session, Act.SET, by)
-    key = admin_changes.make_rule_key(new)
-    after = admin_changes.make_rule_state(new)
-    admin_changes.record(session, Thing.RULE, key, author, before, after, now, new.pattern)
-    return replace(rule, id=new.id or 0)
 
 
 def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
@@ -268,7 +277,8 @@ def _end(session: Session, rule_id: int, by: Author, now: datetime, zone: tzinfo
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
-    row.ended_at, row.ended_by = now, by.actor
+    row.ended_at = now
+    row.ended_by = by.actor
     session.add(row)
     session.flush()
     raise_version(session)
@@ -287,15 +297,18 @@ class RuleRecord(NamedTuple):
 
 
 def list_rules(session: Session, zone: tzinfo = UTC) -> list[RuleRecord]:
-    """Return every current rule, in the order they were set. ``zone``: the team's, for the ends of rules."""
+    """Return every current rule, in the order they were set.
+
+    ``zone``: the time zone of the team, in which the ends of rules are given.
+    """
     rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
     return [RuleRecord(_to_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
 def count_versions(session: Session, rule: Rule) -> int:
     """Return how many rules were ever set with the subject and the scope of this one."""
-    set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
-    return session.exec(set_there).one()
+    count = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
+    return session.exec(count).one()
 
 
 def pause_all(session: Session, by: Actor, now: datetime) -> bool:
@@ -311,7 +324,7 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
         return False
     after = {"since": now.isoformat(), "name": by.name}
     admin_changes.record(
-        session, Thing.PAUSE, _ALL, people.make_author(session, Act.PAUSE, by), None, after, now
+        session, Thing.PAUSE, _PAUSE_KEY, people.make_author(session, Act.PAUSE, by), None, after, now
     )
     return True
 
@@ -327,7 +340,7 @@ def resume(session: Session, by: Author, now: datetime) -> timedelta:
     session.add(row)
     session.flush()
     raise_version(session)
-    admin_changes.record(session, Thing.PAUSE, _ALL, by, {"since": since.isoformat()}, None, now)
+    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, by, {"since": since.isoformat()}, None, now)
     return max(now - since, timedelta())
 
 
@@ -340,7 +353,7 @@ def move_pause_start(session: Session, by: Author, since: datetime, now: datetim
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
     session.add(row)
-    admin_changes.record(session, Thing.PAUSE, _ALL, by, before, {"since": since.isoformat()}, now)
+    admin_changes.record(session, Thing.PAUSE, _PAUSE_KEY, by, before, {"since": since.isoformat()}, now)
 
 
 def find_paused_since(session: Session) -> datetime | None:

@@ -176,7 +176,8 @@ def rotate(session: Session) -> Rotation:
 def examine_secrets(session: Session) -> SecretsFound:
     """Return the state of the stored values; nothing changes."""
     keyring = keyring_of(session)
-    plain, older = 0, 0
+    plain = 0
+    older = 0
     lost: list[StoredSecret] = []
     for secret in list_secrets(session):
         if not secret.is_encrypted:

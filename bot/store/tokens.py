@@ -1,10 +1,12 @@
 """Tokens of the HTTP interface as rows, next to those that the environment names.
 
 A token is ``nod_LABEL_SECRET``. An *agent* here is a program that calls tools for one person, and its token
-is ``noda_LABEL_SECRET``. The label finds its row and is no secret. Of the token only a SHA-256 is stored,
-which is enough: the secret is random and long, so it can't be guessed from the hash. An agent's token opens
-nothing until its person has agreed. It ends when an account of that person is unlinked or gone, at its time,
-or by a command. Its row then says when it was revoked. A token whose time is over has ended even before that.
+is ``noda_LABEL_SECRET``. The label finds the token's row and is no secret. Only a SHA-256 of the token is
+stored: the secret is random and long, so it can't be guessed from the hash.
+
+An agent's token opens nothing until its person has agreed. It ends when an account of that person is unlinked
+or gone, at its time, or by a command. Its row then says when it was *revoked*. A token whose time is over has
+ended even before it is revoked.
 """
 
 import hmac
@@ -116,24 +118,23 @@ def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
             raise NodError(f"'{name}' is the name of another one's token. Choose another name.")
 
 
-def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
+def revoke_token(session: Session, label_or_name: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the token with this label, or all tokens with this name; return the ended tokens."""
-    named = or_(TokenRow.label == which, TokenRow.name == which)
-    return _end(session, named, people.make_author(session, Act.REVOKE, by), now)
+    is_named = or_(TokenRow.label == label_or_name, TokenRow.name == label_or_name)
+    return _end(session, is_named, people.make_author(session, Act.REVOKE, by), now)
 
 
 def revoke_agent_for_admin(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the agent's token with this label, for an admin."""
-    which = (col(TokenRow.label) == label) & col(TokenRow.person).is_not(None)
-    return _end(session, which, people.make_author(session, Act.REVOKE, by), now)
+    is_agent = (col(TokenRow.label) == label) & col(TokenRow.person).is_not(None)
+    return _end(session, is_agent, people.make_author(session, Act.REVOKE, by), now)
 
 
 def revoke_own_agent(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
-    """End an agent's token for its own person; another person's token stays."""
-    mine = col(TokenRow.person).in_(sorted(people.load_person(session, by).accounts | {str(by)}))
-    return _end(
-        session, (col(TokenRow.label) == label) & mine, people.make_author(session, Act.REVOKE, by), now
-    )
+    """End the agent's token with this label for its own person; another person's token stays."""
+    is_own = col(TokenRow.person).in_(_list_accounts(session, by))
+    author = people.make_author(session, Act.REVOKE, by)
+    return _end(session, (col(TokenRow.label) == label) & is_own, author, now)
 
 
 def end_after_unlink(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
@@ -170,18 +171,19 @@ def end_due(session: Session, now: datetime) -> list[IssuedToken]:
 
 
 def _list_accounts(session: Session, person: Actor) -> list[str]:
-    """Return the accounts of the Person behind an account."""
+    """Return the accounts of the Person behind an account, that account included."""
     return sorted(people.load_person(session, person).accounts | {str(person)})
 
 
-def _end(session: Session, which: ColumnElement[bool], by: Author, now: datetime) -> list[IssuedToken]:
-    """End the tokens that meet the SQL condition ``which`` and have not ended; return them."""
-    found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), which)).all()
-    for row in found:
-        row.revoked_by, row.revoked_at = by.actor, now
+def _end(session: Session, condition: ColumnElement[bool], by: Author, now: datetime) -> list[IssuedToken]:
+    """Revoke the tokens that meet an SQL condition and are not revoked yet; return them."""
+    rows = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), condition)).all()
+    for row in rows:
+        row.revoked_by = by.actor
+        row.revoked_at = now
         session.add(row)
         _record(session, row, by, now)
-    return [value_of(IssuedToken, row) for row in found]
+    return [value_of(IssuedToken, row) for row in rows]
 
 
 def confirm_agent(
@@ -194,9 +196,10 @@ def confirm_agent(
     row = session.get(TokenRow, label)
     if row is None or row.person is None or row.revoked_at is not None:
         return None
-    if row.person not in people.load_person(session, person).accounts | {str(person)}:
+    if row.person not in _list_accounts(session, person):
         return None
-    row.agreed_at, row.servers = row.agreed_at or now, sorted(servers)
+    row.agreed_at = row.agreed_at or now
+    row.servers = sorted(servers)
     session.add(row)
     _record(session, row, people.make_author(session, Act.SET, person), now)
     return _agent_of(session, row)
@@ -228,17 +231,17 @@ def is_use_due(agent: Agent, now: datetime) -> bool:
 def _record(session: Session, row: TokenRow, by: Author, now: datetime) -> None:
     """Record a change of a token in the audit log."""
     if row.person is None:
-        whose: dict[str, object] = {"account": str(Actor("http", row.name))}
+        state: dict[str, object] = {"account": str(Actor("http", row.name))}
     else:
-        whose = {"agent": row.name, "for": row.person, "tools": row.tools, "servers": row.servers}
+        state = {"agent": row.name, "for": row.person, "tools": row.tools, "servers": row.servers}
         if row.until:
-            whose["until"] = row.until.isoformat()
+            state["until"] = row.until.isoformat()
         if row.agreed_at:
-            whose["agreed"] = row.agreed_at.isoformat()
+            state["agreed"] = row.agreed_at.isoformat()
     if row.revoked_at is not None:
-        admin_changes.record(session, Thing.TOKEN, row.label, by, whose, None, now)
+        admin_changes.record(session, Thing.TOKEN, row.label, by, state, None, now)
     else:
-        admin_changes.record(session, Thing.TOKEN, row.label, by, None, whose, now)
+        admin_changes.record(session, Thing.TOKEN, row.label, by, None, state, now)
 
 
 def list_unrevoked(session: Session) -> list[IssuedToken]:
@@ -268,7 +271,7 @@ def is_working_name(session: Session, name: str) -> bool:
 
 
 def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:
-    """Return the holder of a token; None if it is unknown or revoked.
+    """Return the holder of a token, perhaps with a refusal in words; None if it is unknown or revoked.
 
     Unknown and wrong tokens take the same time, so that the time reveals nothing.
     """
@@ -278,7 +281,8 @@ def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | No
     else:
         row = None
     stored_hash = row.hash if row else hash_text("")
-    if not hmac.compare_digest(stored_hash, hash_text(token)) or row is None or row.revoked_at is not None:
+    is_right = hmac.compare_digest(stored_hash, hash_text(token))
+    if not is_right or row is None or row.revoked_at is not None:
         return None
     if row.person is None or row.tools is None:
         return TokenHolder(Actor("http", row.name, row.name))

@@ -5,7 +5,7 @@ one is made and the other finds no row. In the same transaction the change gets 
 posted cards that show the proposal are marked as outdated, and features are told by their hooks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -48,7 +48,7 @@ _INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.REQUEST_COLUMNS)
 _PLACE_AND_SCHEMA = select(*log.REQUEST_COLUMNS)
 
 # the proposals whose cards show a change: the changed one, the first of its batch, and the first single one
-# of its answer, whose card has the buttons for all; `_cards_of` returns the parameters
+# of its answer, whose card has the buttons for all; `_make_card_parameters` returns the parameters
 _CARD = _TABLE.alias("card")
 _FIRST = _TABLE.alias("first")
 _FIRST_POSITION = (
@@ -70,7 +70,7 @@ _WANT_REDRAW = (
 _OUTDATED_IDS_KEY = "cards behind"
 """The key of a session's ``info`` for the ids of proposals whose posted cards this transaction outdated."""
 
-# conditions of the UPDATE that begins a run, see `_update`
+# conditions of the UPDATE that begins a run, see `_make_update`
 _IS_PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
 _BOOK_VERSION = func.coalesce(select(_BOOK.c.version).scalar_subquery(), 0)
 _OTHER = _TABLE.alias("other")
@@ -78,13 +78,13 @@ _IS_THING_IN_USE = exists().where(text("other.state = 'executing'"), _OTHER.c.th
 
 
 @lru_cache(maxsize=64)
-def _update(columns: tuple[str, ...]) -> Any:
-    """Return the guarded UPDATE of these columns; their values are its parameters.
+def _make_update(columns: tuple[str, ...]) -> Any:
+    """Return the UPDATE of these columns, guarded by the state and version that were read.
 
-    The columns ``owner`` and ``thing`` are set only where a run begins, and each adds a condition. With
-    ``owner``, Nod must not be paused, and the rulebook must have the version ``book``. With ``thing``, no
-    other run may change the same thing. The statement returns `_IS_POSTED`, or no row where a condition is
-    not met.
+    Its parameters are the values of the columns, and the guards. The columns ``owner`` and ``thing`` are set
+    only where a run begins, and each adds a condition. With ``owner``, Nod must not be paused, and the
+    rulebook must have the version ``book``. With ``thing``, no other run may change the same thing. The
+    statement returns `_IS_POSTED`, or no row where a condition is not met.
     """
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
@@ -108,7 +108,7 @@ def insert_proposals(session: Session, proposals: Sequence[Proposal], by: Author
         proposal = _annotate(session, new)
         row = to_row(proposal)
         parameters = row | log.make_request_parameters(proposal)
-        place, schema = session.connection().execute(_INSERT, parameters).one()
+        place, schema = session.connection().execute(_INSERT, parameters).one()  # the `log.REQUEST_COLUMNS`
         _store_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
     log.append(session, changes)
@@ -177,22 +177,8 @@ def move(
 
     # the guarded UPDATE of the columns that change
     new = to_row(after)
-    # always also the deciders: an older release stored fewer of their fields, and the audit row hashes all
-    written_fields = (
-        "state",
-        "version",
-        "updated_at",
-        "deciders",
-        *(name for name in changes if name not in UNRECORDED),
-    )
-    values = {column: new[column] for name in written_fields for column in COLUMNS.get(name, (name,))}
-    values |= {name: value for name, value in changes.items() if name in UNRECORDED}
-    guard: dict[str, Any] = {
-        "moved_id": before.id,
-        "from_state": before.state,
-        "from_version": before.version,
-        **_cards_of(before),
-    }
+    values = _list_new_values(new, changes)
+    guard = _make_guard(before)
     if owner is not None:
         values["owner"] = owner
         guard["book"] = book
@@ -200,20 +186,17 @@ def move(
         values["thing"] = hash_text(thing)
     if before.state is State.EXECUTING:
         values["progress"] = None
-    moved_row = session.connection().execute(_update(tuple(values)), values | guard).first()
+    moved_row = session.connection().execute(_make_update(tuple(values)), values | guard).first()
     if moved_row is None:
         return None
 
     # what else follows from the change: searches by decider, the audit log, outdated cards, hooks
     if "deciders" in changes or "votes" in changes:
         _store_deciders(session, after)
-    about = None  # the request for the log, if it changed
     has_new_lines = is_new_round and "annotations" in changes
-    if after.digest != before.digest or has_new_lines:
-        parameters = log.make_request_parameters(after)
-        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, parameters).one()
-        about = log.describe_request(after, place, schema)
-    log.append(session, [Change(after, new, by, about)])
+    has_new_request = after.digest != before.digest or has_new_lines
+    request = _describe_request(session, after) if has_new_request else None
+    log.append(session, [Change(after, new, by, request)])
     if moved_row.is_posted and not has_outdated_cards(session, after):  # once in a transaction is enough
         _mark_cards_outdated(session, after)
     if is_new_round:
@@ -221,6 +204,30 @@ def move(
     if state in SETTLED:
         _tell_end(session, after, now)
     return after
+
+
+def _list_new_values(row: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the new values of a proposal's columns, by column.
+
+    ``row``: the proposal after the change, as columns. ``changes``: the changed fields, by their names.
+    """
+    # always also the deciders: an older release stored fewer of their fields, and the audit row hashes all
+    fields = ["state", "version", "updated_at", "deciders"]
+    fields += [name for name in changes if name not in UNRECORDED]
+    values = {column: row[column] for name in fields for column in COLUMNS.get(name, (name,))}
+    return values | {name: value for name, value in changes.items() if name in UNRECORDED}
+
+
+def _make_guard(before: Proposal) -> dict[str, Any]:
+    """Return the parameters of `_make_update` that name the proposal as it was read, and its cards."""
+    return {"from_state": before.state, "from_version": before.version, **_make_card_parameters(before)}
+
+
+def _describe_request(session: Session, proposal: Proposal) -> dict[str, Any]:
+    """Return the request of a proposal for the audit log."""
+    parameters = log.make_request_parameters(proposal)
+    place, schema = session.connection().execute(_PLACE_AND_SCHEMA, parameters).one()
+    return log.describe_request(proposal, place, schema)
 
 
 def _tell_end(session: Session, proposal: Proposal, now: datetime) -> None:
@@ -290,10 +297,9 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
 
     ``words``: the progress, as the tool reports it to people.
     """
-    guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     values = {"progress": storable(words)}
-    guard |= _cards_of(claimed)
-    moved_row = session.connection().execute(_update(("progress",)), values | guard).first()
+    guard = _make_guard(claimed) | {"from_state": State.EXECUTING}
+    moved_row = session.connection().execute(_make_update(("progress",)), values | guard).first()
     if moved_row is None:
         return False
     if moved_row.is_posted:
@@ -303,10 +309,10 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
 
 def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
     """End the time for Undo, and have the cards redrawn. The proposals get no new version."""
-    over = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
-    session.connection().execute(over)
-    outdated = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
-    session.connection().execute(outdated.values(wanted=_COPIES.c.wanted + 1))
+    end_time = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
+    session.connection().execute(end_time)
+    want_redraw = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
+    session.connection().execute(want_redraw.values(wanted=_COPIES.c.wanted + 1))
 
 
 def claim_question(session: Session, proposal_id: str, process: str) -> None:
@@ -347,9 +353,9 @@ def _store_deciders(session: Session, proposal: Proposal) -> None:
         session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
 
 
-def _cards_of(proposal: Proposal) -> dict[str, Any]:
-    """Return two of the parameters of `_CARDS_OF_CHANGE`; the third, ``moved_id``, is the proposal's id."""
-    return {"card_message": proposal.message_id, "card_batch": proposal.batch}
+def _make_card_parameters(proposal: Proposal) -> dict[str, Any]:
+    """Return the parameters of `_CARDS_OF_CHANGE` for a change of a proposal."""
+    return {"moved_id": proposal.id, "card_message": proposal.message_id, "card_batch": proposal.batch}
 
 
 def has_outdated_cards(session: Session, proposal: Proposal) -> bool:
@@ -359,6 +365,6 @@ def has_outdated_cards(session: Session, proposal: Proposal) -> bool:
 
 def _mark_cards_outdated(session: Session, proposal: Proposal) -> None:
     """Mark the posted cards that show a change of a proposal as outdated."""
-    cards_of_change = {**_cards_of(proposal), "moved_id": proposal.id}
-    if count_changed(session.connection().execute(_WANT_REDRAW, cards_of_change)):
+    redraw = session.connection().execute(_WANT_REDRAW, _make_card_parameters(proposal))
+    if count_changed(redraw):
         session.info.setdefault(_OUTDATED_IDS_KEY, set()).add(proposal.id)

@@ -63,7 +63,7 @@ def schedule_tools(database: Database, policies: Policies, clock: Clock, max_sch
     delete_tool = _make_delete_tool(database, policies, clock)
     # runs of schedules get none of these tools: a schedule must not make others
     tools = (schedule_tool, list_schedules, delete_tool)
-    return FixedToolset(GROUP, tuple(replace(each, unattended=False) for each in tools))
+    return FixedToolset(GROUP, tuple(replace(one, unattended=False) for one in tools))
 
 
 def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, max_schedules: int) -> Tool:
@@ -128,7 +128,7 @@ def _make_schedule_tool(database: Database, policies: Policies, clock: Clock, ma
         return _settle_moments(validate_types(raw), policies.last_read.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
-        """Raise Hopeless if the schedule is to follow a proposal that the person may not see."""
+        """Raise PermanentRefusal if the schedule is to follow a proposal that the person may not see."""
         id_prefix = settled.get("after_proposal")
         if id_prefix:
             teammate = teams.get(session, context.conversation_id)
@@ -242,11 +242,11 @@ def _read_times(settled: Mapping[str, Any]) -> Times:
     """Return the times in settled arguments."""
     zone = find_zone(settled["time_zone"])
 
-    def read(name: str) -> datetime:
+    def read_moment(name: str) -> datetime:
         return parse_datetime(settled[name], zone).astimezone(UTC)
 
-    until = read("until") if settled.get("until") else None
-    return Times(read("at"), settled.get("every", ""), zone, until)
+    until = read_moment("until") if settled.get("until") else None
+    return Times(read_moment("at"), settled.get("every", ""), zone, until)
 
 
 def _preview_schedule(settled: Arguments, now: datetime) -> list[PreviewField]:
@@ -277,10 +277,10 @@ def _make_schedule(
     follows: str,
     now: datetime,
 ) -> Schedule:
-    """Return the schedule of an approved proposal. It runs in the given conversation.
+    """Return the schedule of an approved proposal.
 
-    ``follows``: the id of the proposal that the schedule waits for; if it is empty, ``moments`` has the
-    times.
+    ``conversation_id``: the conversation in which it runs. ``follows``: the id of the proposal whose end it
+    waits for; if it is empty, ``moments`` has the times.
     """
     schedule = Schedule(proposal.id, conversation_id, proposal.requester, task, now, follows=follows or None)
     if follows:
@@ -305,14 +305,13 @@ def _may_delete(session: Session, policies: Policies, schedule: Schedule, propos
 
 def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
     """Return the schedules that a call may list: in a private chat the person's, else those that run here."""
-    here = conversations.get_conversation(session, context.conversation_id)
-    if here is None:
+    conversation = conversations.get_conversation(session, context.conversation_id)
+    if conversation is None:
         raise ToolError("There is no conversation here.")
-    if not here.private:
-        return rows.list_in_conversation(session, here.id)
-    return rows.list_of_people(
-        session, people.load_person(session, Actor.parse(context.requested_by)).accounts
-    )
+    if not conversation.private:
+        return rows.list_in_conversation(session, conversation.id)
+    person = people.load_person(session, Actor.parse(context.requested_by))
+    return rows.list_of_people(session, person.accounts)
 
 
 def _describe_schedule(schedule: Schedule) -> dict[str, Any]:

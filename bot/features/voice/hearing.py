@@ -112,12 +112,12 @@ class RecordingReader:
     def _is_budget_used(self, session: Session, transcript: Transcript, now: datetime) -> bool:
         book = self.policies.load(session).book
         place = str(transcript.conversation.origin)
-        # ``request_line_id`` is the id of the line with the person's request, for budgets of one request
         return is_used_up(session, book, place, transcript.asker, transcript.request_line_id, now)
 
     async def _transcribe(self, kind: str, data: bytes) -> Transcription:
         """Ask the model once: a second try would be paid for as well. ``kind``: the format of ``data``."""
-        name, seconds = self.model.name, measure_seconds(kind, data)
+        name = self.model.name
+        seconds = measure_seconds(kind, data)
         try:
             async with asyncio.timeout(self.model.timeout), self._open_client() as client:
                 # its name at the server, if that differs from its name here
@@ -151,8 +151,8 @@ class RecordingReader:
         that was measured; None if it is not known.
         """
         name = self.model.name
-        given = answer.get("usage") if isinstance(answer, dict) else None
-        counts: dict[str, Any] = given if isinstance(given, dict) else {}
+        usage = answer.get("usage") if isinstance(answer, dict) else None
+        counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
         prompt = _read_count(counts, "input_tokens")
         completion = _read_count(counts, "output_tokens")
         cost = self.prices.cost(name, prompt, completion) if prompt else None
@@ -209,5 +209,6 @@ def _read_seconds(counts: dict[str, Any], measured: float | None) -> float:
 
 
 def _store_cost(transcript: Transcript, usage: Usage, session: Session, now: datetime) -> None:
-    conversation_id, asker = transcript.conversation.id, str(transcript.asker)
-    turns.add_cost(session, conversation_id, asker, transcript.request_line_id or None, usage, now)
+    conversation_id = transcript.conversation.id
+    request_line_id = transcript.request_line_id or None
+    turns.add_cost(session, conversation_id, str(transcript.asker), request_line_id, usage, now)

@@ -114,8 +114,8 @@ def record_reading(session: Session, proposal: Proposal, actor: Actor, person: P
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
     """Return the newest row in which ``verb`` was done to a thing of the kind ``thing``, or None."""
     chain.insert_recorded_rows(session)
-    which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
-    return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
+    of_verb = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
+    return session.exec(of_verb.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
@@ -146,8 +146,8 @@ def _seal_with(session: Session, by: Author, after: ThingState, now: datetime) -
 def make_rule_key(row: RuleRow) -> str:
     """Return the key of a rule in the log, such as ``quorum for pay_* in slack:T1``, followed by its limits.
 
-    Of roles and routes, several rules with different values may apply side by side, so their keys have the
-    value, too.
+    The key of a role or a route has the value, too: several of them, with different values, may apply side by
+    side.
     """
     key = f"{row.subject} for {row.pattern} in {row.scope}"
     if row.subject in (Subject.ROLE, Subject.ROUTE):
@@ -177,22 +177,24 @@ def make_rule_state(row: RuleRow) -> ThingState:
 def make_grant_state(row: GrantRow) -> ThingState:
     """Return a grant's state for the log.
 
-    Of the arguments that it matches there is only a hash, since they may be secrets.
+    It has only a hash of the arguments that the grant matches, since they may be secrets.
     """
-    return {
+    state = {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
         "match": hash_text(row.match),
         "rung": row.rung,
         "until": row.expires_at.isoformat() if row.expires_at else None,
         "only_in": row.conversation_id if row.only_there else None,
-        **({"for": row.requester} if row.requester else {}),
-        **({"at": row.place} if row.place else {}),
-        **({"schedule": row.schedule} if row.schedule else {}),
-        **({"connection": row.connection} if row.connection else {}),
-        "person": row.person_id,
-        "proposal": row.proposal_id,
     }
+    limits = {
+        "for": row.requester,
+        "at": row.place,
+        "schedule": row.schedule,
+        "connection": row.connection,
+    }
+    state |= {name: value for name, value in limits.items() if value}
+    return {**state, "person": row.person_id, "proposal": row.proposal_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,14 +323,15 @@ def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[
     )
     for holds in counter.follow(rows.scalars()):  # yields each value, and counts it
         recorded |= holds  # oldest first, so the newest record of each row remains
-    now = dict(list_current_hashes(session))
-    for name in sorted(now.keys() | recorded.keys()):
-        hash_recorded, hash_now = recorded.get(name), now.get(name)
-        if hash_recorded == hash_now:
+    current = dict(list_current_hashes(session))
+    for name in sorted(current.keys() | recorded.keys()):
+        recorded_hash = recorded.get(name)
+        current_hash = current.get(name)
+        if recorded_hash == current_hash:
             continue
-        if hash_now is None:
+        if current_hash is None:
             yield f"{name}: it is gone, but no one is recorded to have removed it"
-        elif hash_recorded is not None:
+        elif recorded_hash is not None:
             yield f"{name}: it is not as it was recorded"
         elif not name.startswith(Thing.TOOL):  # a schema has no record before its first use
             yield f"{name}: it is there, but no one is recorded to have made it"
@@ -338,11 +341,11 @@ def _find_deviations(session: Session, counter: Counter, schema_hashes: Mapping[
 def _find_miscounted_grants(session: Session) -> Iterator[str]:
     """Yield a sentence on each grant whose count of uses is not the number of proposals run by it."""
     grants, proposals = table_of(GrantRow), table_of(ProposalRow)
-    used = (
+    counted_uses = (
         select(grants.c.id, grants.c.uses, func.count(proposals.c.id))
         .outerjoin_from(grants, proposals, proposals.c.grant_id == grants.c.id)
         .group_by(grants.c.id, grants.c.uses)
     )
-    for ident, uses, counted in session.execute(used):
+    for grant_id, uses, counted in session.execute(counted_uses):
         if uses != counted:
-            yield f"{Thing.GRANT} {ident}: it says {uses} uses, but {counted} proposals ran by it"
+            yield f"{Thing.GRANT} {grant_id}: it says {uses} uses, but {counted} proposals ran by it"

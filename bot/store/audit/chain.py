@@ -56,12 +56,12 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _CHAINED_TABLES = (_AUDIT, _LEDGER)  # the tables whose rows are in the chain
 _ENDS = table_of(ChainEndRow)
-_THE_END = _ENDS.c.id == literal_column("1")
-_READ_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
+_IS_THE_END = _ENDS.c.id == literal_column("1")
+_READ_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_IS_THE_END)
 _LOCK_END = _READ_END.with_for_update()
 _UPDATE_END = (
     update(_ENDS)
-    .where(_THE_END)
+    .where(_IS_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
 _BATCH = 2000  # rows that are read at a time
@@ -135,7 +135,7 @@ class NewRows:
 
     # each row after the statement that inserts it
     rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
-    may_be_first_sealed: bool = False  # they may have a seal although the rows before have none
+    may_be_first_sealed: bool = False  # the rows may have a seal although those before have none
 
 
 def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
@@ -144,25 +144,25 @@ def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> 
 
 
 def insert_recorded_rows(session: Session) -> None:
-    """Insert the rows that this transaction has recorded so far, so that later queries of it see them."""
-    added = session.info.get(NEW_ROWS_KEY)
-    if added is not None:
-        insert_rows(session.connection(), added)
+    """Insert the rows that this transaction has recorded so far, so that its later queries see them."""
+    new_rows = session.info.get(NEW_ROWS_KEY)
+    if new_rows is not None:
+        insert_rows(session.connection(), new_rows)
 
 
-def insert_rows(connection: Connection, added: NewRows) -> None:
-    """Number, chain and insert the added rows. The end is locked from here to the commit.
+def insert_rows(connection: Connection, new_rows: NewRows) -> None:
+    """Number, chain and insert new rows. The end is locked from here to the commit.
 
     Raises OtherKey, NotSealed or EndAltered where no row may follow the end, NodError where there is no end.
     """
-    if not added.rows:
+    if not new_rows.rows:
         return
     end = connection.execute(_LOCK_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
-    key = _choose_key(_keys_in(connection), end, may_be_first_sealed=added.may_be_first_sealed)
+    key = _choose_key(_keys_in(connection), end, may_be_first_sealed=new_rows.may_be_first_sealed)
     number, previous = end.number, end.hash
-    for statement, group in groupby(added.rows, key=itemgetter(0)):  # successive rows of one table
+    for statement, group in groupby(new_rows.rows, key=itemgetter(0)):  # successive rows of one table
         rows = []
         for _, values in group:
             number += 1
@@ -178,8 +178,8 @@ def insert_rows(connection: Connection, added: NewRows) -> None:
         "mark": _make_mark(key, number, previous),
     }
     connection.execute(_UPDATE_END, {f"new_{name}": value for name, value in new_end.items()})
-    added.rows = []
-    added.may_be_first_sealed = False
+    new_rows.rows = []
+    new_rows.may_be_first_sealed = False
 
 
 def _choose_key(keys: Sequence[bytes], end: Any, *, may_be_first_sealed: bool = False) -> bytes:
@@ -345,9 +345,9 @@ class _SealOrder:
 
 
 class SnapshotReader(Protocol):
-    """A function that runs functions that read the database, and returns their results.
+    """A caller of functions that read the database; it returns their results.
 
-    It runs each over a snapshot of its own (`Database.read_now`), or all over one.
+    Each function runs over a snapshot of its own (`Database.read_now`), or all run over the same one.
     """
 
     def __call__(self, function: Callable[[Session], T], /) -> T: ...
@@ -381,9 +381,7 @@ def find_chain_faults(read: SnapshotReader, counter: Counter) -> Iterator[str]:
             yield f"{_name_row(row)} is there although row {row_number} is another"
             continue
         if row_number > number + 1:
-            is_one = row_number == number + 2
-            gap = f"row {row_number - 1} is" if is_one else f"rows {number + 1} to {row_number - 1} are"
-            yield f"{gap} missing before {_name_row(row)}"
+            yield f"{_describe_gap(number + 1, row_number - 1)} missing before {_name_row(row)}"
         elif row["previous"] != previous:
             yield f"{_name_row(row)} does not follow what is before it"
         allowed_unsealed = seals.allows_unsealed
@@ -397,19 +395,33 @@ def find_chain_faults(read: SnapshotReader, counter: Counter) -> Iterator[str]:
             yield f"rows up to {number} carry no seal"
         number, previous = row_number, row["hash"]
 
-    # the end must be that of the last row
-    end = reader.end
+    end_fault = _find_end_fault(reader.end, keys, number, previous)
+    if end_fault:
+        yield end_fault
+
+
+def _describe_gap(first: int, last: int) -> str:
+    """Return the missing rows from ``first`` to ``last`` in words."""
+    if first == last:
+        return f"row {first} is"
+    return f"rows {first} to {last} are"
+
+
+def _find_end_fault(end: Any, keys: Sequence[bytes], number: int, last_hash: str) -> str | None:
+    """Return how the row of the end differs from the newest row of the log, in words, or None.
+
+    ``number`` and ``last_hash``: those of the newest row; 0 and an empty text for an empty log.
+    """
     if end is None:
-        yield "the end of the audit log is missing"
-        return
+        return "the end of the audit log is missing"
     if number != end.number:
-        yield f"the record ends at row {number}, but it was written up to row {end.number}"
-        return
+        return f"the record ends at row {number}, but it was written up to row {end.number}"
     end_key = {name_key(key): key for key in keys}.get(end.key, b"")
     # an empty log without a key has no mark
-    mark = _make_mark(end_key, number, previous) if number or end_key else ""
-    if previous != end.hash or end.mark != mark:
-        yield "the end of the audit log was altered"
+    mark = _make_mark(end_key, number, last_hash) if number or end_key else ""
+    if last_hash != end.hash or end.mark != mark:
+        return "the end of the audit log was altered"
+    return None
 
 
 class Upgrade(NamedTuple):
@@ -485,7 +497,7 @@ def find_upgrade(session: Session) -> Upgrade:
 
 def hash_before_chain(connection: Connection, row_number: int) -> str:
     """Return the hash over all rows from before this chain, those below ``row_number``."""
-    running = hashlib.sha256()
+    running_hash = hashlib.sha256()
     for table in _CHAINED_TABLES:
         columns = [table.c[name] for name in _COLUMNS_BEFORE_CHAIN[table.name]]
         rows = connection.execute(
@@ -493,6 +505,6 @@ def hash_before_chain(connection: Connection, row_number: int) -> str:
             execution_options={"yield_per": _BATCH},
         )
         for row in rows.mappings():
-            running.update(_to_bytes(dict(row)))
-        running.update(b"|")
-    return running.hexdigest()
+            running_hash.update(_to_bytes(dict(row)))
+        running_hash.update(b"|")
+    return running_hash.hexdigest()

@@ -58,11 +58,10 @@ _AFTER_ID = (
     .limit(bindparam("limit"))
 )
 
-# for `find_altered_proposals`: proposals in the order of their ids, each with the log's row about the
-# proposal's current version, if there is one; and proposals of which the log has a row, but which are gone,
-# or are at an older version
 _UNRECORDED_COLUMNS = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
 """The columns of a proposal that change without a row in the log, so that ``content`` does not cover them."""
+# for `find_altered_proposals`: the proposals in the order of their ids, each with the log's row about its
+# current version, if there is one
 _WITH_LAST_ROW = (
     select(  # type: ignore[call-overload]
         *(column for column in _PROPOSALS.columns if column.name not in _UNRECORDED_COLUMNS),
@@ -80,11 +79,12 @@ _WITH_LAST_ROW = (
     .order_by(_PROPOSALS.c.id)
     .limit(_BATCH)
 )
+# for `find_altered_proposals`: the proposals that are gone, or are at an older version than the log says
 _BEHIND_LOG = (
     select(
         _TABLE.c.proposal_id,
-        func.max(_TABLE.c.version).label("version"),
-        _PROPOSALS.c.version.label("now_at"),
+        func.max(_TABLE.c.version).label("recorded_version"),
+        _PROPOSALS.c.version,
     )
     .outerjoin_from(_TABLE, _PROPOSALS, _PROPOSALS.c.id == _TABLE.c.proposal_id)
     .where(_PROPOSALS.c.id.is_(None) | (_PROPOSALS.c.version < _TABLE.c.version))
@@ -237,12 +237,12 @@ def find_altered_proposals(read: chain.SnapshotReader, counter: Counter) -> Iter
             if difference:
                 yield f"proposal {row['id']}: {difference}"
         after = part[-1]["id"]
-    for ident, version, now_at in read(lambda session: session.execute(_BEHIND_LOG).all()):
-        if now_at is None:
+    for proposal_id, recorded_version, version in read(lambda session: session.execute(_BEHIND_LOG).all()):
+        if version is None:
             state = "its row is gone"
         else:
-            state = f"its row is at version {now_at}"
-        yield f"proposal {ident}: {state}, its audit at {version}"
+            state = f"its row is at version {version}"
+        yield f"proposal {proposal_id}: {state}, its audit at {recorded_version}"
 
 
 def _read_proposals_with_last_row(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
@@ -266,14 +266,14 @@ def _find_difference(row: Any) -> str | None:
 
 def list_proposed_schemas(read: chain.SnapshotReader, counter: Counter) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the version and the hash of the schema of every tool that was ever proposed."""
-    yielded = set()
+    seen = set()
     after = 0
     while part := read(partial(_read_requests, after=after)):
         for _, about in counter.follow(part):
             name, version = about["tool"]
             proposed = (name, version, about["schema"])
-            if about["schema"] is not None and proposed not in yielded:
-                yielded.add(proposed)
+            if about["schema"] is not None and proposed not in seen:
+                seen.add(proposed)
                 yield proposed
         after = part[-1][0]
 

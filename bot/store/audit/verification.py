@@ -45,25 +45,17 @@ _LAST_COLUMNS = ("about", "content", "previous", "hash")  # the last ones of an 
 _REQUEST_COLUMNS = ("tool_name", "description", "requester", "requester_name", "tool_version")
 EXPORTED = (
     *(name for name in _AUDIT_COLUMNS if name not in _LAST_COLUMNS),
-    *(
-        *_REQUEST_COLUMNS,
-        "place",
-        "arguments",
-        "thing",
-        "key",
-        "before",
-        "after",
-        "tool",
-        "holds",
-        *_LAST_COLUMNS,
-        "hidden",
-    ),
+    *_REQUEST_COLUMNS,
+    *("place", "arguments"),
+    *("thing", "key", "before", "after", "tool", "holds"),
+    *_LAST_COLUMNS,
+    "hidden",
 )
 """The columns of the export: every column of both records, so that each hash can be computed again.
 
-A column that only one kind of row has is empty in the other kind. ``arguments`` and ``about`` are on the
-first row of a proposal and on each row that changed them; the other facts of the request are on all of its
-rows, as they were then. ``hidden`` names the columns of a row in which a secret is hidden.
+A column that only one kind of row has is empty in the other kind. The first row of a proposal, and each row
+that changed them, has ``arguments`` and ``about``. Every row of a proposal has the other facts of the
+request, as they were then. ``hidden`` names the columns of a row in which a secret is hidden.
 """
 _EARLIER = _AUDIT.alias("earlier")
 _REQUEST_OF_ROW = (
@@ -107,7 +99,7 @@ def find_faults(
     """Return a sentence on each row that was changed, removed or inserted without a record; empty for none.
 
     ``read`` runs functions over one snapshot or several, since a long log takes long. ``anchors``: anchors of
-    the log that were kept outside the database (`chain.anchor`); raises NodError for any other text.
+    the log that were kept outside the database (`chain.make_anchor`); raises NodError for any other text.
     ``progress`` receives the number of checks so far and of all checks; some rows have several.
     """
     found: list[str] = []
@@ -166,9 +158,9 @@ def find_rows(
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the newest ``limit`` rows that match, oldest first, and the number of all that match."""
     who = _list_authors(session, wanted)
-    statement = _select_of_proposals(wanted, who)
-    of_proposals = _read_of_proposals(session, statement, limit)
-    of_other_changes = _read_of_other_changes(session, wanted, who)
+    statement = _select_proposal_rows(wanted, who)
+    of_proposals = _read_proposal_rows(session, statement, limit)
+    of_other_changes = _read_other_rows(session, wanted, who)
     rows = sorted([*of_proposals, *of_other_changes], key=lambda row: (row["at"], row["id"]))
     count = len(of_proposals)
     if count == limit:  # there may be more rows about proposals; those about other changes were read in full
@@ -185,8 +177,8 @@ def load_page(session: Session, wanted: AuditFilter, limit: int) -> tuple[list[d
     ``before`` is None after the last page.
     """
     who = _list_authors(session, wanted)
-    of_proposals = _read_of_proposals(session, _select_of_proposals(wanted, who), limit + 1)
-    both = [*of_proposals, *_read_of_other_changes(session, wanted, who, limit + 1)]
+    of_proposals = _read_proposal_rows(session, _select_proposal_rows(wanted, who), limit + 1)
+    both = [*of_proposals, *_read_other_rows(session, wanted, who, limit + 1)]
     newest = sorted(both, key=lambda row: -row["id"])
     if len(newest) <= limit:
         return [_make_plain(row) for row in newest], None
@@ -220,8 +212,8 @@ def load_export_part(
     done = min(after + PART_ROWS, total)
     wanted_part = wanted.between(after, done + 1)
     who = _list_authors(session, wanted)
-    of_proposals = _read_of_proposals(session, _select_of_proposals(wanted_part, who))
-    both = [*of_proposals, *_read_of_other_changes(session, wanted_part, who)]
+    of_proposals = _read_proposal_rows(session, _select_proposal_rows(wanted_part, who))
+    both = [*of_proposals, *_read_other_rows(session, wanted_part, who)]
     return ExportPart([_make_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
@@ -233,7 +225,7 @@ def _list_authors(session: Session, wanted: AuditFilter) -> frozenset[str]:
     return person.accounts | {person.id}
 
 
-def _select_of_proposals(wanted: AuditFilter, who: frozenset[str]) -> Any:
+def _select_proposal_rows(wanted: AuditFilter, who: frozenset[str]) -> Any:
     """Return the statement that finds the matching rows about proposals, newest first.
 
     ``who``: the result of `_list_authors`.
@@ -242,7 +234,7 @@ def _select_of_proposals(wanted: AuditFilter, who: frozenset[str]) -> Any:
         select(  # type: ignore[call-overload]
             *(_AUDIT.c[name] for name in _AUDIT_COLUMNS),
             *(_PROPOSAL.c[name] for name in _REQUEST_COLUMNS),
-            _REQUEST_OF_ROW.label("asked"),
+            _REQUEST_OF_ROW.label("request"),
             (_PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
         )
         .join(_PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
@@ -265,29 +257,33 @@ def _select_of_proposals(wanted: AuditFilter, who: frozenset[str]) -> Any:
     return statement.order_by(_AUDIT.c.id.desc())
 
 
-def _read_of_proposals(session: Session, statement: Any, limit: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a statement of `_select_of_proposals`, each with the request as it was by then."""
+def _read_proposal_rows(session: Session, statement: Any, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a statement of `_select_proposal_rows`, each with the request as it was then.
+
+    ``limit``: only so many; None for all.
+    """
     newest = session.connection().execute(statement.limit(limit)).mappings()
     return [row | _read_request(row) for row in map(dict, newest)]
 
 
 def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of the request at the time of a row, by column; empty where the log has no request."""
-    asked = row["asked"]
-    if asked is None:
+    request = row["request"]
+    if request is None:
         return {}
+    tool_name, tool_version = request["tool"]
     return {
-        "tool_name": asked["tool"][0],
-        "tool_version": asked["tool"][1],
-        "description": asked["summary"],
-        "requester": asked["requester"],
-        "requester_name": asked["name"],
-        "place": asked["place"],
-        "arguments": asked["arguments"] if row["about"] is not None else None,
+        "tool_name": tool_name,
+        "tool_version": tool_version,
+        "description": request["summary"],
+        "requester": request["requester"],
+        "requester_name": request["name"],
+        "place": request["place"],
+        "arguments": request["arguments"] if row["about"] is not None else None,
     }
 
 
-def _read_of_other_changes(
+def _read_other_rows(
     session: Session, wanted: AuditFilter, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest matching rows about changes other than of proposals, newest first."""
@@ -323,7 +319,8 @@ def _make_plain(row: dict[str, Any]) -> dict[str, Any]:
     full: dict[str, Any] = {name: row.get(name) for name in EXPORTED}
     full["at"] = full["at"].astimezone(UTC).isoformat()
     shown = {name: value if name in _HASHES else redact(value) for name, value in full.items()}
-    return shown | {"hidden": [name for name in EXPORTED if shown[name] != full[name]] or None}
+    hidden = [name for name in EXPORTED if shown[name] != full[name]]
+    return {**shown, "hidden": hidden or None}
 
 
 def format_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
@@ -334,9 +331,9 @@ def format_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
 def format_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
     """Return rows as CSV with a header of ``names``.
 
-    A cell that a spreadsheet would run as a formula begins with a quote. Each cell is quoted, so that a
-    spreadsheet with another separator splits none. A byte-order mark comes first: without it, Excel reads
-    other letters than ASCII in the code page of its computer.
+    A cell that a spreadsheet would run as a formula begins with an apostrophe. Each cell is in quotation
+    marks, so that a spreadsheet with another separator splits none. A byte-order mark comes first: without
+    it, Excel reads other letters than ASCII in the code page of its computer.
     """
     return format_csv_head(names) + format_csv_lines(found, names)
 

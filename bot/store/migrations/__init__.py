@@ -176,7 +176,8 @@ def adopt(connection: Connection, version: str | None) -> None:
     if version not in ADOPTED:
         return
     for table, column in _ADDED:
-        if column.name not in {each["name"] for each in inspect(connection).get_columns(table)}:
+        present = {found["name"] for found in inspect(connection).get_columns(table)}
+        if column.name not in present:
             kind = column.type.compile(connection.dialect)
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}")
     create_first_schema(connection)

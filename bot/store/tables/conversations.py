@@ -108,9 +108,8 @@ class MessageRow(Row, table=True):
     channel: str | None = None  # with ``event_id``: unique, so an event that comes twice has one line
     event_id: str | None = None
     calls: list[list[str]] | None = make_json_column(nullable=True)  # id, tool, arguments and summary of each
-    results: dict[str, list[Any]] | None = make_json_column(
-        nullable=True
-    )  # text and success, by the call's id
+    # the text and the success of each call, by the call's id
+    results: dict[str, list[Any]] | None = make_json_column(nullable=True)
     files: list[str] | None = make_json_column(nullable=True)  # handles (``bot/store/outputs.py``)
     delivered: bool = True
     created_at: datetime = Field(sa_type=UTCDateTime)
@@ -162,9 +161,8 @@ class TeammateRow(Row, table=True):
     )
 
     id: str = Field(primary_key=True, foreign_key=name_id_column(ConversationRow))  # its own conversation's
-    lead_id: str = Field(
-        foreign_key=name_id_column(ConversationRow)
-    )  # the conversation in which it was started
+    # the conversation in which it was started
+    lead_id: str = Field(foreign_key=name_id_column(ConversationRow))
     place: str  # the address of that conversation
     name: str
     role: str

@@ -138,9 +138,8 @@ class ProposalRow(Row, table=True):
     ticked: list[int] | None = make_json_column(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
     annotations: list[list[Any]] | None = make_json_column(nullable=True)  # lines of features on its card
-    connection: dict[str, Any] | None = make_json_column(
-        nullable=True
-    )  # the account under which it runs; NULL: Nod's
+    # the account under which it runs; NULL: Nod's
+    connection: dict[str, Any] | None = make_json_column(nullable=True)
     chat: str | None = None  # the chat in which people see it; NULL: a private one
     agent: str | None = None  # name and label of the agent's token that asked on the requester's behalf
     created_at: datetime = Field(sa_type=UTCDateTime)

@@ -10,18 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    delete,
-    literal_column,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, delete, literal_column, or_, select, text
 from sqlmodel import Field, Session, SQLModel
 
 T = TypeVar("T")
@@ -136,13 +125,13 @@ def count_changed(result: Any) -> int:
 
 
 def delete_older(session: Session, row: type[SQLModel], time: str, before: datetime, limit: int) -> int:
-    """Delete up to ``limit`` rows, oldest first, and return their number.
+    """Delete up to ``limit`` rows whose column ``time`` has a time before ``before``; return their number.
 
-    They are the rows in which the column ``time`` has a time before ``before``.
+    The oldest are deleted first.
     """
     columns = table_of(row).c
-    old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(limit)
-    return count_changed(session.execute(delete(row).where(columns.id.in_(old))))
+    oldest_ids = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(limit)
+    return count_changed(session.execute(delete(row).where(columns.id.in_(oldest_ids))))
 
 
 def make_key_numbered_by_database() -> Any:
