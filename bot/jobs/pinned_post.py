@@ -96,7 +96,7 @@ class PinnedClient:
 async def _post(
     url: str, pinned: PinnedBackend, headers: Sequence[tuple[str, str]], body: bytes
 ) -> PostAnswer:
-    host_and_port = url.split("/")[2]
+    host_and_port = url.split("/")[2]  # the parts of https://host:443/path are https:, an empty one, the host
     async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
         all_headers = [("Host", host_and_port), *headers, ("Content-Length", str(len(body)))]
         async with pool.stream("POST", url, headers=all_headers, content=body) as response:

@@ -29,10 +29,10 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
+PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
 """The time after each attempt until the next one. As many attempts are made as there are times.
 
-No attempt follows the last one, unless the process ended during it.
+The last time counts only if the process ended during the last attempt, which is then made again.
 """
 
 _BATCH = 20  # the most webhooks in one run of the sweep

@@ -32,6 +32,7 @@ SELECT_PERSON = select(
 """Columns: the id of the Person behind an account, and what its platform said last of its membership."""
 _MAX_NAME_CHARS = 100
 _MAX_LISTED_ACCOUNTS = 500
+_MAX_NAMESAKES = 50  # the most names with the same beginning that are compared
 
 
 def load_person(session: Session, actor: Actor) -> Person:
@@ -101,8 +102,8 @@ def list_voters(session: Session, proposal: Proposal, verb: str | None = None) -
             continue
         voter = {load_person(session, account).id for account in (vote.actor, vote.absent) if account}
         # earlier voters that share a Person with this one are the same voter
-        same = [other for other in voters if other & voter]
-        voters = [other for other in voters if not other & voter]
+        same = [earlier for earlier in voters if earlier & voter]
+        voters = [earlier for earlier in voters if not earlier & voter]
         voters.append(voter.union(*same))
     return voters
 
@@ -126,9 +127,9 @@ def store_standing(session: Session, actor: Actor) -> None:
     """
     if actor.standing in (None, Membership.UNKNOWN):
         return
-    key, standing = str(actor), str(actor.standing)
+    key = str(actor)
     session.execute(insert_or_ignore(session, NameRow).values(key=key, name=actor.name))
-    session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=standing))
+    session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=str(actor.standing)))
 
 
 def find_by_name(session: Session, name: str) -> list[Actor]:
@@ -136,12 +137,12 @@ def find_by_name(session: Session, name: str) -> list[Actor]:
     wanted = name.casefold()
     if not wanted:
         return []
-    begins = col(NameRow.name).istartswith(wanted, autoescape=True)
+    begins_so = col(NameRow.name).istartswith(wanted, autoescape=True)
     found = []
-    for row in session.exec(select(NameRow).where(begins).limit(50)):
-        known = row.name.casefold()
+    for row in session.exec(select(NameRow).where(begins_so).limit(_MAX_NAMESAKES)):
+        known_name = row.name.casefold()
         is_member = row.standing in (None, Membership.MEMBER)
-        if is_member and wanted in (known, known.split()[0]):
+        if is_member and wanted in (known_name, known_name.split()[0]):
             found.append(Actor.parse(row.key, row.name))
     return found
 
@@ -159,7 +160,7 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
     """
     keys: set[str] = set()
     for account_or_place in wanted:
-        keys.update(list_enclosing(account_or_place))  # itself, and the places around it
+        keys.update(list_enclosing(account_or_place))
     if not keys:
         return {}
     rows = session.exec(select(NameRow).where(col(NameRow.key).in_(sorted(keys))))

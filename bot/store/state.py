@@ -96,9 +96,12 @@ def store_state(session: Session, room: str, key: str, state: JsonObject | None,
 
 
 def pop_state(session: Session, room: str, key: str, after: datetime) -> JsonObject | None:
-    """Delete and return a state that was stored after a moment, or None: at most one caller gets it."""
-    taken = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
-    row = session.execute(taken.returning(col(StateRow.state))).first()
+    """Delete and return a state that was stored after a moment, or None.
+
+    Of several callers at the same time, one gets the state.
+    """
+    deleted = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
+    row = session.execute(deleted.returning(col(StateRow.state))).first()
     return row[0] if row else None
 
 
@@ -132,7 +135,7 @@ def store_task_state(session: Session, name: str, before: JsonObject, state: Jso
 def claim_day(session: Session, name: str, today: date) -> bool:
     """Claim today's run of a daily task; False if it was claimed before, here or in another process.
 
-    Raises LostRace if another process has claimed it at the same time: the next run returns False.
+    Raises LostRace if another process has claimed it at the same time; a repeated call then returns False.
     """
     before = load_task_state(session, name)
     claim = {"day": today.isoformat()}

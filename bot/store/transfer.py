@@ -33,9 +33,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
     tables = [table for table in SCHEMA.sorted_tables if table.name not in _TABLES_LEFT_OUT]
     copied_count = 0
     with source.connect() as old, target.begin() as new:
-        for name in _TABLES_OF_USE:
-            if new.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
-                raise SettingsError("The target is in use. Name a new file or an empty database.")
+        _check_unused(new)
         for table in reversed(tables):  # delete the rows with which a new database begins
             new.execute(table.delete())
         if progress is ignore:
@@ -50,13 +48,23 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 progress(copied_count, total)
             if target.dialect.name == "postgresql":
                 _advance_sequence(new, table)
-        with Session(new) as session:
-            faults = verification.find_faults_in_session(session)
-            if faults:
-                raise SettingsError(
-                    f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
-                )
+        _verify_copy(new)
     return copied_count
+
+
+def _check_unused(target: Connection) -> None:
+    """Raise SettingsError for a database that is in use."""
+    for name in _TABLES_OF_USE:
+        if target.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
+            raise SettingsError("The target is in use. Name a new file or an empty database.")
+
+
+def _verify_copy(target: Connection) -> None:
+    """Raise SettingsError where the copied audit log does not verify."""
+    with Session(target) as session:
+        faults = verification.find_faults_in_session(session)
+    if faults:
+        raise SettingsError(f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept.")
 
 
 def _count(connection: Connection, table: Table) -> int:

@@ -52,9 +52,9 @@ class Schedules:
         """Begin due runs, some at a time, and none while everything is paused. Return their number."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
-        found = await self.database.read(rows.list_due, now, _MAX_RUNS, self._pauses.list_backing_off())
+        backing_off = self._pauses.list_backing_off()
         first_by_conversation = dict[str, Schedule]()  # in a conversation, one schedule runs at a time
-        for schedule in found:
+        for schedule in await self.database.read(rows.list_due, now, _MAX_RUNS, backing_off):
             first_by_conversation.setdefault(schedule.conversation_id, schedule)
         due = list(first_by_conversation.values())[:_MAX_RUNS]
         count = 0

@@ -18,7 +18,8 @@ _WEBM_SCALE = b"\x2a\xd7\xb1"  # the nanoseconds of one unit
 _DEFAULT_SCALE_NANOSECONDS = 1_000_000
 # the bit rate by its index in a frame's header, for MPEG 1, layer 3
 _MP3_KBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
-_AMR_FRAME_BYTES, _AMR_FRAME_SECONDS = 32, 0.02  # a frame of AMR at the highest rate
+_AMR_FRAME_BYTES = 32  # a frame of AMR at the highest rate
+_AMR_FRAME_SECONDS = 0.02
 
 
 def measure_seconds(kind: str, data: bytes) -> float | None:
@@ -71,7 +72,8 @@ def _measure_flac(data: bytes) -> float:
     Eight bytes have the rate in their first 20 bits, and the number of samples in their last 36.
     """
     (packed,) = struct.unpack_from(">Q", data, 18)  # after the mark, the block's header and four sizes
-    samples, rate = packed & 0xFFFFFFFFF, packed >> 44
+    samples = packed & 0xFFFFFFFFF
+    rate = packed >> 44
     return float(samples) / float(rate)
 
 

@@ -36,8 +36,8 @@ def _number(name: Any) -> Any:
     return func.hashtextextended(words, literal_column("0"))
 
 
-# The lock on everything excludes all locks on conversations, and the lock on one conversation does not
-# exclude that on another: a lock on a conversation also takes the lock on everything, but as a shared one.
+# A transaction that locks a conversation also takes the lock on everything, but shares it. So the lock on
+# everything excludes all of these transactions, and they don't exclude one another.
 _EVERYTHING = _number(literal_column(f"'{_EVERYWHERE}'"))
 _LOCK_EVERYTHING_SHARED = func.pg_advisory_xact_lock_shared(_EVERYTHING)
 _LOCK_EVERYTHING = select(func.pg_advisory_xact_lock(_EVERYTHING))
@@ -75,11 +75,10 @@ def lock_conversation_of(session: Session, proposal_id: str) -> None:
     """Lock the conversation of a proposal, if there is one, like `lock_conversation`."""
     held = _find_held(session)
     if held is not None:
-        found = (
-            session.connection().execute(_LOCK_CONVERSATION_OF_PROPOSAL, {"proposal_id": proposal_id}).first()
-        )
-        if found is not None:
-            held.add(found.conversation_id)
+        values = {"proposal_id": proposal_id}
+        row = session.connection().execute(_LOCK_CONVERSATION_OF_PROPOSAL, values).first()
+        if row is not None:
+            held.add(row.conversation_id)
 
 
 def _find_held(session: Session) -> set[str] | None:

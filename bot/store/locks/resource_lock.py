@@ -2,8 +2,8 @@
 
 An approved call is checked, claimed and run between `ResourceLock.enter` and `ResourceLock.leave`, so no
 other change of the same resource comes in between. A caller that finds the lock taken does not wait: `leave`
-returns the proposal whose turn it is, by the order they came, and its job is woken. The order is only in
-memory; after a crash the approved rows are found again and enter in a new order.
+returns the proposal that waits next, and the caller wakes its job. The order of the waiting proposals is only
+in memory: after a crash the approved rows are found again and enter in a new order.
 """
 
 import asyncio
@@ -37,11 +37,10 @@ class ResourceLock:
         self._other_processes = _AdvisoryLocks(database) if database.dialect == "postgresql" else None
 
     async def enter(self, proposal_id: str, name: str) -> bool:
-        """Take the lock on a name for a proposal.
+        """Take the lock on a name for a proposal; wait where another process has it.
 
-        False where another proposal has it or came first: then the proposal waits until `leave` or
-        `stop_waiting` returns its id, and enters again. Where another process has the lock, this waits for
-        it.
+        False where another proposal of this process has the lock or came first. Then the proposal is to enter
+        again when `leave` or `stop_waiting` returns its id.
         """
         first = next(iter(self._list_waiting(name)), proposal_id)
         if name in self._holders or first != proposal_id:

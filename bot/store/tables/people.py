@@ -76,22 +76,18 @@ class TokenRow(Row, table=True):
     made_at: datetime = Field(sa_type=UTCDateTime)
     revoked_by: str | None = None
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    tools: list[str] | None = make_json_column(
-        nullable=True
-    )  # patterns of the names of tools that the agent may call
+    # patterns of the names of tools that the agent may call
+    tools: list[str] | None = make_json_column(nullable=True)
     person: str | None = None  # the account for which the agent calls tools
     person_name: str | None = None
-    accounts: list[str] | None = make_json_column(
-        nullable=True
-    )  # the linked accounts of that person, at that time
-    servers: list[str] | None = make_json_column(
-        nullable=True
-    )  # servers at which the agent may act as that person
+    # the linked accounts of that person when the token was made
+    accounts: list[str] | None = make_json_column(nullable=True)
+    # the servers at which the agent may act as that person
+    servers: list[str] | None = make_json_column(nullable=True)
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person has not agreed
-    known: list[str] | None = make_json_column(
-        nullable=True
-    )  # names of the tools that were shown to that person
+    # the names of the tools that were shown to that person
+    known: list[str] | None = make_json_column(nullable=True)
     last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 

@@ -58,7 +58,7 @@ class BookRow(Row, table=True):
     __table_args__ = make_audited(
         "pause",
         unrecorded=frozenset({"version", "memory"}),  # columns of a cache and of recurring tasks
-        find_keys=lambda *_: [1],
+        find_keys=lambda *_: [1],  # the only row
         needs_record=lambda row: row["paused_at"] is not None,
     )
 
@@ -73,15 +73,10 @@ class GrantRow(Row, table=True):
 
     __tablename__ = "grant_given"
     __table_args__ = (
-        make_partial_index(
-            "grant_of_tool",
-            "tool_name",
-            where="revoked_at IS NULL",
-        ),
-        # how often it was used is counted in the proposals
+        make_partial_index("grant_of_tool", "tool_name", where="revoked_at IS NULL"),
         make_audited(
             "grant",
-            unrecorded=frozenset({"uses"}),
+            unrecorded=frozenset({"uses"}),  # checked by the number of proposals that it approved
             find_keys=lambda label, _: [label.removeprefix("G-")],
         ),
     )
