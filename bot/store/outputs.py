@@ -3,7 +3,7 @@
 Each has a *handle*, its id, by which the model reads further parts of it with its tool in
 ``bot/approvals/tools/outputs.py``. ``bot/channels/delivery/attachments.py`` posts the files of tools for
 people. ``bot/agent/attachments.py`` reads the files that people attach: their rows are stored with the
-message. Once a file was read, its row gets the text, or the reason why there is none.
+message. Once a file was read, its row gets the text, or the reason why it has no text.
 
 Every function runs in the transaction of its session.
 """
