@@ -60,13 +60,13 @@ class Groups:
     policies: Policies
     clock: Clock
     look_up: LookUp
-    # the next three by the group, such as slack:T1/S2
-    _asking: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)  # requests under way
+    # the keys of the next three are groups, such as slack:T1/S2
+    _requests: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)  # those under way
     _faults: dict[str, _Fault] = field(default_factory=dict, init=False)  # the last failures
     _stored_names: dict[str, str] = field(default_factory=dict, init=False)  # names that are in the database
 
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
-        """Read like `Database.read`, and read once more if that lacked groups that are known now."""
+        """Read like `Database.read`. Read once more if that needed unknown groups that are known now."""
         result = await self.database.read(function, *args)
         if await self.ask_missing():
             return await self.database.read(function, *args)
@@ -83,25 +83,26 @@ class Groups:
         groups = list(names)
         reasons: list[str] = []
         for start in range(0, len(groups), _GROUPS_AT_A_TIME):
-            some = groups[start : start + _GROUPS_AT_A_TIME]
-            reasons += await asyncio.gather(*map(self._ask, some))
+            batch = groups[start : start + _GROUPS_AT_A_TIME]
+            reasons += await asyncio.gather(*map(self._ask, batch))
         return {group: why for group, why in zip(groups, reasons, strict=True) if why}
 
     async def _ask(self, name: str) -> str:
-        """Ask for a group, or join a request under way. Return why that failed, or an empty text."""
+        """Ask for a group, or wait for a request under way. Return why that failed, or an empty text."""
         fault = self._faults.get(name)
         if fault and abs(self.clock() - fault.at) < _PAUSE:  # abs: the clock may have been set back
             return fault.why
-        asking = self._asking.get(name)
-        if asking is None:
-            asking = self._asking[name] = asyncio.create_task(self._ask_now(name))
-            asking.add_done_callback(lambda _: self._asking.pop(name, None))
-        return await asyncio.shield(asking)
+        request = self._requests.get(name)
+        if request is None:
+            request = asyncio.create_task(self._ask_now(name))
+            self._requests[name] = request
+            request.add_done_callback(lambda _: self._requests.pop(name, None))
+        return await asyncio.shield(request)
 
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
-        # people may press with an account of another platform that is linked with one of this platform: this
-        # platform says which of its linked accounts are still members
+        # People may press with an account of another platform that is linked with one of this platform. So
+        # this platform also says which of the linked accounts are still members.
         linked = [row.account for row in await self.database.read(people.list_linked)]
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):

@@ -251,7 +251,8 @@ def _claim_under(
         raise Disconnected(fault)
     if _is_delayed(session, policy.book, p, now):
         return None
-    by, version = Author.nod(Act.EXECUTE), policy.book.version
+    by = Author.nod(Act.EXECUTE)
+    version = policy.book.version
     # two conditions: no other run has the resource (``thing``), and the stored rules are these (``book``)
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
 
@@ -281,8 +282,10 @@ def require_another_approval(
     p = proposals.get(session, proposal_id)
     if p is None or p.round != round_ or p.state not in (State.PROPOSED, State.APPROVED):
         return None, ()
-    policy, requester = policies.load(session), people.load_person(session, p.requester)
-    deciders, needed = p.deciders, p.quorum + 1
+    policy = policies.load(session)
+    requester = people.load_person(session, p.requester)
+    deciders = p.deciders
+    needed = p.quorum + 1
     why_too_few = policy.find_quorum_objection(deciders, requester, needed)
     if why_too_few and policy.holders(Role.ADMIN, deciders.place):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
@@ -393,9 +396,9 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
         return ()
     why = "a row of its batch failed"
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
-    waiting = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
+    approved = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
     jobs: list[Job] = []
-    for p in waiting:
+    for p in approved:
         _, end_jobs = end(session, p, Author.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
         jobs += end_jobs
     return tuple(jobs)
@@ -433,13 +436,13 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
 def settle_answer(session: Session, p: Proposal, now: datetime, turn_process: str = "") -> tuple[Job, ...]:
     """Continue the conversation once every call of the answer that made ``p`` has ended.
 
-    Returns the jobs, of which one gives the agent a turn. A proposal that no call of a model led to continues
-    nothing. ``turn_process``: as in `finish`.
+    Returns the jobs, of which one gives the agent a turn. Only a proposal that a model's call led to
+    continues anything. ``turn_process``: as in `finish`.
 
     The conversation may have continued since: the model has answered, or a turn is under way that began while
     these calls were open. Then a note tells the model how they ended.
     """
-    if not p.is_from_model:  # no call of a model led to it
+    if not p.is_from_model:
         return ()
     progress = conversations.find_progress(session, p.conversation_id, p.message_id)
     if progress.is_unsettled:
@@ -482,10 +485,10 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
 
 
 def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
-    """Delete the lines of a conversation and of its teammates' conversations, with what is kept for them.
+    """Delete the lines and files of a conversation and of its teammates' conversations.
 
-    Nothing is deleted while a proposal in one of them is open. Returns the number of open proposals: 0 if the
-    lines were deleted.
+    Features delete what they keep for these conversations. Nothing is deleted while a proposal in one of them
+    is open. Returns the number of open proposals, which is 0 if the lines were deleted.
     """
     ids = [conversation_id, *(teammate.id for teammate in teams.list_of_lead(session, conversation_id))]
     open_count = sum(len(proposals.list_open_in(session, one_id)) for one_id in ids)
@@ -513,10 +516,10 @@ def take_resume_step(
 ) -> ResumeStep | None:
     """Do the next step to end a pause of everything; None if nothing is paused.
 
-    While everything is paused, the timers of open proposals stop. So to end a pause, their times (such as the
-    time of expiry) are made later by the length of the pause. Each step does so for at most ``limit``
-    proposals, so that no transaction is long, and the step after them ends the pause. The progress is stored,
-    so that the end of a pause continues after a crash.
+    While everything is paused, the timers of open proposals stop. So their times, such as the time of expiry,
+    are made later by the length of the pause. Each step does so for at most ``limit`` proposals, so that no
+    transaction is long. The step after them ends the pause. The progress is stored, so that the steps
+    continue after a crash.
     """
     conversation_lock.lock_everything(session)
     since = rules.find_paused_since(session)
@@ -553,7 +556,8 @@ def take_resume_step(
 def _measure_pause_of_timer(p: Proposal, since: datetime, at: datetime) -> timedelta:
     """Return how long a pause from ``since`` to ``at`` has stopped a proposal's timer.
 
-    A timer that began during the pause was stopped from then on; one that began after ``at`` was not stopped.
+    A timer that began during the pause stood still from its beginning. One that began after ``at`` was never
+    stopped.
     """
     timer_began = p.expires_at - p.ttl
     return max(at - max(since, timer_began), timedelta())

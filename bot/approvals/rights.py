@@ -50,7 +50,7 @@ def find_objection(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> str | None:
-    """Return in words why the person with this account may not make a press; None if they may.
+    """Return the reason in words why the person with this account may not press; None if they may.
 
     ``at``: where the pressed card is posted, since a rule may let everyone in a chat decide.
     """
@@ -124,13 +124,14 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     """
     if not p.votes:
         return p
-    policy, requester = policies.load(session), people.load_person(session, p.requester)
+    policy = policies.load(session)
+    requester = people.load_person(session, p.requester)
     # ``members``: a chat whose members may decide. If there is such a chat, each vote is taken as one from it
     chat = p.deciders.members
     if not chat:
         chat = next(iter(p.deciders.escalation_chats), None)
 
-    def is_standing(vote: Vote) -> bool:
+    def is_still_valid(vote: Vote) -> bool:
         voter = people.load_person(session, vote.absent or vote.actor)
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
@@ -138,12 +139,12 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
         objection = policy.find_decision_objection(p, voter, requester, chat, approves=approves)
         return objection is None or policy.may_be_in_group(p, voter)
 
-    votes = tuple(filter(is_standing, p.votes))
+    votes = tuple(filter(is_still_valid, p.votes))
     return replace(p, votes=votes, for_real=p.for_real if votes else None)
 
 
 def list_stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
-    """Return the absences for which a stand-in may decide a proposal, each in words for the card."""
+    """Return the absences whose stand-in may decide a proposal, each in words for the card."""
     lines = []
     for absence in policy.absences:
         stand_in = people.load_person(session, absence.stand_in)

@@ -1,4 +1,7 @@
-"""The list of all that is switched on, for admins: by features, by rules about timed steps, by other rules.
+"""The list of all that is switched on, for admins.
+
+First comes what features have switched on. Then come the rules that notify, escalate and remind while a
+proposal waits for its decision. The other rules come last.
 
 An admin reads there what is active beyond the defaults, and who set it. The list has parts, such as one for
 each feature, and a part has lines, mostly one for each rule. A feature adds its lines by the hook
@@ -22,8 +25,8 @@ from bot.store.rules import RuleRecord
 
 MOST_LINES = 50
 """The most lines of one part; further lines are only counted."""
-_STEPS = "Steps"
-_OTHER_RULES = "Other rules"
+_STEPS_PART = "Steps"  # the part of the rules about what happens while a proposal waits
+_OTHER_RULES_PART = "Other rules"
 _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` lists what there is to set."
 
 
@@ -32,11 +35,10 @@ def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePar
     lines: list[ActiveLine] = []
     for list_active_of_feature in hooks_of(session).list_active:
         lines += list_active_of_feature(session, now)
-    lines += list_rules(session, _STEPS, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
+    lines += list_rules(session, _STEPS_PART, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
     listed_rules = {line.rule for line in lines if line.rule is not None}
-    lines += _count_rules(
-        [stored for stored in rules.list_rules(session, zone) if stored.rule.id not in listed_rules]
-    )
+    other_rules = [stored for stored in rules.list_rules(session, zone) if stored.rule.id not in listed_rules]
+    lines += _make_lines_by_subject(other_rules)
     parts = []
     for name in dict.fromkeys(line.part for line in lines):
         lines_of_part = [line for line in lines if line.part == name]
@@ -52,7 +54,7 @@ def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) ->
     """
     return [
         # ``typed``: the rule's text, in which people and places are addresses
-        ActiveLine(part, stored.rule.typed, stored.by, stored.at, stored.rule.id)
+        ActiveLine(part, words=stored.rule.typed, set_by=stored.by, set_at=stored.at, rule=stored.rule.id)
         for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
     ]
@@ -63,23 +65,20 @@ def format_active(parts: Sequence[ActivePart], zone: tzinfo) -> str:
     return "\n\n".join(_format_part(part, zone) for part in parts) or _NOTHING_TEXT
 
 
-def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
+def _make_lines_by_subject(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
     """Return a line for each subject of these rules: how many there are, and who set the newest."""
     counts = Counter(stored.rule.subject for stored in stored_rules)
-    newest = {}
-    for stored in sorted(stored_rules, key=lambda stored: stored.at):
-        newest[stored.rule.subject] = stored  # the last one that is put here is the newest
+    # a later rule replaces an earlier one of the same subject
+    newest = {stored.rule.subject: stored for stored in sorted(stored_rules, key=lambda stored: stored.at)}
     return [
-        ActiveLine(_OTHER_RULES, _format_count(subject, count), newest[subject].by, newest[subject].at)
+        ActiveLine(_OTHER_RULES_PART, _format_count(subject, count), newest[subject].by, newest[subject].at)
         for subject, count in counts.items()
     ]
 
 
 def _format_count(subject: Subject, count: int) -> str:
-    """Return the words of a line, which ends with the author and the time of the newest rule.
-
-    ``typed``: the word by which a command names the subject.
-    """
+    """Return the words of a line about rules; `_format_line` adds who set the newest, and when."""
+    # ``typed``: the word by which a command names the subject
     if count == 1:
         return f"{subject.typed}: 1 rule"
     return f"{subject.typed}: {count} rules, the newest"
@@ -92,7 +91,7 @@ def _put_names_in(session: Session, line: ActiveLine) -> ActiveLine:
 
 def _format_part(part: ActivePart, zone: tzinfo) -> str:
     lines = [f"**{part.name}**", *(_format_line(line, zone) for line in part.lines)]
-    if part.left_out:
+    if part.left_out:  # the number of further lines
         lines.append(f"- {part.left_out:,} more. The console lists where they are.")
     return "\n".join(lines)
 

@@ -81,7 +81,7 @@ class VisibleRequest:
 class ChangeFeed:
     """The changes of proposals after a given change, by id alone, and the work under way."""
 
-    changes: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
+    changes: Sequence[tuple[int, str]]  # of each change its number and the proposal's id, oldest first
     progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
     open_questions: Mapping[str, str]  # ids of proposals, by the key of a question without an answer
 
@@ -115,26 +115,26 @@ class ProposalLookup:
         """Return a script's request; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
-        def read(session: Session) -> VisibleRequest | None:
-            seen = self._find(session, proposal_id, actor, available)
-            if seen is None or not seen.proposal.kind.of_script:
+        def read_request(session: Session) -> VisibleRequest | None:
+            view = self._find(session, proposal_id, actor, available)
+            if view is None or not view.proposal.kind.of_script:
                 return None
-            return VisibleRequest(seen, webhooks.find_webhook(session, proposal_id))
+            return VisibleRequest(view, webhooks.find_webhook(session, proposal_id))
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_request)
 
     async def batch(self, batch_id: str, actor: Actor) -> VisibleBatch | None:
         """Return a batch; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
-        def read(session: Session) -> VisibleBatch | None:
+        def read_batch(session: Session) -> VisibleBatch | None:
             rows = self.filter_visible(session, proposals.list_of_batch(session, batch_id), actor, available)
             if not rows:
                 return None
             card = batch_card([row.proposal for row in rows], [row.card for row in rows])
             return VisibleBatch(card, rows)
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_batch)
 
     async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
         """Return the lines that led to a proposal, in reading order; None for those who may not decide it."""
@@ -143,13 +143,13 @@ class ProposalLookup:
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
         """Return the recent questions about a proposal; None for people who may not see the proposal."""
 
-        def read(session: Session) -> list[AskedQuestion] | None:
+        def read_questions(session: Session) -> list[AskedQuestion] | None:
             proposal = self._find_visible(session, proposal_id, actor)
             if proposal is None:
                 return None
             return questions.list_of_proposal(session, proposal.id)
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_questions)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
         """Return the files that a proposal's tool made, each with its handle.
@@ -157,25 +157,25 @@ class ProposalLookup:
         None for people who may not see the proposal.
         """
 
-        def read(session: Session) -> list[tuple[str, File]] | None:
+        def read_files(session: Session) -> list[tuple[str, File]] | None:
             proposal = self._find_visible(session, proposal_id, actor)
             if proposal is None:
                 return None
             return [(output.handle, output.file) for output in outputs.list_of_proposal(session, proposal)]
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_files)
 
     async def of_conversation(self, conversation_id: str, actor: Actor) -> list[VisibleProposal]:
         """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
         available = await self._registry.available()
 
-        def read(session: Session) -> list[VisibleProposal]:
+        def read_proposals(session: Session) -> list[VisibleProposal]:
             all_proposals = proposals.list_of_conversation(session, conversation_id)
             for teammate in teams.list_of_lead(session, conversation_id):
                 all_proposals += proposals.list_of_conversation(session, teammate.id)
             return self.filter_visible(session, all_proposals, actor, available)
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_proposals)
 
     async def page(
         self,
@@ -189,19 +189,22 @@ class ProposalLookup:
     ) -> tuple[list[VisibleProposal], PageEnd | None]:
         """Return a page of the proposals that this person may see, and where the next page begins.
 
-        ``only`` filters and orders the proposals. ``to_decide``: only proposals that they may decide. The
-        mark is None on the last page.
+        ``before``: the end of the page before, or None for the first page. ``only`` filters and orders the
+        proposals. ``to_decide``: only proposals that this person may decide. The second value is the
+        ``before`` of the next page; None on the last page.
         """
         available = await self._registry.available()
 
-        def read(session: Session) -> tuple[list[VisibleProposal], PageEnd | None]:
-            page, mark = self._search_page(session, actor, states, limit, before, only, to_decide=to_decide)
+        def read_page(session: Session) -> tuple[list[VisibleProposal], PageEnd | None]:
+            page, page_end = self._search_page(
+                session, actor, states, limit, before, only, to_decide=to_decide
+            )
             shown = _cut_page(page)
             if len(shown) < len(page):  # the page is too long: the next one begins where it was cut
-                mark = PageEnd.of(shown[-1], only.order)
-            return self._view(session, shown, actor, available), mark
+                page_end = PageEnd.of(shown[-1], only.order)
+            return self._view(session, shown, actor, available), page_end
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_page)
 
     def _search_page(
         self,
@@ -214,16 +217,18 @@ class ProposalLookup:
         *,
         to_decide: bool,
     ) -> tuple[list[Proposal], PageEnd | None]:
-        """Return up to ``limit`` proposals that the person may see, and the mark of their end.
+        """Return up to ``limit`` proposals that the person may see, and where the next page begins.
 
-        The person may not see all rows, so several pages of rows may make one page.
+        Rows that the person may not see are left out, so it may take several queries to fill a page. The
+        second value is None on the last page.
         """
         # the rows in the person's reach may include some that they may not see, so each is checked
         reach = rights.make_reach(session, self._policies, actor)
-        mark = before
+        page_end = before
         page: list[Proposal] = []
         for _ in range(_MAX_SEARCHED_PAGES):
-            rows = proposals.list_within_reach(session, reach, states, limit + 1, mark, only)
+            # one row more than the page needs tells if there is a next page
+            rows = proposals.list_within_reach(session, reach, states, limit + 1, page_end, only)
             for p in rows:
                 if not rights.may_see_proposal(session, self._policies, p, actor):
                     continue
@@ -233,36 +238,36 @@ class ProposalLookup:
                 return page[:limit], PageEnd.of(page[limit - 1], only.order)
             if len(rows) <= limit:  # there are no more rows
                 return page, None
-            mark = PageEnd.of(rows[-1], only.order)
-        return page, mark
+            page_end = PageEnd.of(rows[-1], only.order)
+        return page, page_end
 
     async def newest_change(self) -> int:
         """Return the number of the last change of any proposal."""
         return await self._groups.read(log.find_last_id)
 
     async def feed(self, since: int) -> ChangeFeed:
-        """Return the changes after the change with this number, and the work under way."""
+        """Return the changes after the change with the number ``since``, by id, and the work under way."""
 
-        def read(session: Session) -> ChangeFeed:
+        def read_feed(session: Session) -> ChangeFeed:
             return ChangeFeed(
                 log.list_after(session, since),
                 proposals.load_progress(session),
                 questions.list_unanswered(session),
             )
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_feed)
 
     async def news(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> ChangedProposals:
-        """Return the changes of proposals after the change with the number ``since``.
+        """Return the proposals that changed after the change with the number ``since``, with their cards.
 
-        A proposal has also changed if its progress differs from ``progress_before``. Only proposals are
-        included for whose conversation's key ``is_wanted`` is true, and no calls of agents.
+        A proposal has also changed if its progress differs from ``progress_before``. A proposal is included
+        only if ``is_wanted`` is true for the key of its conversation's address. Agents' calls are left out.
         """
         available = await self._registry.available()
 
-        def read(session: Session) -> ChangedProposals:
+        def read_changed(session: Session) -> ChangedProposals:
             rows = log.list_after(session, since)
             newest = rows[-1][0] if rows else since
             progress = proposals.load_progress(session)
@@ -277,17 +282,17 @@ class ProposalLookup:
                     continue
                 proposal = proposals.get(session, proposal_id)
                 if proposal and not proposal.agent:
-                    [seen] = self._view(session, [proposal], conversation.requester, available)
-                    views.append((conversation.origin.key, seen))
+                    [view] = self._view(session, [proposal], conversation.requester, available)
+                    views.append((conversation.origin.key, view))
             return ChangedProposals(newest, progress, views)
 
-        return await self._groups.read(read)
+        return await self._groups.read(read_changed)
 
     def filter_visible(
-        self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
+        self, session: Session, candidates: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[VisibleProposal]:
         """Return the views of the proposals that this person may see."""
-        visible = [p for p in listed if rights.may_see_proposal(session, self._policies, p, actor)]
+        visible = [p for p in candidates if rights.may_see_proposal(session, self._policies, p, actor)]
         return self._view(session, visible, actor, available)
 
     def _find(
@@ -296,87 +301,92 @@ class ProposalLookup:
         proposal = self._find_visible(session, proposal_id, actor)
         if proposal is None:
             return None
-        [seen] = self._view(session, [proposal], actor, available)
-        return seen
+        [view] = self._view(session, [proposal], actor, available)
+        return view
 
     def _find_visible(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
         loaded = self._policies.find_proposal_with_policy(session, proposal_id, actor)
         if loaded is None:
             return None
-        proposal, _, _ = loaded
+        proposal = loaded[0]
         if rights.may_see_proposal(session, self._policies, proposal, actor):
             return proposal
         return None
 
     def _view(
-        self, session: Session, listed: Sequence[Proposal], actor: Actor, available: AvailableTools
+        self, session: Session, visible: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[VisibleProposal]:
         """Return the views of proposals. The caller has checked that this person may see them."""
-        listed = _unseal_for(session, listed, actor)
-        cards = cards_of(session, self._policies, available, listed)
-        # by the id of the first proposal, which has the card
-        batches = proposals.load_siblings(session, {p.message_id for p in listed if p.batch})
-        seen = []
-        for p in listed:
+        visible = _add_answers_of_agent_calls(session, visible, actor)
+        cards = cards_of(session, self._policies, available, visible)
+        # the rows of each batch, by the id of its first proposal, whose card stands for the batch
+        batches = proposals.load_siblings(session, {p.message_id for p in visible if p.batch})
+        views = []
+        for p in visible:
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _name_teammate_of(session, conversation)
             may_decide = self._may_decide(session, p, actor)
             place_in_batch = _find_place_in_batch(p, batches.get(p.card_id, ()))
-            seen.append(VisibleProposal(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
-        return seen
+            views.append(VisibleProposal(p, cards[p.id], may_decide, conversation, teammate, place_in_batch))
+        return views
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
-        """Tell if a person may decide a proposal, in its conversation if that is theirs."""
+        """Tell if a person may decide a proposal.
+
+        If the proposal's conversation is their own, they count as deciding there, else at no place.
+        """
         conversation = conversations.get_conversation(session, p.conversation_id)
-        at = None
+        place = None
         if conversation and conversation.origin.is_own(actor):
-            at = conversation.origin
-        return rights.find_objection(session, self._policies, p, actor, at=at) is None
+            place = conversation.origin
+        return rights.find_objection(session, self._policies, p, actor, at=place) is None
 
 
-def _unseal_for(session: Session, listed: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
-    """Return the proposals, and add the tool's answer to agents' calls if this person may read it.
+def _add_answers_of_agent_calls(
+    session: Session, visible: Sequence[Proposal], actor: Actor
+) -> Sequence[Proposal]:
+    """Return the proposals; the calls of agents with the tool's answer, if this person may read it.
 
-    Only the agent that called (a program with a token) and its person may read the answer, so it is stored
-    apart from the proposal.
+    An agent here is a program with a token. Only the agent that called and its person may read the answer,
+    so the answer is stored apart from the proposal.
     """
-    if not any(p.agent for p in listed):
-        return listed
+    if not any(p.agent for p in visible):
+        return visible
     accounts = people.load_person(session, actor).accounts
-    unsealed = []
-    for p in listed:
+    result = []
+    for p in visible:
         is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
         if p.agent and is_theirs:
-            unsealed.append(agent_calls.unseal(session, p))
+            result.append(agent_calls.unseal(session, p))
         else:
-            unsealed.append(p)
-    return unsealed
+            result.append(p)
+    return result
 
 
 def cards_of(
-    session: Session, policies: Policies, available: AvailableTools, listed: Sequence[Proposal]
+    session: Session, policies: Policies, available: AvailableTools, shown: Sequence[Proposal]
 ) -> dict[str, Card]:
     """Return the cards of these proposals by id. Shared rows are read once for all cards."""
-    # by the id of the first proposal, whose card has the buttons for all
-    groups = proposals.load_siblings(session, {p.message_id for p in listed if not p.batch})
-    declined = proposals.find_declined_before(session, listed)
+    # the members of each group, by the id of its first proposal, whose card has the buttons for all
+    groups = proposals.load_siblings(session, {p.message_id for p in shown if not p.batch})
+    declined = proposals.find_declined_before(session, shown)
     policy = policies.load(session)
-    paused = ""
+    pause_words = ""
     if policy.book.paused:
-        paused = rules.format_pause(session, policy.book.zone)
-    schemas = {p.id: available.schema_of(session, p) for p in listed}
+        pause_words = rules.format_pause(session, policy.book.zone)
+    schemas = {p.id: available.schema_of(session, p) for p in shown}
     accounts: set[str] = set()
-    for p in listed:
+    for p in shown:
         accounts.update(find_accounts_on_card(p, schemas[p.id]))
     names = people.find_known_names(session, accounts)
     cards = {}
-    for p in listed:
+    for p in shown:
         cards[p.id] = card_of(
             p,
             schemas[p.id],
             () if p.batch else groups.get(p.id, ()),
             grantable=grants.is_grantable(session, policies, p),
-            pause_words=paused,
+            pause_words=pause_words,
             declined_before=declined.get(p.id),
             names=names,
             zone=policy.book.zone,
@@ -410,11 +420,11 @@ def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 def _name_teammate_of(session: Session, conversation: Conversation | None) -> str:
     """Return the name of the teammate with this conversation, or an empty text.
 
-    It is needed for a question of an MCP server, whose proposal does not name the teammate for whom the
-    server's call was made.
+    An MCP server may ask a question during a teammate's call. The question's proposal does not name the
+    teammate, so the conversation tells.
     """
-    is_of_teammate = conversation is not None and conversation.shown_at is not None
-    if conversation is None or not is_of_teammate:
+    # only a teammate's conversation has ``shown_at``: the place where people see the teammate's work
+    if conversation is None or conversation.shown_at is None:
         return ""
     teammate = teams.get(session, conversation.id)
     return teammate.name if teammate else ""

@@ -39,51 +39,51 @@ def make_lead_author(verb: Verb | Act, reason: str | None = None) -> Author:
     return Author(verb, str(LEAD), str(LEAD), LEAD.channel, reason)
 
 
-def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
+def open_plan(session: Session, policies: Policies, plan: Proposal, now: datetime) -> tuple[Job, ...]:
     """Make a plan the current plan of its agent, before it is stored. An earlier open plan is cancelled.
 
     The grants of an earlier plan end, so calls that it allowed and that have not run ask again.
     """
-    teammate = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, plan.conversation_id)
     # a teammate's ``rounds``: the number of plans that it has submitted
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
     by = Author.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
-    for earlier in proposals.list_open_in(session, p.conversation_id):
+    for earlier in proposals.list_open_in(session, plan.conversation_id):
         if earlier.kind.has_steps:
-            old = transitions.move(session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
-            if old:
-                jobs.append(redraw(session, old))
-    grants.end_with_plan(session, p.conversation_id, by, now)
+            cancelled = transitions.move(session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+            if cancelled:  # None if it has ended in the meantime
+                jobs.append(redraw(session, cancelled))
+    grants.end_with_plan(session, plan.conversation_id, by, now)
     if teammate is None:  # it is a plan of the lead agent itself
         return tuple(jobs)
     session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == teammate.id)
-        .values(plan_id=p.id, rounds=TeammateRow.rounds + 1)
+        .values(plan_id=plan.id, rounds=TeammateRow.rounds + 1)
     )
     teammate = replace(teammate, rounds=teammate.rounds + 1)
-    is_for_people_alone = _find_approver(session, policies, p) is Approver.HUMAN
-    why = "was submitted"
+    is_for_people_alone = _find_approver(session, policies, plan) is Approver.HUMAN
+    event = "was submitted"  # continues a sentence that begins with the plan
     if is_for_people_alone:
-        why += ". People approve it; you may reject it or ask for changes"
+        event += ". People approve it; you may reject it or ask for changes"
     # a lead agent without a vote gets no turn for this: it reads of the plan in its next turn
-    jobs += teammates.request_review(session, teammate, p, why, now, wake_lead=not is_for_people_alone)
+    jobs += teammates.request_review(session, teammate, plan, event, now, wake_lead=not is_for_people_alone)
     return tuple(jobs)
 
 
-def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
+def lacks_lead(session: Session, policies: Policies, plan: Proposal) -> bool:
     """Tell if a plan needs the approval of the lead agent as well as people's, and lacks the agent's."""
-    return _find_approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
+    return _find_approver(session, policies, plan) is Approver.BOTH and not was_reviewed(plan)
 
 
-def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+def ask_lead(session: Session, plan: Proposal, now: datetime) -> tuple[Job, ...]:
     """Ask the lead agent again to review a plan, now that people have approved it."""
-    teammate = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, plan.conversation_id)
     if teammate is None:
         return ()
-    why = "was approved by people and needs your approval as well"
-    return teammates.request_review(session, teammate, p, why, now)
+    event = "was approved by people and needs your approval as well"
+    return teammates.request_review(session, teammate, plan, event, now)
 
 
 def review(
@@ -99,54 +99,57 @@ def review(
     Returns a text for the lead agent, and the jobs. Raises ToolError if the lead agent may not give that
     verdict.
     """
-    p = teammate.plan
-    if p is None or p.state is not State.PROPOSED:
+    plan = teammate.plan
+    if plan is None or plan.state is not State.PROPOSED:
         raise ToolError(f"{teammate.name} has no plan waiting for review.")
     if verdict is Verb.APPROVE:
-        return _approve(session, policies, p, now)
+        return _approve(session, policies, plan, now)
     if verdict is Verb.REVISE and not feedback.strip():
         raise ToolError("Say in feedback what should change.")
     by = make_lead_author(verdict, feedback)
     cause = Cause.REVISE if verdict is Verb.REVISE else None
-    _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
-    return describe_stop(session, p) or f"{teammate.name} has been told and will continue.", jobs
+    _, jobs = end(session, plan, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
+    return describe_stop(session, plan) or f"{teammate.name} has been told and will continue.", jobs
 
 
-def describe_stop(session: Session, p: Proposal) -> str:
-    """Return a sentence if the end of the plan ``p`` has ended its teammate's work, else an empty text."""
-    if not p.teammate:
+def describe_stop(session: Session, plan: Proposal) -> str:
+    """Return a sentence if the end of a plan has ended its teammate's work, else an empty text."""
+    if not plan.teammate:
         return ""
-    teammate = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, plan.conversation_id)
     if teammate and not teammate.over:
         return ""
-    return f"{p.teammate} has stopped: that was its last version."
+    return f"{plan.teammate} has stopped: that was its last version."
 
 
-def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
+def _approve(
+    session: Session, policies: Policies, plan: Proposal, now: datetime
+) -> tuple[str, tuple[Job, ...]]:
     """Vote for a plan as the lead agent. The vote approves the plan if no more approvals are needed."""
-    approver = _find_approver(session, policies, p)
+    approver = _find_approver(session, policies, plan)
     if approver is Approver.HUMAN:
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
-    if was_reviewed(p):
+    if was_reviewed(plan):
         raise ToolError("You have already approved it. People must decide as well.")
-    p = rights.with_standing_votes(session, policies, p)
+    plan = rights.with_standing_votes(session, policies, plan)
     by = make_lead_author(Act.REVIEWED)
-    votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
-    if approver is Approver.BOTH and len(people.list_voters(session, p, Verb.APPROVE)) < p.quorum:
-        p = move_or_lose(session, p, by, now, votes=votes)
-        return "Your approval counts. A person must approve it as well.", (redraw(session, p),)
-    approvals = [vote for vote in p.votes if vote.verb == Verb.APPROVE]
+    review_vote = Vote(str(LEAD), LEAD, Act.REVIEWED, None, now)
+    votes = (*plan.votes, review_vote)
+    if approver is Approver.BOTH and len(people.list_voters(session, plan, Verb.APPROVE)) < plan.quorum:
+        plan = move_or_lose(session, plan, by, now, votes=votes)
+        return "Your approval counts. A person must approve it as well.", (redraw(session, plan),)
+    approvals = [vote for vote in plan.votes if vote.verb == Verb.APPROVE]
     if approvals:
         who = f"{approvals[-1].actor.label} and {LEAD.name}"
     else:
-        who = f"{LEAD.name} ({p.rule})"
-    p = move_or_lose(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
-    return "Approved.", (redraw(session, p), Job(Work.EXECUTE, p.id))
+        who = f"{LEAD.name} ({plan.rule})"  # the rule says that the lead agent alone approves
+    plan = move_or_lose(session, plan, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+    return "Approved.", (redraw(session, plan), Job(Work.EXECUTE, plan.id))
 
 
-def _find_approver(session: Session, policies: Policies, p: Proposal) -> Approver:
+def _find_approver(session: Session, policies: Policies, plan: Proposal) -> Approver:
     """Return who approves a plan by the rules: people, the lead agent, or both."""
-    place = conversations.load_place(session, p.conversation_id)
+    place = conversations.load_place(session, plan.conversation_id)
     return policies.load(session).plan_rule(place.address).value
 
 
@@ -178,9 +181,9 @@ def tick_step(session: Session, conversation_id: str, number: int, now: datetime
     return tick(session, plan, tuple(sorted((*plan.ticked, number))), now)
 
 
-def was_reviewed(p: Proposal) -> bool:
+def was_reviewed(plan: Proposal) -> bool:
     """Tell if the lead agent approved a plan."""
-    return any(vote.verb == Act.REVIEWED for vote in p.votes)
+    return any(vote.verb == Act.REVIEWED for vote in plan.votes)
 
 
 def stop(

@@ -39,8 +39,8 @@ from bot.telemetry.outages import is_outage
 
 log = logger(__name__)
 
-_MAX_PRIVATE_CARDS = 10  # the cards of a proposal in private chats of people who may decide it
-_MAX_MENTIONED = 20  # the people who are mentioned by name in place of a group with people who are left out
+_MAX_PRIVATE_CARDS = 10  # of one proposal, in the private chats of people who may decide it
+_MAX_MENTIONED = 20  # the people who are mentioned one by one in place of a group
 _QUIET_IGNORED = Annotation("", "Told also to those who muted it: too few others may decide.")
 
 
@@ -63,18 +63,16 @@ class Recipients:
     without_private_card: frozenset[str] = frozenset()
     """The accounts whose private chat gets no card, since they are left out."""
     replaced_mentions: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
-    """The people to mention in place of an account or group that the card names, by that account or group.
+    """The people to mention instead, by the account or group that the card names.
 
-    Only an account or group of which someone is left out has an entry. Its list of people may be empty.
+    An account or group has an entry only if someone in it is left out. Its list of people may be empty.
     """
 
 
 def may_change_notified(session: Session) -> bool:
     """Tell if a feature may change now whom cards notify. Reads no row."""
-    hooks = hooks_of(session)
-    if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
-        return True
-    return bool(_list_watchers(session))
+    someone_may_want_quiet = any(may_be_quiet() for may_be_quiet in hooks_of(session).may_be_quiet)
+    return someone_may_want_quiet or bool(_list_watchers(session))
 
 
 def settle_recipients(
@@ -124,8 +122,9 @@ def notify_added_deciders(
 ) -> None:
     """Let the watchers notify the deciders whom an escalation has added.
 
-    ``before`` and ``after`` are the proposal's two states. The people in a chat are not known, so the chat
-    stands for them. If a watcher fails, nothing that the watchers did is kept, and the escalation stays.
+    ``before`` and ``after``: the proposal before and after the escalation. The people in a chat are not
+    known, so the chat stands for them. If a watcher fails, nothing that the watchers did is kept, and the
+    escalation stays.
     """
     watchers = _list_watchers(session)
     if not watchers:
@@ -148,11 +147,11 @@ def notify_added_deciders(
 def settle_step_recipients(
     session: Session, proposal: Proposal, accounts: Collection[str], now: datetime
 ) -> frozenset[str]:
-    """Return those of the ``accounts`` that a step about an open card notifies now, and tell the watchers.
+    """Return those of the ``accounts`` that a step notifies now, and let the watchers notify their people.
 
-    A step is a target that a rule notifies after some time, so the card was delivered before. People who want
-    quiet are left out. A watcher that holds people back tells them later. If a watcher fails, nothing that
-    the watchers did is kept, and no one is held back.
+    A step of an open proposal is a target that a rule notifies after some time, so the card was delivered
+    before. People who want quiet are left out. A watcher that holds people back tells them later. If a
+    watcher fails, nothing that the watchers did is kept, and no one is held back.
     """
     not_quiet = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
     watchers = _list_watchers(session)
@@ -215,15 +214,15 @@ def find_card_places(
     route, the deciders' private chats come first: the card in the requester's chat then says that they have
     it.
     """
-    # two proposals get one card, for the only person who may decide: a read with a connection, for its owner,
-    # and an own call, for its requester
+    # Two sorts of proposals get one card, for the only person who may decide. A read with a connection is
+    # decided by the connection's owner. A call that its requester decides alone stays where it was asked for.
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
     if proposal.requester_decides_alone:
         return [conversation.origin]
     owner = ownership.find_owner(session, proposal)
 
-    all_routes = [*routes]
+    all_routes = list(routes)
     if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
         all_routes.append(Address.parse(proposal.connection.owner))
     if policy.book.list_about(Subject.ROUTE):
@@ -259,7 +258,7 @@ def find_asker(proposal: Proposal) -> Address:
 
 
 def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) -> frozenset[str]:
-    """Return those of the ``notified`` accounts and places that want quiet. If a hook raises, none do."""
+    """Return those of the ``notified`` accounts and places that want quiet; none if a hook fails."""
     quiet: set[str] = set()
     for quiet_audience in hooks_of(session).quiet_audience:
         try:
@@ -273,8 +272,8 @@ def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) 
 def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, place: Address) -> bool:
     """Tell if people who may decide can be at a place.
 
-    No platform tells who reads along in a group, so in any group there may be some. In the requester's
-    private chat, and where the requester asked, only the requester counts.
+    No platform tells who reads along in a group chat, so any group chat counts. In the requester's private
+    chat, and where the requester asked, only the requester counts.
     """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
@@ -313,10 +312,10 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
 
 def _list_accounts_by_name_or_role(policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide by name, group or role, and those of their stand-ins."""
-    deciders = set(policy.expand_groups(proposal.deciders.people))
+    named = set(policy.expand_groups(proposal.deciders.people))
     for role in proposal.deciders.roles:
-        deciders.update(policy.holders(Role(role), proposal.deciders.place))
-    accounts = {account for account in deciders if not is_group(account)}
+        named.update(policy.holders(Role(role), proposal.deciders.place))
+    accounts = {account for account in named if not is_group(account)}
     accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.who) in accounts}
     return frozenset(accounts)
 
@@ -324,7 +323,8 @@ def _list_accounts_by_name_or_role(policy: Policy, proposal: Proposal) -> frozen
 def _list_all_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide a proposal.
 
-    These are the accounts of named people and roles, the connection's owner, and the requester if they may.
+    Beside those by name, group or role, these are the owner's of its connection, and the requester's if they
+    may decide.
     """
     deciders = proposal.deciders
     requester = people.load_person(session, proposal.requester)
@@ -352,7 +352,7 @@ def _list_mentioned_accounts(session: Session, policy: Policy, proposal: Proposa
 def _replace_mentions(
     session: Session, policy: Policy, proposal: Proposal, left_out: frozenset[str]
 ) -> Mapping[str, Sequence[Actor]]:
-    """Return the people to mention instead of each named account or group with someone who is left out."""
+    """Return `Recipients.replaced_mentions`, given the accounts that are ``left_out``."""
     replaced: dict[str, Sequence[Actor]] = {}
     for named in map(str, proposal.deciders.list_named(proposal.requester)):
         members = policy.expand_groups([named])

@@ -66,8 +66,8 @@ _REPEAT_SECONDS = 3.5  # the time until a progress event is sent again; longer t
 class _LineProgress:
     """The progress of a line that is not yet marked as delivered."""
 
-    posts_arrived: int = 0  # a long text is sent in several posts: the number of those that arrived
-    needs_no_text: bool = False  # its text arrived as posts, by a stream or privately; its cards may be left
+    posts_arrived: int = 0  # of the posts of a long text, the number that arrived
+    needs_no_text: bool = False  # its text arrived: as posts, by a stream or privately
     failing_since: datetime | None = None  # the time of the first failure; None without any
 
 
@@ -113,10 +113,10 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Tell if lines or cards of the conversation must be posted: people there can't read stored rows.
+        """Tell if lines or cards of the conversation must be posted, since people there can't read the rows.
 
-        Also true for requests of programs (``AGENTS``), for cards with routes, and for every conversation
-        while a feature watches whom cards notify.
+        This is also true for requests of programs (``AGENTS``), and if cards have routes. While a feature
+        watches whom cards notify, it is true for every conversation.
         """
         origin = conversation.origin
         if origin.channel == AGENTS or any(watcher.is_watching() for watcher in self.watchers):
@@ -132,10 +132,9 @@ class Turns:
     ) -> tuple[Job, ...]:
         """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
-        For the turn of a teammate, an agent that the lead agent started, only the cards are shown; its
-        progress is in its team's status message. ``needs_delivery``: the result of the method
-        `needs_delivery` for this conversation. Raises LeasedElsewhere before the first event if another
-        process is posting in the conversation.
+        Of a teammate's turn only the cards are shown: its team's status message tells its progress.
+        ``needs_delivery``: the result of the method `needs_delivery` for this conversation. Raises
+        LeasedElsewhere before the first event if another process is posting in the conversation.
         """
         conversation = turn.transcript.conversation
         channel = self.channels.get(conversation.origin.channel)
@@ -166,7 +165,7 @@ class Turns:
                 older = await self._post_stored(conversation.id)
                 jobs, older_line_ids = older.jobs, older.undelivered
             stream = channel.open_stream(conversation.address, turn.transcript.asker)
-            result = await _EventSender(stream).run(events)
+            result = await _EventSender(stream).send_all(events)
             rest = await self._post_after_stream(conversation.id, result, older_line_ids)
             return (*jobs, *rest.jobs)
 
@@ -189,7 +188,7 @@ class Turns:
     def due(self) -> list[Job]:
         """Return a job for each conversation whose pause after a platform's refusal is over.
 
-        Recovery from the rows finds the same conversations later, and after a crash; this is only quicker.
+        This is only quicker: recovery from the rows finds the same conversations later, also after a crash.
         """
         return [Job(Work.DELIVER, conversation_id) for conversation_id in self._pauses.list_over()]
 
@@ -224,11 +223,11 @@ class Turns:
     ) -> _Delivery:
         """Post what a stream has not displayed of a turn: cards, files, answers, and the text that is left.
 
-        Lines with other ids than ``older_line_ids`` are the turn's.
+        All undelivered lines but those in ``older_line_ids`` are the turn's.
         """
         async with self._lock_posting(conversation_id):
             rows: Undelivered | None
-            # lines without cards need nothing more, so the transaction that reads also marks them
+            # displayed lines without cards need nothing more, so the transaction that reads also marks them
             if result.is_complete and result.ending is Ending.DONE:
                 rows = await self.database.write(
                     _settle_streamed_lines, conversation_id, result, older_line_ids
@@ -252,14 +251,16 @@ class Turns:
             for line in lines:
                 if result.has_displayed(line):
                     self._progress[line.id].needs_no_text = True
+            return
         # with several lines it is not known whose posts arrived
-        elif result.posts_arrived and len(lines) == 1 and lines[0].text == result.text:
+        if result.posts_arrived and len(lines) == 1 and lines[0].text == result.text:
             self._progress[lines[0].id].posts_arrived = result.posts_arrived
 
     async def _post_rows(self, rows: Undelivered, *, questions_only: bool = False) -> _Delivery:
-        """Post lines in their order, then files and answers. Another process delivers for other channels.
+        """Post lines in their order, then files and answers.
 
-        A refusal begins the pause of the conversation, and its next delivery without a refusal ends it.
+        Lines of a channel that this process does not have are left to another process. A refusal begins the
+        pause of the conversation, and its next delivery without a refusal ends it.
         """
         jobs: list[Job] = []
         undelivered: list[int] = []
@@ -357,7 +358,7 @@ def _name_lease(conversation_id: str) -> str:
 
 
 async def _run_without_showing(events: AsyncIterator[TurnEvent]) -> None:
-    """Let a turn run to its end without showing it: a turn runs only while its events are taken."""
+    """Run a turn to its end without showing it. A turn runs only while its events are taken."""
     async for _ in events:
         pass
 
@@ -379,8 +380,8 @@ class _StreamResult:
     def has_displayed(self, line: Line) -> bool:
         """Tell if a line was displayed, given that the turn was displayed in full.
 
-        A stream displays the answers of the turn, and the reason of its failure. Other lines that were stored
-        during the turn, such as notes, it does not.
+        A stream displays the answers of the turn, and the reason of its failure. It displays no other lines
+        that were stored during the turn, such as notes.
         """
         return line.role is LineRole.ASSISTANT or line.text == self.text
 
@@ -398,8 +399,8 @@ class _EventSender:
         self._has_pending = asyncio.Event()
         self._has_ended = False
 
-    async def run(self, events: AsyncIterator[TurnEvent]) -> _StreamResult:
-        """Take all events of the turn, and return the part that the stream has displayed."""
+    async def send_all(self, events: AsyncIterator[TurnEvent]) -> _StreamResult:
+        """Run the turn to its end and send its events. Return the part that the stream has displayed."""
         sender = asyncio.create_task(self._send_pending())
         try:
             async for event in events:
@@ -421,7 +422,8 @@ class _EventSender:
             if batch:
                 to_repeat = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
             elif to_repeat is not None:  # no events came within _REPEAT_SECONDS
-                batch, to_repeat = [to_repeat], None
+                batch = [to_repeat]
+                to_repeat = None
             for event in batch:
                 try:
                     await self._stream.send(event)
@@ -434,7 +436,10 @@ class _EventSender:
                 return _StreamResult(is_complete=True, text=_final_text(last), ending=ending)
 
     async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
-        """Wait for events and take them all; empty after ``seconds`` without events. None: no limit."""
+        """Wait for events, and return all of them.
+
+        The list is empty after ``seconds`` without an event; None waits without a limit.
+        """
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._has_pending.wait(), seconds)
         self._has_pending.clear()
@@ -476,6 +481,7 @@ def _final_text(event: TurnEvent) -> str:
 
 
 def _join_texts(events: Sequence[TurnEvent]) -> list[TurnEvent]:
+    """Return the events, with each run of texts joined into one."""
     joined: list[TurnEvent] = []
     for event in events:
         previous = joined[-1] if joined else None

@@ -49,7 +49,7 @@ _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
 _PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.SHOW_ROWS, Way.DECIDE})
-_APPROVING_ONE = APPROVING_VERBS - GROUP_VERBS  # GROUP: the verbs for all proposals of a batch or group
+_APPROVING_ONE = APPROVING_VERBS - GROUP_VERBS  # GROUP_VERBS decide all proposals of a batch or group
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 """Verbs with a button below one row of a batch that is shown by itself."""
 _BELOW_FULL_CONTENT = 1
@@ -124,7 +124,7 @@ class DiscordPresses:
         return await self._submit(press, mark.way)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
-        """Submit a choice button's words in the person's name, and show all in the channel who chose what."""
+        """Submit a choice button's words in the person's name, and show in the channel who chose what."""
         message = act_on_choice(
             choice,
             interaction.ref or interaction.id,
@@ -142,8 +142,9 @@ class DiscordPresses:
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces_message=True)
-        names_grants = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)  # cards don't show grants
-        if reply.on_cards and not names_grants:
+        # the reply to these verbs names the grant, which no card shows
+        names_grant = press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS)
+        if reply.on_cards and not names_grant:
             return Display()
         return Display(reply.text)
 
@@ -175,7 +176,7 @@ class DiscordPresses:
         """Return the question or the full content that must come before a press; None if neither must."""
         verb = press.verb
         button = card.button(verb)
-        # the core refuses the press of others, without a question
+        # who may not press is refused by the core at once, without a question
         question = button.sure if may_press else None
         text = f"{question.question} {question.more}" if question else ""
         if question and verb in (Verb.UNDO, Verb.UNDO_ALL):
@@ -199,21 +200,22 @@ class DiscordPresses:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
             return Display(modal=forms.ask_words(card, verb))
-        # a grant lets similar calls run; the lookup calls its possible scopes a ladder, its audiences reaches
+        # a grant lets similar calls run: the person chooses its scope and its audience
         if needs is Needs.GRANT_TERMS:
-            ladder = await self.lookup.ladder(mark.id, press.actor, press.address)
+            scopes = await self.lookup.ladder(mark.id, press.actor, press.address)
             audiences = await self.lookup.reaches(mark.id, press.actor, press.address)
-            if not (ladder and audiences):
+            if not (scopes and audiences):
                 return Display(_NO_GRANT_TEXT)
-            return Display(modal=forms.ask_grant(card, ladder, audiences))
+            return Display(modal=forms.ask_grant(card, scopes, audiences))
         if needs is Needs.FORM:
             return await self._open_form(press, card, mark)
         return None
 
     async def _list_cards_to_show_first(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards that a press approves if any of them does not show everything; else none.
+        """Return the cards whose full content must come before a press that approves.
 
-        With `Verb.APPROVE_ALL` these are the cards of all members of the group.
+        These are all cards that the press approves, if any of them does not show everything, else none. With
+        `Verb.APPROVE_ALL` the press approves all members of the group.
         """
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
@@ -233,10 +235,9 @@ class DiscordPresses:
         verbs: Collection[Verb],
         note: str = "",
     ) -> Display:
-        """Return the full content of these cards, below ``note``, with the buttons of the pressed card.
+        """Return the full content of these cards, below ``note``, with buttons of the pressed card.
 
-        Of the pressed card's verbs only those in ``verbs`` get a button. Features are told that the person
-        opened the content.
+        Only the verbs in ``verbs`` get a button. Features are told that the person opened the content.
         """
         text = "\n\n".join(filter(None, (note, *map(format_call_and_outcome, cards))))
         for card in cards:
@@ -266,7 +267,7 @@ class DiscordPresses:
             return Display(_UNREADABLE_TEXT)
         if mark.way is not Way.DECIDE:
             page = mark.page
-            if mark.way is Way.TOGGLE:  # its ``page`` is the position of a row
+            if mark.way is Way.TOGGLE:  # here ``mark.page`` is the position of a row, not of a page
                 picked = picked.toggle(mark.page)
                 page = mark.page // ROWS_PER_PAGE
             rows = make_picker_rows(card, page, picked, opens_rows=mark.way is Way.SHOW_ROWS)
@@ -278,17 +279,19 @@ class DiscordPresses:
 
     async def _decide_rows(self, press: Press, card: Card, mark: ButtonMark, picked: Picked) -> Display:
         """Approve the picked rows, and decline or leave the others; the full content may come first."""
-        declines = mark.verb is Verb.APPROVE_ALL  # with the verb APPROVE the others stay open
+        declines_others = mark.verb is Verb.APPROVE_ALL  # with the verb APPROVE the others stay open
         was_shown_in_full = mark.page == _BELOW_FULL_CONTENT
         if not was_shown_in_full and not render(card).shows_all:
             approve, others = picked.split_rows(card)
-            label = format_split_label(len(approve), len(others) if declines else 0)
+            label = format_split_label(len(approve), len(others) if declines_others else 0)
             button = make_labelled_button(
                 card, mark.verb, Way.DECIDE, label, _BELOW_FULL_CONTENT, mark.picked
             )
             return Display("Everything it does:", lay_out_rows([[button]]), format_call_and_outcome(card))
-        choice = picked.make_decision(card, press.actor, mark.round, press.address, declines=declines)
-        reply = await self.inbox(choice)
+        decision = picked.make_decision(
+            card, press.actor, mark.round, press.address, declines=declines_others
+        )
+        reply = await self.inbox(decision)
         return Display(reply.text, replaces_message=reply.answer is Answer.ACCEPTED)
 
     async def _load_arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:

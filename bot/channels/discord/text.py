@@ -2,11 +2,14 @@
 
 Discord reads a part of CommonMark, and mentions, times and emoji in ``<…>``:
 https://docs.discord.com/developers/reference (message formatting). `literal` and `fence` make a text in which
-nothing is markup. `neutralise` and `split` take CommonMark of answers and keep its markup but the mentions.
+nothing is markup. `neutralise` and `split` take CommonMark of answers and keep its markup, except for
+mentions.
 
-Two steps come before the escaping of a literal text. First, `clean` spells out invisible characters. Then
-`isolate_foreign_parts` gives each part that others wrote its own direction of writing, so that text from
-right to left can't reorder the words around it. `isolate_lines` does that for each line.
+Two steps come before the escaping of a literal text:
+
+1. `clean` spells out invisible characters.
+2. `isolate_foreign_parts` gives each part that others wrote its own direction of writing. So text from right
+   to left can't reorder the words around it. `isolate_lines` does that for each line.
 """
 
 import re
@@ -59,30 +62,35 @@ def fence(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the length of a text in UTF-16 units, by which Discord's limits are counted here."""
+    """Return the length of a text in UTF-16 units, the unit of all limits for Discord here."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut_label(text: str, limit: int) -> str:
     """Return a text for a label, in which Discord reads no markup, within ``limit`` units.
 
-    A text that is cut ends in an ellipsis. The marks of its direction of writing count, too.
+    A text that is cut ends in an ellipsis. The invisible marks around text from right to left count as well.
     """
     text = clean(text)
-    marks = width(isolate_foreign_parts(text)) - width(text)
-    return isolate_foreign_parts(cut_escaped(text, max(limit - marks, 1)))
+    mark_units = width(isolate_foreign_parts(text)) - width(text)
+    return isolate_foreign_parts(cut_escaped(text, max(limit - mark_units, 1)))
 
 
-def cut_escaped(escaped: str, limit: int) -> str:
-    """Return an escaped text within ``limit`` units; a cut text ends in an ellipsis."""
-    if width(escaped) <= limit:
-        return escaped
-    return f"{prefix(escaped, limit - 1, width)}…"
+def cut_escaped(text: str, limit: int) -> str:
+    """Return a text within ``limit`` units; a text that is cut ends in an ellipsis.
+
+    The text is not escaped here: it is escaped already, or is shown where Discord reads no markup.
+    """
+    if width(text) <= limit:
+        return text
+    return f"{prefix(text, limit - 1, width)}…"
 
 
 def split(markdown: str, limit: int = MAX_CONTENT_UNITS) -> list[str]:
     """Split CommonMark into posts of at most ``limit`` units; tables are laid out, mentions neutralised."""
-    return commonmark.split(neutralise(lay_out_tables(markdown)).strip("\n").rstrip(), limit, width)
+    safe = neutralise(lay_out_tables(markdown))
+    # at the beginning, spaces may be the indent of a code block, so only line breaks are cut there
+    return commonmark.split(safe.lstrip("\n").rstrip(), limit, width)
 
 
 class DiscordTextBuilder(TextBuilder[str]):
@@ -116,13 +124,14 @@ class DiscordTextBuilder(TextBuilder[str]):
         return between.join(parts)
 
     def size(self, made: str) -> tuple[int, ...]:
+        # one measure only; another platform may limit several, such as Telegram's styled parts of a text
         return (width(made),)
 
     def cut(self, text: str, units: int) -> str:
         """Return a beginning of a text, not escaped, that has at most ``units`` once it is escaped."""
         head = prefix(clean(text), units, width)
         size = width(literal(head))
-        while size > units:  # escaping has made it longer
+        while size > units:  # escaping has made it longer: shorten it in proportion
             head = head[: len(head) * units // size]
             size = width(literal(head))
         return head
